@@ -225,7 +225,7 @@ class Nest(OpenNest):
     def later_rows(self, depth: int) -> dict[Operation, Linear]:
         """Where loads of short rows will be when the loop around the innermost one is ROWS_AHEAD steps further."""
         outer = self.order[depth - 1]
-        loads = [op for op in self.ops if type(op) is tt.LoadOp and self.row_bytes(op) <= LONG_ROW]
+        loads: list[Operation] = [op for op in self.ops if type(op) is tt.LoadOp and self.row_bytes(op) <= LONG_ROW]
         if not loads or self.shape[outer] <= ROWS_AHEAD:
             return {}
         around = self.block.args[outer]
