@@ -1,5 +1,7 @@
 """Pointers of a tile that a loop moves on together: one of them is carried, and all of them are right."""
 
+import re
+
 import numpy as np
 
 import tilework
@@ -65,3 +67,27 @@ def test_a_tile_is_one_pointer_and_constants_and_what_all_programs_load_stays_ca
     out = np.zeros(1000, np.int32)
     launch(text, "mix_rows", [x, w, out, 500], 1, 2)
     np.testing.assert_array_equal(out, x ^ np.tile(w, 2))
+
+
+@tilework.jit
+def product(a_ptr, b_ptr, out_ptr, stride, K, SIZE: tl.constexpr):
+    r, k = tl.arange(0, SIZE), tl.arange(0, 32)
+    a_ptrs, b_ptrs = a_ptr + r[:, None] * (16 * stride) + k[None, :], b_ptr + k[:, None] * SIZE + r[None, :]
+    total = tl.zeros((SIZE, SIZE), tl.float32)
+    for _ in range(0, K, 32):
+        total = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), total)
+        a_ptrs += 32
+        b_ptrs += 32 * SIZE
+    tl.store(out_ptr + r[:, None] * SIZE + r[None, :], total)
+
+
+def test_beside_wgmma_distances_of_a_stride_that_is_given_are_hidden_from_the_assembler() -> None:
+    """Those between rows of `b` are constants, which it shall see; beside mma.sync it sees all."""
+    types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "out_ptr": "*fp32", "stride": "i32", "K": "i32"}
+    text, before = (kernel_ptx(product, types, {"SIZE": 64}, arch, 4) for arch in (90, 80))
+    (zero,) = re.findall(r"cvt\.u64\.u32 (%rd\d+), %lane;", text)
+    assert len(re.findall(rf"xor\.b64 .*{zero}\b", text)) == 2 and "%lane" not in before
+    a, b = np.random.default_rng(5).integers(-3, 4, (2, 64 * 96)).astype(np.float16)
+    out = np.zeros((64, 64), np.float32)
+    launch(text, "product", [a, b, out, 6, 96], 4)
+    np.testing.assert_array_equal(out, a.reshape(64, 96).astype(np.float32) @ b.reshape(96, 64).astype(np.float32))

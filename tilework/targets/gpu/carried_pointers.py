@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from xdsl.dialects import scf
+from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.nesting import end_of
 from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
 from tilework.targets.gpu.global_access import width_of
@@ -105,10 +105,36 @@ def tile_of(low: Lowering, op: Operation, position: int, registers: Any) -> Tile
     common = reduce(Counter.__and__, counts)
     base = b.gep(reduce(b.gep, [by_name[name] for name in common.elements()], root), fixed)
     apart: list[tuple[Value | None, int]] = []
+    hides = is_copied_from(arg) and has_given_stride(low, op.operands[3 + position])
+    zero = low.gpu.hidden_zero(b, op) if hides else None
     for count, (_, _, bytes) in zip(counts, parts, strict=True):
         own = [by_name[name] for name in (count - common).elements()]
-        apart.append((reduce(b.add, own) if own else None, bytes - fixed))
+        distance = reduce(b.add, own) if own else None
+        apart.append((distance if distance is None or zero is None else b.xor(distance, zero), bytes - fixed))
     return Tile(base, apart, width, size)
+
+
+def is_copied_from(pointers: SSAValue) -> bool:
+    """Whether an asynchronous copy reads what these pointers, or others that are counted from them, point to."""
+    return any(
+        type(use.operation) is ttg.AsyncCopyGlobalToLocalOp
+        or (type(use.operation) is tt.AddPtrOp and is_copied_from(use.operation.results[0]))
+        for use in pointers.uses
+    )
+
+
+def has_given_stride(low: Lowering, pointers: SSAValue) -> bool:
+    """Whether a tile is multiplied by what only the launch knows on the way to these pointers."""
+    assert low.axis is not None
+    seen, pending = set[SSAValue](), [pointers]
+    while pending:
+        if (value := pending.pop()) in seen or not isinstance(value, OpResult) or not is_tensor(value.type):
+            continue
+        seen.add(value)
+        if type(value.op) is arith.MuliOp and all(low.axis.of(one).constant is None for one in value.op.operands):
+            return True
+        pending += value.op.operands
+    return False
 
 
 def move_together(low: Lowering, arg: SSAValue, last: SSAValue) -> bool:

@@ -204,6 +204,10 @@ class Gpu(ABC):
         """A pointer that a loop moves on, in a way that LLVM does not make several of: one base, and offsets from it."""
         return b.gep(pointer, bytes)
 
+    def hidden_zero(self, b: Builder, loop: Operation) -> Value | None:
+        """A 0 that hides from the assembler how far the addresses of copies are apart in `loop`; None: it shall see."""
+        return None
+
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
         """How many neighbours, `most` at most, one instruction changes."""
         return 1

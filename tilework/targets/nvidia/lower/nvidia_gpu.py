@@ -5,10 +5,11 @@ from functools import partial, reduce
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.global_order import global_order
 from tilework.analysis.proxy_fences import proxy_fences
+from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.layouts.encodings import NvmmaShared
@@ -181,6 +182,13 @@ class NvidiaGpu(AtomicInstructions):
 
     def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
         return ptx(b, "add.s64 $0, $1, $2;", [pointer.type], [pointer, bytes])[0]
+
+    def hidden_zero(self, b: Builder, loop: Operation) -> Value | None:
+        """Beside wgmma, two additions per address are faster than the one IMAD.WIDE that ptxas makes of `base + 2 * number`."""
+        if not any(type(op) is ttng.WarpGroupDotOp for op in loop.walk()):
+            return None
+        text = "{ .reg .b32 %lane; mov.u32 %lane, %laneid; shr.u32 %lane, %lane, 5; cvt.u64.u32 $0, %lane; }"
+        return ptx(b, text, [i64], [])[0]
 
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
