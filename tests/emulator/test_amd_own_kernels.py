@@ -68,7 +68,7 @@ def count(x, out, chosen, N: tl.constexpr):
 def launch(kernel: Any, arch: str, args: Sequence[Any], grid: int = 1, **constants: Any) -> str:
     """Run a kernel on arrays; its TTGIR."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
-    kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv"}
+    kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv", "float8_e5m2fnuz": "*fp8e5b16"}
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
     source = ASTSource(kernel, signature=dict(zip(kernel.arg_names, types, strict=False)), constexprs=constants)
     target = Target.parse(f"hip:{arch}")
@@ -137,3 +137,13 @@ def test_dots_on_matrix_units(arch: str, shape: tuple[int, int, int], dtype: str
     ttgir = launch(dot, arch, [a, b, out], M=m, N=n, K=k)
     assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
     assert any(form in line for line in ttgir.splitlines() if line.startswith("#mma")) == bool(form), ttgir
+
+
+def test_mixed_8_bit_floats() -> None:
+    """Under a transposed layout the formats in the name of the instruction are exchanged like its operands."""
+    random = np.random.default_rng(0)
+    types = ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2fnuz
+    a, b = (random.integers(-4, 5, (32, 32)).astype(type) for type in types)
+    out = np.zeros((32, 32), np.float32)
+    launch(dot, "gfx942", [a, b, out], M=32, N=32, K=32)
+    assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))

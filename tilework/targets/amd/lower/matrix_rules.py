@@ -118,7 +118,9 @@ def lower_mfma(low: Lowering, op: Operation, encoding: AmdMfma) -> Registers:
     if 4 in (m, n):
         elements = {64: 4, 32: 2, 16: 1}.get(k, 4) if element_type(a.type) != f32 else 1
     is_short = element_type(a.type) == f32 and elements == 2
-    form = mfma_instruction((m, n, k), elements, element_type(a.type), element_type(b.type), is_short)
+    given = (b, a) if encoding.is_transposed else (a, b)  # in the order of the call
+    kinds = [element_type(operand.type) for operand in given]
+    form = mfma_instruction((m, n, k), elements, kinds[0], kinds[1], is_short)
     left, right = runs(low[a], tiles.batch * tiles.rows), runs(low[b], tiles.batch * tiles.columns)
     totals = runs(low[c], tiles.batch * tiles.rows * tiles.columns)
     made: list[Value] = []
