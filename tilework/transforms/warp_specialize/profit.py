@@ -17,6 +17,7 @@ from xdsl.ir import Operation, OpResult
 from tilework.analysis.cost import hot_loops, loop_cost, occupancy, registers
 from tilework.ir import tt, ttng
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import LOOPS, ops_around
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, num_stages
@@ -45,7 +46,8 @@ def loop_reason(loop: Operation, loads: set[Operation], stages: int) -> str | No
         return "its products read nothing that it loads"
     if is_short(loop):
         return f"it runs no more than {FEW} times"
-    shared = sum(tile_bytes(load) * (stages if load in inside else 1) for load in loads)
+    once = [load for load in loads if not any(type(op) in LOOPS for op in ops_around(load))]
+    shared = stages * sum(map(tile_bytes, inside)) + sum(map(tile_bytes, once))
     sums = sum(registers(dot.results[0].type) for dot in dots)
     factors = sum(registers(kind) * bit_width(kind) // 32 for dot in dots if is_tensor(kind := dot.operands[0].type))
     share = half_share(loop, dots)
