@@ -194,10 +194,10 @@ class CompiledKernel:
                 return self
         except OutOfResources:
             launcher = driver.for_target(self.metadata.target).launcher_cls(self.src, self.metadata)
-        loaded = self._loaded
-        if loaded.plain is None:
-            loaded.plain = launcher.without()
-        return loaded.plain
+        plain = self._loaded.plain
+        if plain is None:
+            plain = self._loaded.plain = launcher.without()
+        return plain
 
     @property
     def run(self) -> Any:
