@@ -236,7 +236,7 @@ class Nest(OpenNest):
                 stride = self.stride(op.results[0])
                 if stride is not None:
                     self.kinds[op.results[0]] = self.line(op) if stride != 0 else self.apply(op)
-        found = {op: kind for op in loads if isinstance(kind := self.kind(op.operands[0]), Linear)}
+        found = {op: kind for op in loads if isinstance(kind := self.kinds.get(op.operands[0]), Linear)}
         self.kinds = now
         return found
 
