@@ -31,7 +31,7 @@ check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --threads $(JOBS)
-	$(BIN)/python -m pytest -q tests/test_layers.py
+	$(if $(filter test,$(MAKECMDGOALS)),,$(BIN)/python -m pytest -q tests/test_layers.py)  # `test` has them too
 
 wheel: $(STAMP)           ## dist/tilework-*.whl
 	rm -rf build dist
