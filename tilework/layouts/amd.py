@@ -18,6 +18,7 @@ from tilework.layouts.construct import SWIZZLES, Swizzle
 from tilework.layouts.encodings import DotOperand
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.families import (
+    Accumulator,
     Bases,
     Distributed,
     Ints,
@@ -44,13 +45,11 @@ ONES = spelled(implied=lambda known: (1,) * len(known["warps_per_cta"]))
 
 
 @dataclass(frozen=True)
-class AmdMfma(Distributed, name="amd_mfma", alias="mma"):
+class AmdMfma(Accumulator, name="amd_mfma", alias="mma"):
     """The accumulator of an mfma of `instr_shape` (m, n, k): version 1 to 4 are CDNA 1 to 4.
 
     `tiles_per_warp`: so many instructions of a warp lie side by side. `element_bit_width` is 64 for f64.
     """
-
-    is_accumulator = True
 
     version: int
     warps_per_cta: Ints = field(metadata=spelled("warpsPerCTA"))
@@ -69,14 +68,6 @@ class AmdMfma(Distributed, name="amd_mfma", alias="mma"):
             raise LayoutError("elementBitWidth must be 32 or 64")
         check_accumulator(self)
 
-    @property
-    def rank(self) -> int:
-        return len(self.warps_per_cta)
-
-    @property
-    def in_words(self) -> str:
-        return "the result of a dot"
-
     def check_operand(self, op_idx: int, k_width: int) -> None:
         if k_width == 0:
             raise LayoutError("ttg.dot_op kWidth parameter is mandatory for MFMA parent")
@@ -84,10 +75,8 @@ class AmdMfma(Distributed, name="amd_mfma", alias="mma"):
 
 
 @dataclass(frozen=True)
-class AmdWmma(Distributed, name="amd_wmma", alias="mma"):
+class AmdWmma(Accumulator, name="amd_wmma", alias="mma"):
     """The accumulator of a wmma: version 1 is RDNA3, 2 RDNA4, 3 gfx1250."""
-
-    is_accumulator = True
 
     version: int
     is_transpose: bool
@@ -103,14 +92,6 @@ class AmdWmma(Distributed, name="amd_wmma", alias="mma"):
             raise LayoutError(f"instrShape = {list(self.instr_shape)} must have three numbers")
         check_powers_of_two("instrShape", self.instr_shape)
         check_accumulator(self)
-
-    @property
-    def rank(self) -> int:
-        return len(self.warps_per_cta)
-
-    @property
-    def in_words(self) -> str:
-        return "the result of a dot"
 
     def check_operand(self, op_idx: int, k_width: int) -> None:
         allowed = K_WIDTHS[self.version]

@@ -32,6 +32,7 @@ from tilework.layouts.errors import LayoutError
 from tilework.layouts.families import (
     DISTRIBUTED_INS,
     SHARED_INS,
+    Accumulator,
     Bases,
     Distributed,
     Ints,
@@ -92,14 +93,12 @@ class Blocked(Distributed, name="blocked", alias="blocked"):
 
 
 @dataclass(frozen=True)
-class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
+class NvidiaMma(Accumulator, name="nvidia_mma", alias="mma"):
     """The accumulator of a tensor-core instruction: major 2 is `mma.sync`, major 3 is `wgmma`.
 
     `instr_shape` is `(16, 8)` for version 2 (`(1, 16, 8)` in a batch), `(16, N, K)` for version 3, whose first four
     warps are one warp group.
     """
-
-    is_accumulator = True
 
     version_major: int
     version_minor: int
@@ -116,14 +115,6 @@ class NvidiaMma(Distributed, name="nvidia_mma", alias="mma"):
             raise LayoutError(f"instrShape = {list(self.instr_shape)} does not fit version {self.version_major}")
         check_powers_of_two("warpsPerCTA", self.warps_per_cta)
         check_cga(self.cga, self.rank)
-
-    @property
-    def rank(self) -> int:
-        return len(self.warps_per_cta)
-
-    @property
-    def in_words(self) -> str:
-        return "the result of a dot"
 
     def check_operand(self, op_idx: int, k_width: int) -> None:
         if k_width == 0:

@@ -124,6 +124,21 @@ class Distributed(Encoding):
         return "a layout of its own"
 
 
+class Accumulator(Distributed):
+    """How a matrix instruction gives its result to a grid of warps."""
+
+    is_accumulator = True
+    warps_per_cta: Ints
+
+    @property
+    def rank(self) -> int:
+        return len(self.warps_per_cta)
+
+    @property
+    def in_words(self) -> str:
+        return "the result of a dot"
+
+
 class Shared(Encoding):
     """Says at which offset of shared memory each element lies."""
 
