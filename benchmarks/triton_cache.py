@@ -35,12 +35,10 @@ class Entry:
         warps, stages, ctas = (self.facts[name] for name in ("num_warps", "num_stages", "num_ctas"))
         passes = ttgir_pipeline(Target.parse(f"cuda:{self.capability}"), warps, stages, ctas)
         run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
-        return decisions(module, self.capability)
+        return decisions(module)
 
     def theirs(self) -> Decisions:
-        return decisions(
-            parse_module(self.path.with_suffix(".ttgir").read_text()), self.capability, self.facts["shared"]
-        )
+        return decisions(parse_module(self.path.with_suffix(".ttgir").read_text()), self.facts["shared"])
 
 
 def entries(cache: Path, words: Sequence[str]) -> Iterator[Entry]:

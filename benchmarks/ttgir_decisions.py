@@ -1,17 +1,18 @@
 """``python -m benchmarks.ttgir_decisions``: what decides the speed of a kernel, in our TTGIR and in Triton 3.6's.
 
-Both start from the TTIR that Triton printed (tests/ir/reference), for sm_90. Shared memory is allocated by our pass in
-both, so the bytes differ only where the buffers do.
+Both start from the TTIR that Triton printed (tests/ir/reference), for sm_90 and for AMD's GPUs; a word chooses the targets whose
+names have it. Shared memory is allocated by our pass in both, so the bytes differ only where the buffers do.
 
     vector widths     bits that a thread moves at once in each access to global memory, in order
-    instruction       shape of the tensor-core instruction of each dot
+    instruction       shape of the matrix instruction of each dot
     buffers           of each pipelined array: how many, of which shape
     shared memory     bytes
     converts in loops layout conversions that are executed in every iteration
 """
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -20,23 +21,36 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from tilework.analysis.allocation import allocations
 from tilework.analysis.axis_info import axis_info
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
-from tilework.ir.module_facts import integer
+from tilework.ir.module_facts import find_target
 from tilework.ir.parser import parse_module
-from tilework.ir.types import shape_of
+from tilework.ir.types import bit_width, element_type, shape_of
 from tilework.layouts.queries import contig_per_thread, order
-from tilework.target import Target
-from tilework.targets.nvidia.pipeline import ttgir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
+from tilework.target import GPUTarget
+from tilework.targets.base import find_backend
 from tilework.transforms.ttg.coalesce import pointer_access
 
-REFERENCE = Path(__file__).parent.parent / "tests" / "ir" / "reference" / "sm_90"
-KERNELS = {"add": 4, "softmax": 8, "matmul_f16": 8, "attention": 4}
-CAPABILITY, STAGES, WIDEST = 90, 3, 128
+REFERENCE = Path(__file__).parent.parent / "tests" / "ir" / "reference"
+KERNELS: dict[str, dict[str, tuple[int, int]]] = {  # of each target: warps and stages
+    "cuda:90": {"add": (4, 3), "softmax": (8, 3), "matmul_f16": (8, 3), "attention": (4, 3)},
+    "hip:gfx942": {
+        "add": (4, 2),
+        "matmul_f16_128": (4, 2),
+        "matmul_f16_small": (4, 4),
+        "matmul_tf32": (4, 3),
+        "attention": (4, 3),
+        "histogram": (4, 2),
+    },
+    "hip:gfx1100": {"matmul_f16_128": (4, 2), "matmul_f16_small": (4, 4)},
+}
+POINTER = re.compile(r"(!tt\.ptr<\w+> \{tt\.divisibility = 16 : i32)\}")
+WIDEST = 128
 LOOPS = (scf.ForOp, scf.WhileOp)
 DOTS = (tt.DotOp, ttng.WarpGroupDotOp)
+OFFSET_ACCESSES = (amdg.BufferLoadOp, amdg.BufferStoreOp, amdg.BufferAtomicRMWOp, amdg.BufferLoadToLocalOp)
 
 
 @dataclass(frozen=True)
@@ -50,12 +64,10 @@ class Decisions:
     converts_in_loops: int
 
 
-def decisions(module: ModuleOp, capability: int = CAPABILITY, shared_memory: int | None = None) -> Decisions:
+def decisions(module: ModuleOp, shared_memory: int | None = None) -> Decisions:
     """Read them off the TTGIR; shared memory is allocated by our pass unless it is known."""
     if shared_memory is None:
-        allocated = module.clone()
-        run_pipeline(allocated, parse_pipeline(f"allocate-shared-memory-nv{{compute-capability={capability}}}"))
-        shared_memory = integer(allocated.attributes, "ttg.shared") or 0
+        shared_memory = max(one.size for one in allocations(module, find_target(module)))
     return Decisions(
         tuple(widths(module)),
         tuple(instructions(module)),
@@ -69,16 +81,23 @@ def widths(module: ModuleOp) -> Iterator[int]:
     """The bits that a thread moves at once, as code generation decides it."""
     facts = axis_info(module)
     for op in module.walk():
-        if (access := pointer_access(op)) is None:
+        if (access := pointer_access(op)) is not None:
+            kind, bits = access.type, access.bits
+            dims = order(encoding_of(kind), shape_of(kind))
+            width = facts.alignment(access.pointers, dims)
+        elif isinstance(op, OFFSET_ACCESSES):
+            kind = op.offsets.type
+            bits = bit_width(element_type((op.results or op.operands)[0].type))
+            dims = order(encoding_of(kind), shape_of(kind))
+            info, base = facts.of(op.offsets), facts.of(op.ptr).divisibility[0]
+            width = min(info.contiguity[dims[0]], info.divisibility[dims[0]], base * 8 // bits)
+        else:
             continue
-        encoding: Any = encoding_of(access.type)
-        shape = shape_of(access.type)
-        dims = order(encoding, shape)
-        width = facts.contiguity(access.pointers, dims, contig_per_thread(encoding, shape))
+        width = min(width, contig_per_thread(encoding_of(kind), shape_of(kind))[dims[0]])
         mask = getattr(op, "mask", None)
         if mask is not None:
             width = min(width, facts.mask_alignment(mask, dims))
-        yield min(WIDEST, width * access.bits)
+        yield min(WIDEST, width * bits)
 
 
 def instructions(module: ModuleOp) -> Iterator[str]:
@@ -105,15 +124,22 @@ def is_in_loop(op: Operation) -> bool:
     return False
 
 
-def ours(kernel: str) -> ModuleOp:
-    module = parse_module((REFERENCE / f"{kernel}.ttir").read_text())
-    passes = ttgir_pipeline(Target.parse(f"cuda:{CAPABILITY}"), KERNELS[kernel], STAGES)
-    run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
-    return module
+def ours(kernel: str, target: str) -> ModuleOp:
+    """What our passes make of Triton's TTIR, which is the same for all targets but for what AMD's know of pointers."""
+    text = (REFERENCE / "sm_90" / f"{kernel}.ttir").read_text()
+    if target.startswith("hip"):
+        text = POINTER.sub(r"\1, tt.pointer_range = 32 : i32}", text)
+    backend = find_backend(GPUTarget.parse(target))
+    warps, stages = KERNELS[target][kernel]
+    return backend.stages(backend.parse_options({"num_warps": warps, "num_stages": stages}))["ttgir"](
+        parse_module(text)
+    )
 
 
-def theirs(kernel: str) -> ModuleOp:
-    return parse_module((REFERENCE / f"{kernel}.ttgir").read_text())
+def theirs(kernel: str, target: str) -> ModuleOp:
+    vendor, _, arch = target.partition(":")
+    path = f"amd/{kernel}.{arch}.ttgir" if vendor == "hip" else f"sm_{arch}/{kernel}.ttgir"
+    return parse_module((REFERENCE / path).read_text())
 
 
 def is_as_good(name: str, own: Any, other: Any) -> bool:
@@ -131,19 +157,20 @@ def shown(value: Any) -> str:
     return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
-def main() -> int:
+def main(words: Sequence[str]) -> int:
     worse = 0
-    print(f"{'kernel':12}{'decision':20}{'tilework':48}{'Triton 3.6':48}")
-    for kernel in KERNELS:
-        own, other = decisions(ours(kernel)), decisions(theirs(kernel))
-        for field in fields(Decisions):
-            a, b = getattr(own, field.name), getattr(other, field.name)
-            good = is_as_good(field.name, a, b)
-            worse += not good
-            verdict = "same" if a == b else "as good" if good else "WORSE"
-            print(f"{kernel:12}{field.name.replace('_', ' '):20}{shown(a):48}{shown(b):48}{verdict}")
+    for target in (name for name in KERNELS if not words or any(word in name for word in words)):
+        print(f"{target:18}{'decision':20}{'tilework':48}{'Triton 3.6':48}")
+        for kernel in KERNELS[target]:
+            own, other = decisions(ours(kernel, target)), decisions(theirs(kernel, target))
+            for field in fields(Decisions):
+                a, b = getattr(own, field.name), getattr(other, field.name)
+                good = is_as_good(field.name, a, b)
+                worse += not good
+                verdict = "same" if a == b else "as good" if good else "WORSE"
+                print(f"{kernel:18}{field.name.replace('_', ' '):20}{shown(a):48}{shown(b):48}{verdict}")
     return int(worse > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
