@@ -7,8 +7,7 @@
     TILEWORK_DEVICE=emulator python -m tests.device.check_warp_specialize --small --rounds 1       (without a GPU)
 
 Each line names its kernel before that runs: where regions wait for each other for ever, it is the last one. Numbers are small
-integers, so products are exact. Rates are by the words of TILEWORK_WARP_SPECIALIZE: 1 is the default, 0 the same loop run by all warps;
-"pairs": neighbouring programs share tiles (TILEWORK_CLUSTER).
+integers, so products are exact. Rates are by the words of TILEWORK_WARP_SPECIALIZE: 1 is the default, 0 the same loop run by all warps.
 """
 
 import argparse
@@ -20,7 +19,6 @@ import torch
 
 import tilework
 import tilework.language as tl
-from benchmarks.gpu_kernels import matmul_descriptors
 from tests.transforms.warp_specialized_kernels import attention, blocks, descriptors, pointers
 from tilework import knobs
 from tilework.testing import do_bench
@@ -29,8 +27,6 @@ from tilework.tools.tensor_descriptor import TensorDescriptor
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SIZES = [(4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 512), (1000, 1064, 72), (136, 4096, 16)]
 SMALL = [(136, 136, 80), (200, 64, 16)]
-PAIRS = [(1152, 8192, 4096), (1152, 1104, 72)]  # also tiles of the last row, whose neighbours differ; an odd grid
-SMALL_PAIRS = [(200, 264, 80), (136, 136, 16)]
 TILES = [((128, 256, 64), 8, 3), ((128, 128, 64), 4, 4), ((64, 128, 32), 4, 2)]
 
 
@@ -65,8 +61,7 @@ def rounds_of(launch: Callable[[Any], Any], kernel: Any, out: torch.Tensor, want
     for way, rounds in given.ways.items():
         own = tilework.jit(kernel.fn)  # each way keeps its own compiled code
         with knobs.nvidia.scope():
-            knobs.nvidia.warp_specialize, _, pairs = way.partition(" ")
-            knobs.nvidia.cluster = bool(pairs)
+            knobs.nvidia.warp_specialize = way
             for _ in range(rounds):
                 out.fill_(float("nan"))
                 launch(own)
@@ -93,24 +88,6 @@ def product(
 
     wanted = (a.float() @ b.float().T).half().float()
     return report(f"{name} {m}x{n}x{k} {tile} W{warps} S{stages}", launch, kernel, c, wanted, given, 2.0 * m * n * k)
-
-
-def shared_tiles(size: tuple[int, int, int], tile: tuple[int, int, int], warps: int, stages: int, given: Any) -> int:
-    """Pairs of neighbours share tiles of B, which is row-major here; also in a grid that is odd, and where some tiles differ."""
-    (m, n, k), (bm, bn, bk) = size, tile
-    a, b = (torch.randint(-2, 3, shape, device=DEVICE).half() for shape in ((m, k), (k, n)))
-    c = torch.empty(m, n, device=DEVICE).half()
-    boxes = ([bm, bk], [bk, bn], [bm, bn])
-    args = [TensorDescriptor.from_tensor(array, box) for array, box in zip((a, b, c), boxes, strict=True)]
-    grid = (-(-m // bm) * -(-n // bn),)
-
-    def launch(own: Any) -> Any:
-        more = {"SPECIALIZE": True, "num_warps": warps, "num_stages": stages}
-        return own[grid](*args, m, n, k, BM=bm, BN=bn, BK=bk, GROUP=8, **more)
-
-    wanted = (a.float() @ b.float()).half().float()
-    name = f"pairs {m}x{n}x{k} {tile} W{warps} S{stages}"
-    return report(name, launch, matmul_descriptors, c, wanted, given, 2.0 * m * n * k)
 
 
 def softmaxed(length: int, d: int, warps: int, given: Any) -> int:
@@ -140,27 +117,21 @@ def report(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help=f"{', '.join(KERNELS)}, attention, pairs")
+    parser.add_argument("names", nargs="*", help=f"{', '.join(KERNELS)}, attention")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--small", action="store_true")
     given = parser.parse_args()
     given.ways = {"1": given.rounds, "0": 1}
     tilework.set_allocator(lambda size, alignment, stream: torch.empty(size, device=DEVICE, dtype=torch.int8))
     failures = 0
-    names = given.names or [*KERNELS, "attention", "pairs"]
+    names = given.names or [*KERNELS, "attention"]
     for name in (name for name in names if name in KERNELS):
         for size in SMALL if given.small else SIZES:
             for tile, warps, stages in TILES[-1:] if given.small else TILES:
                 failures += product(name, size, tile, warps, stages, given)
-    given.ways |= {"1+pingpong": given.rounds, "1+plain": given.rounds}
     if "attention" in names:
         for length, d, warps in [(256, 64, 4)] if given.small else [(8192, 64, 4), (8192, 128, 4), (8192, 128, 8)]:
             failures += softmaxed(length, d, warps, given)
-    given.ways = {"1 pairs": given.rounds, "1": 1}
-    if "pairs" in names:
-        for size in SMALL_PAIRS if given.small else PAIRS:
-            for tile, warps, stages in [((64, 128, 32), 4, 2)] if given.small else TILES[:2]:
-                failures += shared_tiles(size, tile, warps, stages, given)
     print(f"{failures} failed")
     return min(failures, 99)
 

@@ -27,8 +27,6 @@ from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.launch import native_machine
 from tilework.runtime.launch.native_entry import tensor_memory
 from tilework.targets.nvidia import libcuda
-from tilework.targets.nvidia.assembly import LaterStages
-from tilework.targets.nvidia.pipeline import CudaBackend
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 SCALE = tl.constexpr(3)
@@ -364,23 +362,6 @@ def test_attributes(cuda: EmulatedCuda, options: dict[str, Any], attributes: dic
     as_python_does(cuda, k, *args, grid=(3,), slow=0)
     k(*args)
     assert cuda.launches[-1].attributes == attributes
-
-
-def test_an_even_number_of_programs_runs_in_pairs(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = {"pairs": True}
-    monkeypatch.setattr(
-        CudaBackend,
-        "kernel_facts",
-        lambda *args: {**LaterStages.kernel_facts(*args), **(told if args[1] == "ptx" else {})},
-    )
-    k = Counted(scaled, BLOCK=16, launch_pdl=True)
-    x = array()
-    k(x, 64, grid=(1,))
-    for programs in (2, 3, 4):
-        as_python_does(cuda, k, x, 64, grid=(programs,), slow=0)
-        k(x, 64, grid=(programs,))
-        assert (libcuda.LAUNCH_CLUSTER in cuda.launches[-1].attributes) == (programs % 2 == 0)
-        assert cuda.launches[-1].attributes[libcuda.LAUNCH_PROGRAMMATIC] == 1
 
 
 def test_a_compiled_kernel_is_launched_again_and_again(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,6 @@ nvidia.libdevice_path                           TRITON_LIBDEVICE_PATH           
 nvidia.libcuda_path                             TRITON_LIBCUDA_PATH                 None
 nvidia.ptxas_timeout                            TILEWORK_PTXAS_TIMEOUT              3600
 nvidia.auto_tma                                 TILEWORK_AUTO_TMA                   None
-nvidia.cluster                                  TILEWORK_CLUSTER                    False
 nvidia.plain_dots                               TILEWORK_PLAIN_DOTS                 False
 nvidia.warp_specialize                          TILEWORK_WARP_SPECIALIZE            None
 amd.use_buffer_ops                              AMDGCN_USE_BUFFER_OPS               True

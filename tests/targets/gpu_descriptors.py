@@ -112,7 +112,6 @@ def launched(text: str, name: str, args: Mapping[str, Any], grid: int = 1, warps
         32 * facts.get("num_warps", warps),
         [*values, scratch, 0],
         facts.get("shared", 0),
-        (2 if facts.get("pairs") and grid % 2 == 0 else 1, 1, 1),
     )
     device.synchronize()
     for array, address in uploaded:

@@ -5,7 +5,6 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.targets.gpu_tiles import compiled
 from tests.targets.test_gpu_dot import ptx_of
 from tilework.oracles.emulator.device import Device
 
@@ -39,17 +38,3 @@ def test_long_loops_start_first(counts: bool) -> None:
     text, out = started(counts)
     assert ("div.u32" in text) != counts
     assert out == [[sum(range(0, x * 4, 2)) + y for x in range(X)] for y in range(Y)]
-
-
-@pytest.mark.parametrize("pairs", ["", "tilework.pairs, "])
-def test_programs_in_pairs_keep_their_numbers(pairs: str) -> None:
-    """Each computes the other's number from its own."""
-    facts = (
-        f'"tilework.longest-first", {pairs}"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.target = "cuda:90"'
-    )
-    text = compiled(
-        f"""module attributes {{{facts}, "ttg.threads-per-warp" = 32 : i32}} {{
-        tt.func public @k(%p: !tt.ptr<i32>) {{ %x = tt.get_program_id x : i32 tt.store %p, %x : !tt.ptr<i32> tt.return }} }}""",
-        90,
-    )
-    assert ("div.u32" in text) != bool(pairs)

@@ -24,7 +24,6 @@ TARGET = "ttg.target"
 TOTAL_WARPS = "ttg.total-num-warps"  # those of partitions too
 MAX_REGISTERS = "ttg.maxnreg"  # of a thread
 SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are about
-PAIRS = "tilework.pairs"  # neighbouring programs may share tiles: launches make clusters of two where the grid is even
 LONGEST_FIRST = "tilework.longest-first"  # programs with the largest number along x start first
 RECTANGLES = "tilework.rectangles"  # JSON: how a launch makes the descriptors among the hidden arguments
 ANY_GPU = Target("gpu", "any", warp_size=32, limits=Limits(threads=1024, registers=1 << 16))

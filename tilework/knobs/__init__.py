@@ -445,9 +445,8 @@ class nvidia_knobs(base_knobs):
     libcuda_path = env_opt_str("TRITON_LIBCUDA_PATH")
     ptxas_timeout = env_int("TILEWORK_PTXAS_TIMEOUT", 3600)
     auto_tma = env_opt_bool("TILEWORK_AUTO_TMA")  # unset: where it pays
-    cluster = env_bool("TILEWORK_CLUSTER")  # neighbouring programs of warp-specialised loops share tiles
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
-    warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto, all, plain, pingpong, with + between
+    warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto
 
     def find_tool(self, name: str) -> "NvidiaTool | None":
         """The tool of a knob, or None: ``find_tool("ptxas")``."""

@@ -16,11 +16,8 @@ from xdsl.irdl import (
     opt_operand_def,
     opt_prop_def,
     prop_def,
-    result_def,
-    traits_def,
     var_operand_def,
 )
-from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1, I1_PROPERTY, I32, I32_PROPERTY
@@ -72,16 +69,12 @@ class BarrierExpectOp(Op):
 
 
 class ArriveBarrierOp(Op):
-    """Arrive `count` times: ``ttng.arrive_barrier %b, 2, %p : !ttg.memdesc<1xi64, ...>``.
-
-    With `multicast` at the barrier of this block and at that of the other one of its pair.
-    """
+    """Arrive `count` times: ``ttng.arrive_barrier %b, 2, %p : !ttg.memdesc<1xi64, ...>``."""
 
     name = "ttng.arrive_barrier"
     alloc = operand_def(BARRIER)
     count = prop_def(I32_PROPERTY)
     pred = opt_operand_def(I1)
-    multicast = opt_prop_def(UnitAttr)
     form = "$alloc, $count(?, $pred) {} : type($alloc)"
 
     def verify_(self) -> None:
@@ -126,15 +119,6 @@ class FenceAsyncSharedOp(Op):
     name = "ttng.fence_async_shared"
     b_cluster = prop_def(I1_PROPERTY, prop_name="bCluster")
     form = "{}"
-
-
-class ClusterSizeOp(Op):
-    """How many blocks the cluster of this one has, as the launch decided: ``%n = ttng.cluster_size : i32``."""
-
-    name = "ttng.cluster_size"
-    result = result_def(I32)
-    form = "{} : type($result)"
-    traits = traits_def(Pure())
 
 
 class ClusterArriveOp(Op):

@@ -6,9 +6,8 @@ ttng.async_tma_copy_local_to_global %desc[%i, %j] %buffer : DESC, BUFFER        
 ttng.async_tma_store_wait {pendings = 0 : i32}
 """
 
-from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, var_operand_def
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import (
@@ -59,8 +58,6 @@ class AsyncTMACopyGlobalToLocalOp(Op):
     """Start copying a block to shared memory; its bytes are counted by the barrier.
 
     ``ttng.async_tma_copy_global_to_local %d[%i, %j] %m, %b, %p cacheModifier = ca : DESC, BARRIER -> MEMORY``
-
-    With `multicast` the two blocks of a pair run it alike, and each copies half of the boxes to both.
     """
 
     name = "ttng.async_tma_copy_global_to_local"
@@ -72,7 +69,6 @@ class AsyncTMACopyGlobalToLocalOp(Op):
     cache = cache_prop()
     evict = evict_prop()
     is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
-    multicast = opt_prop_def(UnitAttr)
     form = (
         "$desc[$coord] $dst, $barrier, $pred(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : "
         "type($desc), type($barrier) -> type($dst)"

@@ -34,7 +34,6 @@ rules(
         ttg.LocalBarrierOp: lambda machine, op: machine.shared.barrier(),
         GpuBarrierOp: lambda machine, op: machine.shared.barrier(),
         ttng.FenceAsyncSharedOp: lambda machine, op: machine.shared.fence(),
-        ttng.ClusterSizeOp: lambda machine, op: np.int32(1),  # programs run one by one
         ttng.ClusterArriveOp: lambda machine, op: None,
         ttng.ClusterWaitOp: lambda machine, op: machine.shared.barrier(),  # all threads of all blocks have come here
     }

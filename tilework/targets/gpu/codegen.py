@@ -26,7 +26,6 @@ from tilework.ir.functions import has_body, is_private, symbol_of
 from tilework.ir.module_facts import (
     LONGEST_FIRST,
     MAX_REGISTERS,
-    PAIRS,
     RECTANGLES,
     SANITIZER_FACTS,
     TOTAL_WARPS,
@@ -77,10 +76,8 @@ RULE_FILES = (
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """LLVM text of every function of a module of TTGIR."""
-    in_order = (
-        PAIRS in module.attributes or LONGEST_FIRST not in module.attributes
-    )  # neighbours know each other's numbers
-    return Emitter(module, gpu, Facts(num_warps(module), num_ctas(module), fuses, not in_order), lines).text()
+    facts = Facts(num_warps(module), num_ctas(module), fuses, LONGEST_FIRST in module.attributes)
+    return Emitter(module, gpu, facts, lines).text()
 
 
 class Emitter:
@@ -115,8 +112,6 @@ class Emitter:
             told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.total_warps != self.facts.num_warps:  # beside those that were asked for, others run partitions
             told["num_warps"] = self.total_warps
-        if PAIRS in self.source.attributes:
-            told["pairs"] = True
         if self.descriptors:
             told["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):

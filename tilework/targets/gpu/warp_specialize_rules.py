@@ -48,13 +48,11 @@ class Specialised:
     def __init__(self, low: Lowering, function: tt.FuncOp, total: int, registers: int | None) -> None:
         self.low, self.registers = low, registers
         self.ops = [op for op in function.walk() if isinstance(op, ttg.WarpSpecializeOp)]
-        meetings = [op for op in function.walk() if type(op) in CLUSTER_BARRIER]
         self.all = Warps(total, 0, MEETING, are_all=False)
         (first, *others), entry = self.ops, function.regions[0].blocks[0]
         self.runs_once = not others and first.parent is entry
-        # the barrier of a cluster is for all threads of its blocks: the workers come there too, before they meet the others
-        self.cluster_barriers = [op for op in entry.ops if op in meetings and op.is_before_in_block(first)]
-        if low.facts.num_ctas > 1 or (meetings and (meetings != self.cluster_barriers or not self.runs_once)):
+        if low.facts.num_ctas > 1 or any(type(op) in CLUSTER_BARRIER for op in function.walk()):
+            # the barrier of a cluster is for all threads of its blocks
             raise low.refuse(first, "a cluster of blocks with partitions of warps")
         self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # nobody waits for the workers
 
@@ -72,8 +70,6 @@ class Specialised:
         low, b = self.low, self.low.builder
         with b.if_(b.icmp("uge", low.warp, low.warps.count)):
             if self.runs_once:
-                for op in self.cluster_barriers:
-                    low.lower(op)
                 self.meet(low)
                 self.partitions(self.ops[0])
                 if not self.ends_kernel:

@@ -24,7 +24,7 @@ def flag(value: bool) -> str:
 
 
 def ttgir_pipeline(
-    target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, specialize: str = "all"
+    target: Target, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, specialize: str = "pays"
 ) -> list[str]:
     """The passes from optimised TTIR to TTGIR.
 
@@ -77,8 +77,8 @@ def ttgir_pipeline(
     ]
 
 
-SPECIALIZE_WORDS = frozenset({"0", "1", "auto", "all", "plain", "pingpong", "stores"})
-LEVELS = ("unfit", "never", "asked", "pays", "all")  # which loops are warp specialized
+SPECIALIZE_WORDS = {"0": "never", "1": "asked", "auto": "pays"}
+LEVELS = ("unfit", "never", "asked", "pays")  # which loops are warp specialized
 
 
 def copying(target: Target, options: CompileOptions) -> list[str]:
@@ -90,23 +90,13 @@ def copying(target: Target, options: CompileOptions) -> list[str]:
 
 
 def specialization(most: str) -> str:
-    """The options of warp specialisation that the knob asks for, words with + between, but not more than a level.
+    """The option of warp specialisation that the knob asks for, but not more than a level.
 
-    0: no loop, 1: those that ask, auto: also where it should pay, all: also where it can be done; plain: a consumer's products
-    and its other work in turn; pingpong: two consumers start their products in turn; stores: results go through a ring.
+    0: no loop, 1: those that ask, auto: also where it should pay.
     """
-    words = (knobs.nvidia.warp_specialize or "auto").split("+")
-    if not set(words) <= SPECIALIZE_WORDS:
-        given = knobs.nvidia.warp_specialize
-        raise ValueError(
-            f"TILEWORK_WARP_SPECIALIZE is {', '.join(sorted(SPECIALIZE_WORDS))} or some with + between, not {given!r}"
-        )
-    levels = {"0": "never", "1": "asked", "all": "all"}
-    when = next((level for word, level in levels.items() if word in words), "pays")
-    when = min(when, most, key=LEVELS.index)
-    settings = {"plain": " overlap=false", "pingpong": " ping-pong=true", "stores": " ring-stores=true"}
-    pairs = " pairs=true" if knobs.nvidia.cluster else ""
-    return f"when={when}{pairs}{''.join(text for word, text in settings.items() if word in words)}"
+    if (given := knobs.nvidia.warp_specialize or "auto") not in SPECIALIZE_WORDS:
+        raise ValueError(f"TILEWORK_WARP_SPECIALIZE is {', '.join(SPECIALIZE_WORDS)}, not {given!r}")
+    return f"when={min(SPECIALIZE_WORDS[given], most, key=LEVELS.index)}"
 
 
 def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[], list[str]]) -> Any:
@@ -182,7 +172,7 @@ class CudaBackend(LaterStages):
 
         target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages
-        most = "never" if options.sanitize else "asked" if options.maxnreg else "all"
+        most = "never" if options.sanitize else "asked" if options.maxnreg else "pays"
 
         def ttgir(level: str) -> list[str]:
             passes = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, level)

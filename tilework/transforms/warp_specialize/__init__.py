@@ -11,10 +11,7 @@ The steps, each on whole functions; what they decide is kept in Python, the resu
     fewer_warps.py   the layouts of a program for eight warps that four will run
     rings.py         buffers and barriers; counters that go around them; what producer and consumers do at each load
     releases.py      where a consumer gives a stage back, once its products are in the background
-    ring_stores.py   results are stored through a ring that is empty
-    pairs.py         neighbouring programs that load the same tiles share them (clusters of two, multicast)
     overlap.py       attention: work of one iteration under the products of the one before
-    ping_pong.py     attention: the consumers start their products in turn
     specialize.py    the pass: asks all of them, and makes the regions
 
 A function that asks and cannot be split stays whole, with a warning that says why.

@@ -161,15 +161,10 @@ def is_made_once(descriptor: SSAValue, function: Operation) -> bool:
     return (type(op) is tt.MakeTensorDescOp and op.parent_op() is function) or op is function.regions[0].blocks[0]
 
 
-def fit_stages(function: Operation, rings: list[Ring], limit: int, is_staged: bool) -> bool:
-    """Leave out stages until the rings, and what results are stored through, fit into `limit` bytes. Raises `Refusal`.
-
-    Stores by descriptor need no memory of their own if they are not `staged`; true if there is room for it all the same.
-    """
+def fit_stages(function: Operation, rings: list[Ring], limit: int) -> None:
+    """Leave out stages until the rings, and what results are stored through, fit into `limit` bytes. Raises `Refusal`."""
     stored = {op: store_bytes(op) for op in ops_in_order(*function.regions) if type(op) in STAGING}
     most = {kind: max((size for op, size in stored.items() if type(op) is kind), default=0) for kind in STAGING}
-    has_room = sum(ring.bytes for ring in rings) <= limit - RESERVED - sum(most.values())
-    most[tt.DescriptorStoreOp] *= is_staged
     left = limit - RESERVED - sum(most.values())
     while sum(ring.bytes for ring in rings) > left:
         deepest = max((ring for ring in rings if ring.like is None), key=lambda ring: (ring.stages, ring.bytes))
@@ -178,7 +173,6 @@ def fit_stages(function: Operation, rings: list[Ring], limit: int, is_staged: bo
         for ring in rings:
             if ring is deepest or ring.like is deepest:
                 ring.stages -= 1
-    return has_room
 
 
 def store_bytes(store: Operation) -> int:

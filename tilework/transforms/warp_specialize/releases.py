@@ -12,7 +12,6 @@ last stage is given back behind the loop.
 from collections.abc import Iterator
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import ttng
@@ -23,7 +22,6 @@ from tilework.ir.types import i32
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import readers_of
-from tilework.transforms.warp_specialize.pairs import PAIR
 from tilework.transforms.warp_specialize.rings import Reading, stage_of
 
 Place = tuple[bool, Operation]  # in the next iteration, behind an op
@@ -84,18 +82,10 @@ def arrive(reading: Reading, index: SSAValue, behind: Operation, condition: SSAV
 
 
 def arrive_here(code: Emitter, reading: Reading, index: SSAValue, condition: SSAValue | None) -> None:
-    """Once, or in a ring that may be shared once in both blocks, or twice in this one (`pairs.py`)."""
     memory = reading.memory
     assert memory.empty is not None
     barrier = stage_of(code, memory.empty, index)
-    if memory.pairing is None or (joined := memory.pairing.joined) is None:
-        code.ops.append(ttng.ArriveBarrierOp.make(barrier, memory.warps, condition, code.loc))
-        return
-    for is_joined, count in ((joined, memory.warps), (code.negated(joined), PAIR * memory.warps)):
-        chosen = is_joined if condition is None else code.binary(arith.AndIOp, condition, is_joined)
-        code.ops.append(arrival := ttng.ArriveBarrierOp.make(barrier, count, chosen, code.loc))
-        if is_joined is joined:
-            arrival.properties["multicast"] = UnitAttr()
+    code.ops.append(ttng.ArriveBarrierOp.make(barrier, memory.warps, condition, code.loc))
 
 
 def release_late(reading: Reading, behind: Operation) -> None:

@@ -28,7 +28,6 @@ from tilework.transforms.ttg.pipeline.lower_copies import async_copy
 from tilework.transforms.ttg.pipeline.lower_tma import BARRIER_LAYOUT, copy_block
 from tilework.transforms.ttg.pipeline.lowering import next_in_turn
 from tilework.transforms.warp_specialize.channels import Ring
-from tilework.transforms.warp_specialize.pairs import PAIR, Pairing
 
 Turn = tuple[SSAValue, SSAValue]  # index of a stage, and phase of its barriers
 
@@ -44,12 +43,9 @@ class Memory:
     full: SSAValue
     empty: SSAValue | None
     warps: int
-    pairing: Pairing | None
 
 
-def make_memory(
-    code: Emitter, ring: Ring, producers: int, consumers: int, warps: int, pairing: Pairing | None
-) -> Memory:
+def make_memory(code: Emitter, ring: Ring, producers: int, consumers: int, warps: int) -> Memory:
     """Buffers, and barriers for `producers` threads that copy, or one that starts TMA, and consumers of `warps` warps."""
     buffers: list[SSAValue] = []
     for channel in ring.channels:
@@ -60,9 +56,8 @@ def make_memory(
     by_thread = any(channel.contiguity for channel in ring.channels)
     by_descriptor = any(not channel.contiguity for channel in ring.channels)
     full = make_barriers(code, ring.stages, producers * by_thread + by_descriptor)
-    arrivals = consumers * warps * (1 if pairing is None else PAIR)
-    empty = make_barriers(code, ring.stages, arrivals) if ring.turns else None
-    return Memory(buffers, full, empty, warps, pairing)
+    empty = make_barriers(code, ring.stages, consumers * warps) if ring.turns else None
+    return Memory(buffers, full, empty, warps)
 
 
 def make_barriers(code: Emitter, count: int, arrivals: int) -> SSAValue:
@@ -80,7 +75,7 @@ class Program:
     region: Region
     clones: dict[Operation, Operation]
     blocks: dict[Block, Block]
-    turns: dict[tuple[frozenset[Block], int], tuple[dict[Block, Turn], list[SSAValue]]] = field(default_factory=dict)
+    turns: dict[tuple[frozenset[Block], int], dict[Block, Turn]] = field(default_factory=dict)
     loads: set[Operation] = field(default_factory=set)  # the originals of what it loads
 
     @classmethod
@@ -104,19 +99,13 @@ class Program:
 
     def turn(self, ring: Ring, loc: LocationAttr) -> Turn:
         """Index and phase where an execution of the ring's block starts."""
-        return self.carried(ring, loc)[0][self.blocks[ring.block]]
-
-    def carried(self, ring: Ring, loc: LocationAttr) -> tuple[dict[Block, Turn], list[SSAValue]]:
-        """Those where each of the ring's blocks starts, and those at the end."""
         key = (frozenset(self.blocks[block] for block in ring.blocks), ring.stages)
         if key not in self.turns:
             self.turns[key] = carry_turn(*key, self.root, loc)
-        return self.turns[key]
+        return self.turns[key][self.blocks[ring.block]]
 
 
-def carry_turn(
-    blocks: frozenset[Block], stages: int, root: Block, loc: LocationAttr
-) -> tuple[dict[Block, Turn], list[SSAValue]]:
+def carry_turn(blocks: frozenset[Block], stages: int, root: Block, loc: LocationAttr) -> dict[Block, Turn]:
     """Let everything around `blocks` carry an index and a phase, which step once in each of them; what they find there."""
     around = {op for block in blocks for op in ops_from(block)}
     entered: dict[Block, Turn] = {}
@@ -148,7 +137,8 @@ def carry_turn(
     first = [code.constant(0, i32), code.constant(0, i32)]
     assert root.first_op is not None
     code.insert_before(root.first_op)
-    return entered, visit(root, first)
+    visit(root, first)
+    return entered
 
 
 def ops_from(block: Block) -> list[Operation]:
@@ -170,7 +160,8 @@ def produce(program: Program, ring: Ring, memory: Memory) -> None:
     code = Emitter(loads[-1].location)
     index, phase = program.turn(ring, code.loc)
     if memory.empty is not None:
-        wait_until_empty(code, memory.empty, (index, phase))
+        before = code.binary(arith.XOrIOp, phase, code.constant(1, i32))
+        code.ops.append(ttng.WaitBarrierOp.make(stage_of(code, memory.empty, index), before, None, (), code.loc))
     full = stage_of(code, memory.full, index)
     always = code.constant(1, i1)
     if total := sum(channel.bytes for channel in ring.channels if not channel.contiguity):
@@ -179,27 +170,12 @@ def produce(program: Program, ring: Ring, memory: Memory) -> None:
         target = stage_of(code, buffer, index)
         if isinstance(load, tt.LoadOp):
             code.append(async_copy(load, load.ptr, target, load.mask, load.other, channel.contiguity))
-        elif memory.pairing is None or (shared := memory.pairing.shared.get(channel.load)) is None:
-            code.ops.append(copy_block(load, target, full, always))
         else:
-            code.ops.append(copy_block(load, target, full, code.negated(shared)))
-            code.ops.append(halves := copy_block(load, target, full, shared))
-            halves.properties["multicast"] = UnitAttr()
+            code.ops.append(copy_block(load, target, full, always))
     if any(channel.contiguity for channel in ring.channels):
         own = {"noIncrement": UnitAttr()}
         code.ops.append(create_op(ttng.AsyncCopyMbarrierArriveOp, (full,), (), code.loc, own))
     code.insert_before(loads[-1])
-    if memory.pairing is not None and memory.empty is not None:
-        code, turn = Emitter(code.loc), program.carried(ring, code.loc)[1]
-        for _ in range(ring.stages):
-            wait_until_empty(code, memory.empty, (turn[0], turn[1]))
-            turn = step(code, turn, ring.stages)
-        code.insert_before(end_of(program.root))
-
-
-def wait_until_empty(code: Emitter, empty: SSAValue, turn: Turn) -> None:
-    before = code.binary(arith.XOrIOp, turn[1], code.constant(1, i32))
-    code.ops.append(ttng.WaitBarrierOp.make(stage_of(code, empty, turn[0]), before, None, (), code.loc))
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from math import prod
 from typing import NamedTuple
 
 from xdsl.dialects import scf, ub
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
@@ -28,7 +28,7 @@ from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, module_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
 from tilework.ir.functions import functions, has_body, ops_in_order
-from tilework.ir.module_facts import NUM_WARPS, PAIRS, find_target, num_ctas, num_warps, threads_per_warp
+from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.tt.function_ops import function_type
@@ -45,11 +45,8 @@ from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.overlap import overlap
-from tilework.transforms.warp_specialize.pairs import Pairing, find_pairings
-from tilework.transforms.warp_specialize.ping_pong import take_turns
 from tilework.transforms.warp_specialize.profit import is_short, reason_to_stay
 from tilework.transforms.warp_specialize.releases import release
-from tilework.transforms.warp_specialize.ring_stores import Home, find_homes, store_through
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
 
@@ -78,29 +75,21 @@ class WarpSpecializationPass(Pass):
     name = "nvgpu-warp-specialization"
     num_stages: int = 3
     dump_intermediate_steps: bool = False
-    when: str = "asked"  # or one of `OFF`, or also those that do not ask: "pays", where the cost model says so, "all", where it can be done
-    overlap: bool = True  # see `overlap.py`
-    ping_pong: bool = False  # see `ping_pong.py`
-    pairs: bool = False  # see `pairs.py`
-    ring_stores: bool = False  # see `ring_stores.py`
+    when: str = "asked"  # or one of `OFF`, or "pays": also those that do not ask, where the cost model says so
 
     def run(self, module: ModuleOp) -> None:
         for function in functions(module):
             if not has_body(function):
                 continue
             asking = [op for op in ops_in_order(*function.regions) if op.attributes.pop(WARP_SPECIALIZE, None)]
-            if not asking and (self.when not in ("pays", "all") or not has_products(function)):
+            if not asking and (self.when != "pays" or not has_products(function)):
                 continue
             try:
                 if (why := OFF.get(self.when)) is not None:
                     raise Refusal(function, why)
-                if (
-                    not asking
-                    and self.when == "pays"
-                    and (why := reason_to_stay(function, self.num_stages)) is not None
-                ):
+                if not asking and (why := reason_to_stay(function, self.num_stages)) is not None:
                     raise Refusal(function, f"it would not pay: {why}")
-                specialize(module, function, self, bool(asking) or self.when == "all")
+                specialize(module, function, self.num_stages, bool(asking))
             except Refusal as refusal:
                 place = asking[0] if asking and refusal.op is function else refusal.op
                 tell = warning if asking else remark
@@ -111,20 +100,21 @@ def has_products(function: Operation) -> bool:
     return any(type(op) is ttng.WarpGroupDotOp for op in ops_in_order(*function.regions))
 
 
-def specialize(module: ModuleOp, function: Operation, options: WarpSpecializationPass, is_asked: bool) -> None:
+def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked: bool) -> None:
     """Split `function`. Raises `Refusal`, before anything is changed; where nobody asked, also if it would not pay."""
     check(function)
-    rings, plan = find_plan(module, function, options)
+    rings = find_rings(function, num_stages, axis_info(module))
+    if not any(ring.turns for ring in rings):
+        raise Refusal(function, "no load in a loop feeds a product of warp groups")
+    fit_stages(function, rings, find_target(function).limits.shared_bytes)
+    plan = plan_consumers(function, rings)
     if not is_asked and len(plan.consumers) < PARTS and not has_two_groups(function):
         raise Refusal(function, "it would not pay: there is no work for two consumers")
     producer = make_producer(function, rings, plan.memories)
     check_memory(module, function, producer)
     if num_warps(function) != GROUP:
         narrow_producer(function, producer)
-    if any(memory.pairing is not None for memory in plan.memories):
-        module.attributes[PAIRS] = UnitAttr()
-        plan.setup.ops += [ttng.ClusterArriveOp.make(True, plan.setup.loc), ttng.ClusterWaitOp.make(plan.setup.loc)]
-    build(module, function, plan, producer, options)
+    build(module, function, plan, producer)
 
 
 def check(function: Operation) -> None:
@@ -165,36 +155,12 @@ class Plan:
     memories: list[Memory]
     setup: Emitter
     cuts: list[Search] = field(default_factory=list)
-    homes: list[list[Home]] = field(default_factory=list)  # of the stores of each consumer
 
 
-def find_plan(module: ModuleOp, function: Operation, options: WarpSpecializationPass) -> tuple[list[Ring], Plan]:
-    """The rings and the plan with most stages: results may be stored through memory of their own, or through a ring's."""
-    facts, limit = axis_info(module), find_target(function).limits.shared_bytes
-    for is_staged in (False, True) if options.ring_stores else (True,):
-        rings = find_rings(function, options.num_stages, facts)
-        if not any(ring.turns for ring in rings):
-            raise Refusal(function, "no load in a loop feeds a product of warp groups")
-        has_room = fit_stages(function, rings, limit, is_staged)
-        numbers = Emitter(function.location)
-        pairings = find_pairings(function, rings, numbers) if options.pairs else {}
-        plan = plan_consumers(function, rings, pairings, options)
-        plan.setup.ops[:0] = numbers.ops
-        if is_staged or has_room:
-            break
-        if (homes := find_homes(plan.cuts, plan.readings)) is not None:
-            plan.homes = homes
-            break
-    return rings, plan  # pyright: ignore[reportPossiblyUnboundVariable]
-
-
-def plan_consumers(
-    function: Operation, rings: list[Ring], pairings: dict[Ring, Pairing], options: WarpSpecializationPass
-) -> Plan:
+def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
     """Two consumers of four warps if the work can be cut and must be, or one that is as the kernel was."""
-    must_cut = options.pairs or options.ring_stores or options.ping_pong or not has_two_groups(function)
-    for dim in range(len(LEAST)) if must_cut else ():
-        plan = make_consumers(function, rings, PARTS, pairings)
+    for dim in () if has_two_groups(function) else range(len(LEAST)):
+        plan = make_consumers(function, rings, PARTS)
         try:
             for part, program in enumerate(plan.consumers):
                 plan.cuts.append(found := find_slices(program.region, dim))
@@ -203,7 +169,7 @@ def plan_consumers(
             return plan
         except Uncut:
             continue
-    return make_consumers(function, rings, 1, pairings)
+    return make_consumers(function, rings, 1)
 
 
 def has_two_groups(function: Operation) -> bool:
@@ -214,13 +180,11 @@ def has_two_groups(function: Operation) -> bool:
     )
 
 
-def make_consumers(function: Operation, rings: list[Ring], count: int, pairings: dict[Ring, Pairing]) -> Plan:
+def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
     setup = Emitter(function.location)
     threads = GROUP * threads_per_warp(function)
     warps = num_warps(function) if count == 1 else GROUP
-    own = {
-        ring: make_memory(setup, ring, threads, count, warps, pairings.get(ring)) for ring in rings if ring.like is None
-    }
+    own = {ring: make_memory(setup, ring, threads, count, warps) for ring in rings if ring.like is None}
     memories = [own[ring.like or ring] for ring in rings]
     programs = [Program.copy(function) for _ in range(count)]
     readings = [[consume(program, *pair) for pair in zip(rings, memories, strict=True)] for program in programs]
@@ -294,13 +258,7 @@ def narrow_producer(function: Operation, producer: Program) -> None:
         raise Refusal(function, str(reason)) from None
 
 
-def build(
-    module: ModuleOp,
-    function: Operation,
-    plan: Plan,
-    producer: Program,
-    options: WarpSpecializationPass,
-) -> None:
+def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program) -> None:
     """Put the regions in the place of the function's body."""
     block = body_of(function)
     end = block.last_op
@@ -313,7 +271,6 @@ def build(
     plan.setup.insert_before(end)
     for part, found in enumerate(plan.cuts):
         apply(found, part)
-        store_through(plan.homes[part] if plan.homes else [], part)
     consumers = [program.region for program in plan.consumers]
     default, partitions = (producer.region, consumers) if len(consumers) > 1 else (consumers[0], [producer.region])
     if len(consumers) > 1:
@@ -325,7 +282,7 @@ def build(
         replace_end(region, ttg.WarpReturnOp.make(end.location))
     op = ttg.WarpSpecializeOp.make((), (), [GROUP] * len(partitions), default, partitions, end.location)
     insert_before(end, op)
-    shares = OVERLAPPING if start_products(op, plan, options) else SHARES
+    shares = OVERLAPPING if start_products(op, plan) else SHARES
     registers = shares.consumer if len(consumers) > 1 else shares.producer
     op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
     capture(op)
@@ -365,16 +322,16 @@ def replace_end(region: Region, end: Operation) -> None:
     block.add_op(end)
 
 
-def start_products(op: ttg.WarpSpecializeOp, plan: Plan, options: WarpSpecializationPass) -> bool:
+def start_products(op: ttg.WarpSpecializeOp, plan: Plan) -> bool:
     """Start the products of loops in the background, and give stages back behind them. True if work overlaps them."""
     readings = [reading for program in plan.readings for reading in program]
-    overlapping: list[Operation] = []
+    overlapping = False
     for loop in loops_in(op):
-        if options.overlap and not is_short(loop):
+        if not is_short(loop):
             new, done = overlap(loop, readings)
             if new is not None:
                 readings = [reading for reading in readings if reading not in done]
-                overlapping.append(new)
+                overlapping = True
                 continue
         if dots := [inner for inner in body_ops(loop) if type(inner) is ttng.WarpGroupDotOp]:
             launch(loop, dots)
@@ -382,8 +339,4 @@ def start_products(op: ttg.WarpSpecializeOp, plan: Plan, options: WarpSpecializa
             set_integer(loop, NUM_STAGES, 0)
     for reading in readings:
         release(reading)
-    if options.ping_pong and len(plan.consumers) == PARTS:
-        half = len(overlapping) // PARTS  # those of the first consumer come first
-        for pair in zip(overlapping[:half], overlapping[half:], strict=True):
-            take_turns(op, pair, GROUP)
-    return bool(overlapping)
+    return overlapping

@@ -3,8 +3,7 @@
     launcher = CudaLauncher(utils, source, metadata)
     launcher(4, 1, 1, stream, function, packed_metadata, None, None, None, x, y, 1024)
 
-The grid is counted in programs: with clusters (`num_ctas`) the first dimension has that many blocks for each. Kernels whose
-neighbouring programs may share tiles (`pairs`) run in clusters of two programs where the first dimension is even. Kernels get
+The grid is counted in programs: with clusters (`num_ctas`) the first dimension has that many blocks for each. Kernels get
 their arguments and two hidden pointers, scratch and profile scratch. A kernel that its user wrote may declare fewer
 parameters; the driver reads only those that are declared. Launches return before the kernel has run.
 """
@@ -36,7 +35,6 @@ from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.libcuda import LaunchAttribute, LaunchConfig, library
 
 PORTABLE_CLUSTER = 8
-PAIR = 2  # programs
 SPREAD = 1  # over the multiprocessors
 
 
@@ -87,7 +85,6 @@ class CudaLauncher(Launcher):
         self.block: int = metadata.num_warps * metadata.target.warp_size
         self.shared: int = metadata.shared
         self.attributes = launch_attributes(metadata)
-        self.pairs = int(may_pair(metadata))
         self.maps: Sequence[Any] = getattr(metadata, "tensordesc_meta", ())
         self.declared = parameters_of_ptx(source.text, self.name) if getattr(source, "ext", "") == "ptx" else None
         self.plans: dict[int, tuple[Packer, threading.local]] = {}  # by the number of arguments
@@ -114,8 +111,6 @@ class CudaLauncher(Launcher):
         # from here on no code of the user's runs, which might launch this kernel in this thread and use the frame
         ensure_context()
         frame.grid[:] = (x, y, z)
-        if self.pairs:
-            frame.config.attribute_count = len(self.attributes) - x % PAIR
         frame.config.stream = stream
         if code := self.launch(frame.pointers[0], function, frame.pointers[1], None):
             self.explain(code, grid)
@@ -149,9 +144,7 @@ class CudaLauncher(Launcher):
         calls = cuda.address("cuCtxGetCurrent"), cuda.context(), moves, cuda.address("cuLaunchKernelEx")
         *asked, functions = stream
         asked.append(self.scratch_addresses if self.needs_scratch else None)
-        words = native.CUDA.pack(
-            *calls, function, self.num_ctas, self.pairs, *functions, stream[1], len(places), config
-        )
+        words = native.CUDA.pack(*calls, function, self.num_ctas, *functions, stream[1], len(places), config)
         maps = [lambda descriptor, meta=meta: map_of_descriptor(descriptor, meta) for meta in self.maps if meta]
         return Native(
             plan[0].kinds, places, buffer.raw, "run_cuda", words + struct.pack(f"<{len(places)}q", *places),
@@ -207,11 +200,6 @@ class CudaLauncher(Launcher):
         library().check(code, f" [launch of {self.name}: {blocks} blocks{limit}{cluster}, {block}]")
 
 
-def may_pair(metadata: Any) -> bool:
-    """Whether two programs make a cluster, where the grid is even."""
-    return getattr(metadata, "pairs", False) and not getattr(metadata, "launch_cooperative_grid", False)
-
-
 def launch_attributes(metadata: Any) -> Any:
     """What the options ask of the driver: a cooperative grid, overlap with the kernel before (PDL), clusters."""
     found: list[LaunchAttribute] = []
@@ -231,6 +219,4 @@ def launch_attributes(metadata: Any) -> Any:
     if metadata.num_ctas > 1:
         add(libcuda.LAUNCH_CLUSTER, dimensions=(metadata.num_ctas, 1, 1))
         add(libcuda.LAUNCH_CLUSTER_POLICY, SPREAD)
-    if may_pair(metadata):
-        add(libcuda.LAUNCH_CLUSTER, dimensions=(PAIR, 1, 1))  # the last one: launches may leave it out
     return (LaunchAttribute * len(found))(*found)

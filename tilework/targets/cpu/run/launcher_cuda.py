@@ -13,7 +13,6 @@ from tilework.targets.cpu.run.launcher_layout import (
     ASK_STREAM,
     CLUSTER,
     CONFIG,
-    CONFIG_ATTRIBUTES,
     CONFIG_BYTES,
     CONFIG_STREAM,
     DEVICE_CALL,
@@ -25,7 +24,6 @@ from tilework.targets.cpu.run.launcher_layout import (
     LARGEST_YZ,
     LAUNCH_CALL,
     MOST_SLOTS,
-    PAIRS,
     PARAMETER_COUNT,
     PARAMETER_SLOTS,
     SET_CONTEXT,
@@ -89,9 +87,6 @@ def write_cuda(module: Module) -> None:
     for axis, size in enumerate(blocks):
         b.store(b.trunc(size, i32), b.gep(config, 4 * axis))
     b.store(handle, b.gep(config, CONFIG_STREAM))
-    count = b.load(i32, b.gep(config, CONFIG_ATTRIBUTES))
-    unpaired = b.trunc(b.and_(blocks[0], b.at(record, PAIRS)), i32)
-    b.store(b.sub(count, unpaired), b.gep(config, CONFIG_ATTRIBUTES))
     places = b.gep(record, PARAMETER_SLOTS)
     with b.loop(0, b.at(record, PARAMETER_COUNT)) as index:
         slot = b.load(i64, b.gep(places, index, i64))

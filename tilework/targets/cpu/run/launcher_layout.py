@@ -61,13 +61,12 @@ RUN, READY, EMPTY_COUNT, EMPTIES_AT = range(64, 96, 8)
 HOST = struct.Struct("<9q")
 CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(96, 168, 8)
 # how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
-# whether the last attribute makes pairs of blocks (1: it is left out for an odd number of them), how to ask for the stream, how to make
-# a handle of it, of which device, parameters; the configuration and the slots of the parameters follow, at the end those of the scratch
-# memory
-CUDA = struct.Struct("<11q56s")
-ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER, PAIRS = range(96, 152, 8)
-ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(152, 192, 8)
-CONFIG_BYTES, CONFIG_STREAM, CONFIG_ATTRIBUTES = 56, 32, 48
+# how to ask for the stream, how to make a handle of it, of which device, parameters; the configuration and the slots of the parameters
+# follow, at the end those of the scratch memory
+CUDA = struct.Struct("<10q56s")
+ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(96, 144, 8)
+ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(144, 184, 8)
+CONFIG_BYTES, CONFIG_STREAM = 56, 32
 PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
 

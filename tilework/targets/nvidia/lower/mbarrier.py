@@ -15,14 +15,12 @@ from tilework.analysis.pending import arrive_by_warps
 from tilework.ir import ttg, ttng
 from tilework.ir.types import array_values
 from tilework.target import Feature
-from tilework.targets.gpu.lowering import Lowering, Registers, Shared, number_of
-from tilework.targets.llvm.types import i32
+from tilework.targets.gpu.lowering import Lowering, Shared, number_of
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
 from tilework.targets.nvidia.lower.own_rules import lowers
 
 BYTES = 8  # of an mbarrier
-PAIR = 2  # blocks
 
 
 def barrier_address(low: Lowering, barrier: SSAValue) -> Value:
@@ -81,8 +79,6 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
     if share:
         low.warp_barrier()
     count = share or number_of(op, "count", 1)
-    if "multicast" in op.properties:
-        return arrive_in_pair(low, op, count)
     if count > 1:
         needs(low, op, Feature.MBARRIER_BYTES, "an arrival that counts more than once")
     scope, counted = ("::cta", f", {count}" if count > 1 else "") if low.gpu.has(Feature.MBARRIER_BYTES) else ("", "")
@@ -94,22 +90,6 @@ def lower_arrive_barrier(low: Lowering, op: Operation) -> None:
         pred[0] if pred else None,
         of_warp=share > 0,
     )
-
-
-def arrive_in_pair(low: Lowering, op: Operation, count: int) -> None:
-    """The first two lanes of each warp arrive, each in one of the blocks. Not as `.release.cluster`, which waits for all
-    memory of the GPU: what was read before was read by products that are over."""
-    if count != 1:
-        raise low.refuse(op, "an arrival in a pair of blocks that not each warp makes once")
-    needs(low, op, Feature.CLUSTERS, "an arrival in a pair of blocks")
-    b, (barrier, *pred) = low.builder, op.operands
-    chosen = b.icmp("ult", low.lane, PAIR)
-    chosen = b.and_(chosen, low.scalar(pred[0])) if pred else chosen
-    text = (
-        "{ .reg .b32 there; @$2 mapa.shared::cluster.u32 there, $0, $1;"
-        " @$2 mbarrier.arrive.shared::cluster.b64 _, [there]; }"
-    )
-    ptx(b, text, [], [barrier_address(low, barrier), low.lane, chosen], effect="write")
 
 
 @lowers(ttng.WaitBarrierOp)
@@ -138,12 +118,6 @@ def lower_fence(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.ASYNC_PROXY, "a fence before TMA and tensor cores")
     space = "cluster" if number_of(op, "bCluster", 0) else "cta"
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
-
-
-@lowers(ttng.ClusterSizeOp)
-def lower_cluster_size(low: Lowering, op: Operation) -> Registers:
-    needs(low, op, Feature.CLUSTERS, "a cluster")
-    return (low.builder.call("llvm.nvvm.read.ptx.sreg.cluster.nctarank", i32, [], is_pure=True),)
 
 
 @lowers(ttng.ClusterArriveOp)

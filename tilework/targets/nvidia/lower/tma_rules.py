@@ -25,18 +25,16 @@ from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import TensorDescType, bit_width, element_type
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
-from tilework.target import Feature
 from tilework.targets.gpu.indices import spread_of
 from tilework.targets.gpu.lowering import Lowering, number_of
 from tilework.targets.llvm.types import i1, i64
 from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
-from tilework.targets.nvidia.lower.mbarrier import PAIR, barrier_address
+from tilework.targets.nvidia.lower.mbarrier import barrier_address
 from tilework.targets.nvidia.lower.own_rules import lowers
 from tilework.transforms.ttng.tensormap import box_shape, element_kind
 
 BOX_ALIGNMENT = 128
-BOTH = 3  # blocks of a pair, as a mask
 EVICTIONS = {2: "evict_first", 3: "evict_last"}
 U32, S32, U64, S64, F16, F32, BF16 = 2, 3, 4, 5, 6, 7, 10  # as tensor maps count them
 INTEGERS = frozenset({U32, S32, U64, S64})
@@ -129,26 +127,14 @@ def lower_tma_load(low: Lowering, op: Operation) -> None:
     boxes = Boxes(low, op, descriptor, coordinates, memory)
     bell = barrier_address(low, barrier)
     mine = low.builder.and_(issuer(low), low.scalar(predicate))
-    issuers, multicast, mask = [mine], "", ""
-    if "multicast" in op.properties:
-        issuers, multicast, mask = ranks(low, op, mine), ".multicast::cluster", f", {BOTH}"
     policy = eviction_policy(low, number_of(op, "evict", 1))
     hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")
     text = (
-        f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{multicast}{hint} "
-        f"[$1], {boxes.place(3)}, [$2]{mask}{last};"
+        f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{hint} "
+        f"[$1], {boxes.place(3)}, [$2]{last};"
     )
-    for number, (place, address) in enumerate(boxes):
-        chosen = issuers[number % len(issuers)]
-        ptx(low.builder, text, [], [chosen, address, bell, boxes.map, *place, *policy], effect="write")
-
-
-def ranks(low: Lowering, op: Operation, mine: Value) -> list[Value]:
-    """Whether `mine` is the thread of the first and of the second block of a pair."""
-    if not low.gpu.has(Feature.CLUSTERS) or low.facts.num_ctas > 1:
-        raise low.refuse(op, "a copy to both blocks of a pair")
-    b = low.builder
-    return [b.and_(mine, b.icmp("eq", low.gpu.block_id(b), rank)) for rank in range(PAIR)]
+    for place, address in boxes:
+        ptx(low.builder, text, [], [mine, address, bell, boxes.map, *place, *policy], effect="write")
 
 
 def eviction_policy(low: Lowering, kind: int) -> list[Value]:
