@@ -3,8 +3,9 @@
     python -m benchmarks.cuda_launch
 
 The kernels do nothing, but for those whose tiles TMA copies though they load them by pointers: one is launched with arguments that
-justify that, and with others, for which the kernel that loads is launched. `driver` is `cuLaunchKernelEx` called in a loop of machine code with parameters that stay as they are, so that
-nothing can be faster; then the same with the GIL released, the context and the stream asked for. The driver's time drifts by more
+justify that, and with others, for which the kernel that loads is launched. `driver` is `cuLaunchKernelEx` with parameters that stay as
+they are, called by a function of machine code in a Python loop, as launches are; then the same in a loop of machine code, so that
+nothing can be faster, and there with the GIL released, the context and the stream asked for. The driver's time drifts by more
 than what is measured: each turn of a row comes right after one of the driver, and what is in brackets is the difference of the least of both. The rows
 `without driver` launch through a function that returns at once: they are our own part, whole. A time is the least of many turns; a turn is
 short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
@@ -49,6 +50,15 @@ PARTS
 end:
   ret void
 }
+"""
+ONCE = """
+declare void @Py_IncRef(ptr)
+
+define ptr @once(ptr %none, ptr %unused) {{
+  %code = call i32 inttoptr (i64 {} to ptr)(ptr inttoptr (i64 {} to ptr), ptr inttoptr (i64 {} to ptr), ptr inttoptr (i64 {} to ptr), ptr null)
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
+}}
 """
 CALL = "  %code = call i32 %call(ptr %config, ptr %function, ptr %parameters, ptr null)\n"
 NO_DRIVER = "define i32 @launch(ptr %config, ptr %function, ptr %parameters, ptr %extra) { ret i32 0 }"
@@ -110,6 +120,23 @@ def loop_of(count: int, form: str) -> Callable[..., None]:
     return scope["loop"]
 
 
+class Method(ctypes.Structure):
+    """`PyMethodDef`."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("call", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+METH_NOARGS = 4
+make_function = ctypes.pythonapi.PyCFunction_NewEx
+make_function.restype = ctypes.py_object
+make_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+
+
 def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
     """The driver's call with what our launcher would pass, alone and with what no launcher can leave out."""
     from tilework.targets.llvm.compile import jit_load, to_object  # loads LLVM
@@ -125,15 +152,19 @@ def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
     functions = torch_stream_functions(0)
     given = (library().address("cuLaunchKernelEx"), ctypes.addressof(frame.config), kernel.function)
     given += (ctypes.addressof(frame.addresses), CALLS, library().address("cuCtxGetCurrent"), *functions)
-    parts = {"driver": CALL, "driver, GIL": WITHOUT_GIL, "driver, GIL, context": IN_CONTEXT}
+    parts = {"no Python": CALL, "no Python, GIL": WITHOUT_GIL, "no Python, GIL, context": IN_CONTEXT}
     if all(functions):
-        parts["driver, GIL, context, stream"] = IN_STREAM
-    rows: dict[str, Callable[[], None]] = {}
+        parts["no Python, GIL, context, stream"] = IN_STREAM
+    code = jit_load(to_object(ONCE.format(*given[:4])), ["once"])
+    method = Method(b"once", code["once"], METH_NOARGS, None)
+    once = make_function(ctypes.byref(method), None, None)
+    loop = loop_of(0, "launch()")
+    rows: dict[str, Callable[[], None]] = {"driver": lambda keep=(frame, code, method): loop(once, CALLS)}
     for name, text in parts.items():
         code = jit_load(to_object(LOOP.replace("PARTS\n", text)), ["repeat"])
         types = [ctypes.c_void_p] * 4 + [ctypes.c_int64] + [ctypes.c_void_p] * 3
         repeat = ctypes.PYFUNCTYPE(None, *types)(code["repeat"])  # keeps the GIL
-        rows[name] = lambda repeat=repeat, keep=(frame, code): repeat(*given)
+        rows[f"driver, {name}"] = lambda repeat=repeat, keep=(frame, code): repeat(*given)
     return rows
 
 
