@@ -1,5 +1,6 @@
 """What all drawn tests have in common: few examples, always the same ones."""
 
+import os
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 drawn = settings(
     derandomize=True,
-    max_examples=4,
+    max_examples=int(os.environ.get("DIFFERENTIAL_EXAMPLES", "4")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     database=None,
