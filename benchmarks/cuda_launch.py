@@ -6,7 +6,8 @@ The kernels do nothing, but for those whose tiles TMA copies though they load th
 justify that, and with others, for which the kernel that loads is launched. `driver` is `cuLaunchKernelEx` with parameters that stay as
 they are, called by a function of machine code in a Python loop, as launches are; then the same in a loop of machine code, so that
 nothing can be faster, and there with the GIL released, the context and the stream asked for. The driver's time drifts by more
-than what is measured: each turn of a row comes right after one of the driver, and what is in brackets is the difference of the least of both. The rows
+than what is measured, within a run also for seconds: all kernels are measured in several sweeps, each turn of a row comes right after
+one of the driver, and what is in brackets is the difference of the least of both. The rows
 `without driver` launch through a function that returns at once: they are our own part, whole. A time is the least of many turns; a turn is
 short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
 """
@@ -16,7 +17,7 @@ import importlib
 import importlib.util
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tilework
@@ -27,7 +28,7 @@ from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.nvidia.libcuda import library
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
-ROUNDS, CALLS = 60, 200
+SWEEPS, ROUNDS, CALLS = 4, 15, 200
 WITHOUT = ", without driver"
 COPIES = "2 copies, 2 more"  # of ours: Triton has none
 BUDGET_US, BOUND_BUDGET_US = 1.0, 0.4  # above the driver
@@ -169,7 +170,7 @@ def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
 
 
 def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, tuple[float, float]]:
-    """The least microseconds of a call of each row, and how many more than the driver's right before it."""
+    """The least microseconds of a call of each row, and of the driver's right before it."""
 
     def turn(run: Callable[[], None]) -> float:
         torch.cuda.synchronize()
@@ -182,8 +183,12 @@ def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, tuple
         for name, run in rows.items():
             driver = 0.0 if name.endswith(WITHOUT) else turn(rows["driver"])
             found[name].append((turn(run), driver))
-    least = {name: [min(times) for times in zip(*turns, strict=True)] for name, turns in found.items()}
-    return {name: (mine, mine - driver) for name, (mine, driver) in least.items()}
+    return {name: least(turns) for name, turns in found.items()}
+
+
+def least(turns: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    mine, driver = (min(times) for times in zip(*turns, strict=True))
+    return mine, driver
 
 
 def without_driver(kernel: Any) -> Any:
@@ -246,20 +251,23 @@ def main() -> None:
     if triton is not None:
         theirs = cases(torch, importlib.import_module("triton.tools.tensor_descriptor").TensorDescriptor)
     print(f"{torch.cuda.get_device_name()}, microseconds of one launch; in brackets above the driver")
+    table: dict[str, dict[str, Callable[[], None]]] = {}
     for name, (function, args) in cases(torch, TensorDescriptor).items():
-        rows = {**driver_loops(tilework.jit(function)[(1,)](*args), args), **own_rows(function, args)}
+        rows = table[name] = {**driver_loops(tilework.jit(function)[(1,)](*args), args), **own_rows(function, args)}
         if triton is not None and not name.startswith(COPIES):
             kernel, given = triton.jit(function), theirs[name][1]
             kernel[(1,)](*given)
             loop = loop_of(len(given), "launch[(1,)]({})")
             rows["Triton"] = lambda kernel=kernel, given=given, loop=loop: loop(kernel, CALLS, *given)
-        found = measured(torch, rows)
-        for row, (microseconds, above) in found.items():
-            budget = BOUND_BUDGET_US if row.startswith("bound") else BUDGET_US
+    sweeps = [{name: measured(torch, rows) for name, rows in table.items()} for _ in range(SWEEPS)]
+    for name, rows in table.items():
+        for row in rows:
+            microseconds, driver = least(sweep[name][row] for sweep in sweeps)
+            above, budget = microseconds - driver, BOUND_BUDGET_US if row.startswith("bound") else BUDGET_US
             verdict = (
                 "" if row in ("driver", "Triton") else " ok" if above <= budget else f" over the budget of {budget}"
             )
-            print(f"{name:24}{row:36}{microseconds:8.2f}  [{above:+.2f}]{verdict}")
+            print(f"{name:26}{row:46}{microseconds:6.2f}  [{above:+.2f}]{verdict}")
 
 
 if __name__ == "__main__":
