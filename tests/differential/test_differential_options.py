@@ -286,8 +286,10 @@ def target_facts(x):
     facts = 0
     if tl.target_info.current_target() is None:
         facts += 0
-    if tl.target_info.is_hip() or tl.target_info.is_hip_cdna3() or tl.target_info.is_hip_cdna4():
+    if tl.target_info.is_hip_cdna3() and tl.target_info.is_hip_cdna4():
         facts += 2
+    if tl.target_info.is_hip() and tl.target_info.is_cuda():
+        facts += 4
     if tl.target_info.is_cuda() and tl.target_info.cuda_capability_geq(9, 0):
         facts += 0
     return x + facts

@@ -13,6 +13,7 @@ import tilework
 import tilework.language as tl
 from tilework.compiler import ASTSource, compile
 from tilework.oracles.emulator.llvm.run_llvm import run
+from tilework.oracles.emulator.syntax import Trapped
 from tilework.target import Target
 from tilework.targets.amd.code_object import told
 
@@ -65,14 +66,14 @@ def count(x, out, chosen, N: tl.constexpr):
     tl.store(chosen + i, tl.gather(values, (i + 1) % N, 0) * tl.num_programs(0))
 
 
-def launch(kernel: Any, arch: str, args: Sequence[Any], grid: int = 1, **constants: Any) -> str:
+def launch(kernel: Any, arch: str, args: Sequence[Any], grid: int = 1, debug: bool = False, **constants: Any) -> str:
     """Run a kernel on arrays; its TTGIR."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv", "float8_e5m2fnuz": "*fp8e5b16"}
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
     source = ASTSource(kernel, signature=dict(zip(kernel.arg_names, types, strict=False)), constexprs=constants)
     target = Target.parse(f"hip:{arch}")
-    made = compile(source, target=target.name, options={"num_warps": WARPS})
+    made = compile(source, target=target.name, options={"num_warps": WARPS, "debug": debug})
     text = made.asm["llir"]
     threads = WARPS * target.warp_size
     run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=told(text)["shared"], arch=arch)
@@ -147,3 +148,26 @@ def test_mixed_8_bit_floats() -> None:
     out = np.zeros((32, 32), np.float32)
     launch(dot, "gfx942", [a, b, out], M=32, N=32, K=32)
     assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@tilework.jit
+def shown(x, most, N: tl.constexpr):
+    i = tl.arange(0, N)
+    values = tl.load(x + i)
+    tl.device_print("50%: x", values.to(tl.float16), values.to(tl.int64))
+    tl.device_print("in hex", values, hex=True)
+    tl.device_assert(values < most, "too: large")
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_print_and_assert(arch: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the runtime's buffer; the first lane that fails an assert says so."""
+    x = np.arange(-2, 6, dtype=np.int32)
+    launch(shown, arch, [x, 6], debug=True, N=8)
+    wanted = [f"pid (0, 0, 0) idx ({i}) 50%: x: (operand 0) {v:f}" for i, v in enumerate(x)]
+    wanted += [f"pid (0, 0, 0) idx ({i}) 50%: x: (operand 1) {v}" for i, v in enumerate(x)]
+    wanted += [f"pid (0, 0, 0) idx ({i}) in hex: 0x{int(v) & 0xFFFFFFFF:08x}" for i, v in enumerate(x)]
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(wanted)
+    with pytest.raises(Trapped, match=r"device assertion failed: 'too: large', in shown at .*py:"):
+        launch(shown, arch, [x, 5], debug=True, N=8)
+    assert capsys.readouterr().out.count("assertion failed") == WARPS  # each of them holds the elements

@@ -3,12 +3,12 @@
 Arguments are parameter variables of the caller, an array (threads, bytes) each.
 """
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.printf_text import printf_text
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Trapped, placed
 from tilework.oracles.emulator.translate import Translator
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tilework.oracles.emulator.machine import Machine
 
 LONGEST = 4096  # bytes of a string
-CONVERSION = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 
 
 def argument(t: Translator, name: str, dtype: Any) -> Array:
@@ -48,7 +47,7 @@ def vprintf(
 
 
 def formatted(t: Translator, format: str, buffer: int, thread: int) -> tuple[str, int]:
-    """C's printf: the text and the number of values. Values lie one after the other in `buffer`, aligned to their size."""
+    """The text and the number of values. Values lie one after the other in `buffer`, aligned to their size."""
     port, who = t.port("generic"), np.array([thread])
     at, count = buffer, 0
 
@@ -60,29 +59,7 @@ def formatted(t: Translator, format: str, buffer: int, thread: int) -> tuple[str
         at, count = at + size, count + 1
         return found
 
-    def one(match: "re.Match[str]") -> str:
-        flags, width, precision, length, kind = match.groups()
-        if kind == "%":
-            return "%"
-        width = str(value(np.int32)) if width == "*" else width or ""
-        precision = str(value(np.int32)) if precision == "*" else precision
-        pattern = f"%{flags}{width}" + (f".{precision}" if precision is not None else "")
-        wide = length in ("l", "ll", "z", "j", "t")
-        if kind in "di":
-            return (pattern + "d") % int(value(np.int64 if wide else np.int32))
-        if kind in "ouxX":
-            number = int(value(np.uint64 if wide else np.uint32))
-            return (pattern + ("d" if kind == "u" else kind)) % number
-        if kind == "c":
-            return (pattern + "c") % chr(int(value(np.uint32)) & 255)
-        if kind == "s":
-            return (pattern + "s") % string_at(t, int(value(np.uint64)), thread)
-        if kind == "p":
-            return f"{int(value(np.uint64)):#x}"
-        number = float(value(np.float64))
-        return number.hex() if kind in "aA" else (pattern + kind) % number
-
-    return CONVERSION.sub(one, format), count
+    return printf_text(format, value, lambda: string_at(t, int(value(np.uint64)), thread)), count
 
 
 def assertfail(

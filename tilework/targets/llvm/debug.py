@@ -17,9 +17,11 @@ import os
 
 from tilework import knobs
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.module import Function, Module
+from tilework.targets.llvm.module import Function, Module, escaped
 from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
+
+UNITS = "llvm.dbg.cu"
 
 
 class LineTable:
@@ -39,12 +41,13 @@ class LineTable:
 
     def unit(self, path: str) -> str:
         """The compile unit; the first file asked for names it."""
-        if self.module.compile_unit is None:
-            self.module.compile_unit = self.module.node(
-                f'distinct !DICompileUnit(language: DW_LANG_C, file: {self.file(path)}, producer: "tilework", '
-                f"isOptimized: true, runtimeVersion: 0, emissionKind: {self.emission})"
-            )
-        return self.module.compile_unit
+        if (listed := self.module.lists.get(UNITS)) is not None:
+            return listed[UNITS]
+        text = (
+            f'distinct !DICompileUnit(language: DW_LANG_C, file: {self.file(path)}, producer: "tilework", '
+            f"isOptimized: true, runtimeVersion: 0, emissionKind: {self.emission})"
+        )
+        return self.module.list_node(UNITS, UNITS, text)
 
     def describe(self, function: Function, path: str, line: int) -> None:
         """Say where the source of `function` is."""
@@ -83,9 +86,3 @@ class LineTable:
         bits = 64 if type.is_pointer else type.scalar.bits
         encoding = "DW_ATE_address" if type.is_pointer else "DW_ATE_float" if type.is_float else "DW_ATE_signed"
         return self.module.node(f'!DIBasicType(name: "{type}", size: {bits * type.count}, encoding: {encoding})')
-
-
-def escaped(text: str) -> str:
-    return "".join(
-        c if 32 <= ord(c) < 127 and c not in '"\\' else "".join(f"\\{b:02X}" for b in c.encode()) for c in text
-    )

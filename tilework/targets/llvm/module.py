@@ -84,8 +84,7 @@ class Module:
         self.strings: dict[bytes, Value] = {}
         self.attributes: dict[str, str] = {}
         self.nodes: dict[str, str] = {}
-        self.flags: dict[str, str] = {}
-        self.compile_unit: str | None = None
+        self.lists: dict[str, dict[str, str]] = {}  # named metadata: nodes by what tells them apart
         self.node_lines: list[str] = []
 
     def function(
@@ -167,11 +166,10 @@ class Module:
         """A zero-terminated private string; equal strings are shared."""
         data = (text.encode() if isinstance(text, str) else text) + b"\0"
         if data not in self.strings:
-            spelled = "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
             name = f"str.{len(self.strings)}"
             type = array(i8, len(data))
             self.strings[data] = self.global_variable(
-                name, type, f'c"{spelled}"', linkage="private unnamed_addr", constant=True
+                name, type, f'c"{escaped(data)}"', linkage="private unnamed_addr", constant=True
             )
         return self.strings[data]
 
@@ -190,7 +188,14 @@ class Module:
 
     def flag(self, name: str, value: int, behaviour: int = 2) -> None:
         """One entry of ``!llvm.module.flags``."""
-        self.flags[name] = self.node(f'!{{i32 {behaviour}, !"{name}", i32 {value}}}')
+        self.list_node("llvm.module.flags", name, f'!{{i32 {behaviour}, !"{name}", i32 {value}}}')
+
+    def list_node(self, name: str, key: str, text: str) -> str:
+        """An entry of the named metadata ``!name``, written the first time its key is given."""
+        listed = self.lists.setdefault(name, {})
+        if key not in listed:
+            listed[key] = self.node(text)
+        return listed[key]
 
     def text(self) -> str:
         parts = [f'source_filename = "{self.name}"']
@@ -203,12 +208,15 @@ class Module:
         parts.extend(function.text() for function in self.functions.values())
         parts.extend(line for name, line in self.declared.items() if name not in self.functions)
         parts.extend(f"attributes {name} = {{ {group} }}" for group, name in self.attributes.items())
-        if self.flags:
-            parts.append(f"!llvm.module.flags = !{{{', '.join(self.flags.values())}}}")
-        if self.compile_unit:
-            parts.append(f"!llvm.dbg.cu = !{{{self.compile_unit}}}")
+        parts.extend(f"!{name} = !{{{', '.join(nodes.values())}}}" for name, nodes in self.lists.items())
         parts.extend(self.node_lines)
         return "\n".join(parts) + "\n"
+
+
+def escaped(text: str | bytes) -> str:
+    """Text as LLVM writes it between quotes."""
+    data = text.encode() if isinstance(text, str) else text
+    return "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
 
 
 def plain_symbol(name: str) -> str:

@@ -29,9 +29,10 @@ from tilework.oracles.emulator.llvm.ir_parser import parse_llvm
 from tilework.oracles.emulator.llvm.ir_text import Function, Module, Operand, Variable
 from tilework.oracles.emulator.llvm.ir_types import Int, Pointer, Type, dtype_of, leaves, rounded_up, size_of
 from tilework.oracles.emulator.llvm.lane_values import flatten
+from tilework.oracles.emulator.llvm.print_buffer import PLACE, PrintBuffer, formats_of
 from tilework.oracles.emulator.llvm.translate_ir import Translator
 from tilework.oracles.emulator.llvm.workgroup import Workgroup
-from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.syntax import EmulatorError, Trapped
 
 MAX_INSTRUCTIONS = 10_000_000
 HIDDEN_BYTES = 256
@@ -51,6 +52,7 @@ class LoadedKernel:
     function: Function
     arch: str
     memory: Memory
+    formats: dict[int, str] = field(default_factory=dict)  # of what it prints
     groups: dict[Any, Workgroup] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -68,6 +70,7 @@ class LoadedKernel:
         for variable in dynamic:
             self.symbols[variable.name] = rounded_up(self.lds_static, variable.align)
         self.symbols |= {name: self.memory.allocate(1) for name in self.module.functions}
+        self.printed = PrintBuffer(self.memory, self.formats) if self.formats else None
         self.hidden, self.packet = self.memory.allocate(HIDDEN_BYTES), self.memory.allocate(64)
 
     @property
@@ -111,9 +114,19 @@ class LoadedKernel:
                             group.run((x, y, z), values)
                         except MemoryFault:  # which has been reported
                             continue
+                        except Trapped as error:
+                            raise Trapped(f"{self.show()}{error}") from error
+                        finally:
+                            self.show()
         if group.findings and not collect:
             raise CheckFailed(self.function.name, group.findings)
         return group.findings
+
+    def show(self) -> str:
+        """Print what the kernel has printed; the last line."""
+        lines = self.printed.take() if self.printed is not None else []
+        print("".join(lines), end="")
+        return lines[-1] if lines else ""
 
     def values(self, arguments: Sequence[Any]) -> list[Any]:
         params = self.function.params
@@ -127,6 +140,8 @@ class LoadedKernel:
         hidden = np.zeros(HIDDEN_BYTES, np.uint8)
         hidden[:12], hidden[12:18] = np.array(grid, np.uint32).view(np.uint8), np.array(sizes, np.uint16).view(np.uint8)
         hidden[64:66] = np.array([sum(size > 1 for size in grid) or 1], np.uint16).view(np.uint8)
+        if self.printed is not None:
+            hidden[PLACE : PLACE + 8] = np.array([self.printed.address], np.uint64).view(np.uint8)
         packet = np.zeros(64, np.uint8)
         packet[4:10] = np.array(sizes, np.uint16).view(np.uint8)
         packet[12:24] = np.array([a * b for a, b in zip(grid, sizes, strict=True)], np.uint32).view(np.uint8)
@@ -179,7 +194,7 @@ def load_kernel(text: str, arch: str, kernel: str | None = None, memory: Memory 
         kernel = module.kernels[0]
     if kernel not in module.kernels:
         raise EmulatorError(f"the module has no kernel {kernel!r}; it has {', '.join(module.kernels) or 'none'}")
-    return LoadedKernel(module, module.functions[kernel], arch, memory or Memory(1 << 30))
+    return LoadedKernel(module, module.functions[kernel], arch, memory or Memory(1 << 30), formats_of(text))
 
 
 def run(

@@ -7,11 +7,10 @@ intrinsic; one that an architecture does not have would end the process, so each
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilework.errors import PassError
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.target import Target
 from tilework.targets.amd.arch import AmdFeature
-from tilework.targets.amd.lower import fast_math
+from tilework.targets.amd.lower import fast_math, messages
 from tilework.targets.amd.lower.own_rules import AMD
 from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu, Warps
 from tilework.targets.llvm.builder import Builder
@@ -222,10 +221,15 @@ class AmdGpu(Gpu):
         return self.intrinsic(b, "perm", i32, high, low, constant(i32, spread))
 
     def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
-        raise PassError(f"tl.device_print cannot be compiled for {self.name} yet")
+        return messages.printer(b, self.intrinsic(b, "implicitarg.ptr", IMPLICIT_ARGUMENTS))
 
     def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
-        """The kernel ends; the driver reports a trap."""
+        """The message is printed by one lane, and the kernel ends by a trap, which the driver reports."""
+        text = f"device assertion failed: '{message}', in {function} at {file}:{line}\n"
+        thread = self.thread_id(b)
+        first = b.call("llvm.amdgcn.readfirstlane.i32", i32, [thread], attributes="convergent")
+        with b.if_(b.icmp("eq", thread, first)):
+            self.printer(b)(text.replace("%", "%%"), [])
         b.trap()
 
 
