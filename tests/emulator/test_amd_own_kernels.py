@@ -66,14 +66,23 @@ def count(x, out, chosen, N: tl.constexpr):
     tl.store(chosen + i, tl.gather(values, (i + 1) % N, 0) * tl.num_programs(0))
 
 
-def launch(kernel: Any, arch: str, args: Sequence[Any], grid: int = 1, debug: bool = False, **constants: Any) -> str:
+def launch(
+    kernel: Any,
+    arch: str,
+    args: Sequence[Any],
+    grid: int = 1,
+    debug: bool = False,
+    num_stages: int = 2,
+    **constants: Any,
+) -> str:
     """Run a kernel on arrays; its TTGIR."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv", "float8_e5m2fnuz": "*fp8e5b16"}
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
     source = ASTSource(kernel, signature=dict(zip(kernel.arg_names, types, strict=False)), constexprs=constants)
     target = Target.parse(f"hip:{arch}")
-    made = compile(source, target=target.name, options={"num_warps": WARPS, "debug": debug})
+    options = {"num_warps": WARPS, "num_stages": num_stages, "debug": debug}
+    made = compile(source, target=target.name, options=options)
     text = made.asm["llir"]
     threads = WARPS * target.warp_size
     run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=told(text)["shared"], arch=arch)
@@ -105,6 +114,35 @@ def test_kernels_equal_numpy(arch: str) -> None:
     counts, chosen = np.zeros(16, np.int32), np.zeros(512, np.int32)
     launch(count, arch, [numbers, counts, chosen], N=512)
     assert np.array_equal(counts, np.bincount(numbers, minlength=16)) and np.array_equal(chosen, np.roll(numbers, -1))
+
+
+@tilework.jit
+def chosen_products(a, b, chosen, out, sums, count, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    total, rows = tl.zeros((SIZE, SIZE), tl.float32), tl.zeros((SIZE,), tl.float32)
+    for k in range(count):
+        at = tl.load(chosen + k) * SIZE * SIZE + i[:, None] * SIZE + i[None, :]
+        left = tl.load(a + at, mask=i[None, :] < SIZE - k, other=0)
+        total = tl.dot(left, tl.load(b + at), total)
+        rows += tl.sum(left.to(tl.float32), 1) * k
+    tl.store(out + i[:, None] * SIZE + i[None, :], total)
+    tl.store(sums + i, rows)
+
+
+@pytest.mark.parametrize(("arch", "num_stages"), [("gfx942", 2), ("gfx1100", 3), ("gfx942", 4)])
+def test_pipelined_loops(arch: str, num_stages: int) -> None:
+    """Loads wait in LDS and, where more than a product uses them, in registers; those of their addresses run further ahead."""
+    random = np.random.default_rng(0)
+    a, b = random.integers(-3, 4, (2, 6, 16, 16)).astype(np.float16)
+    chosen = random.permutation(6).astype(np.int32)
+    for count in (0, 1, 2, 6):
+        out, sums = np.full((16, 16), 7, np.float32), np.full(16, 7, np.float32)
+        launch(chosen_products, arch, [a, b, chosen, out, sums, count], num_stages=num_stages, SIZE=16)
+        left, right = (given[chosen[:count]].astype(np.float32) for given in (a, b))
+        for k in range(count):
+            left[k, :, 16 - k :] = 0
+        assert np.array_equal(out, np.einsum("kij,kjl->il", left, right)), count
+        assert np.array_equal(sums, np.einsum("kij,k->i", left, np.arange(count))), count
 
 
 @tilework.jit

@@ -57,6 +57,8 @@ PASSES: dict[str, str] = {
     "relayout-tritongpu": "ttg.relayout_tritongpu:RelayoutTritonGPUPass",
     "triton-nvidia-gpu-plan-cta": "ttng.plan_cta:PlanCTAPass",
     "tritongpu-coalesce": "ttg.coalesce:CoalescePass",
+    "tritonamdgpu-schedule-loops": "amd.schedule_loops:AmdScheduleLoopsPass",
+    "tritonamdgpu-pipeline": "amd.stream_pipeline:AmdPipelinePass",
     "tritonamdgpu-optimize-epilogue": "amd.optimize_epilogue:AmdOptimizeEpiloguePass",
     "tritonamdgpu-hoist-layout-conversions": "amd.hoist_layout_conversions:AmdHoistLayoutConversionsPass",
     "tritonamdgpu-accelerate-matmul": "amd.accelerate_matmul:AmdAccelerateMatmulPass",

@@ -15,7 +15,7 @@ from tilework.targets.options import CompileOptions
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 
-def ttgir_pipeline(target: Target, num_warps: int = 4, side: int = 0, kpack: int = 1) -> list[str]:
+def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 2, side: int = 0, kpack: int = 1) -> list[str]:
     """The passes from optimised TTIR to TTGIR."""
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas=1}}",
@@ -30,6 +30,9 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, side: int = 0, kpack: int
         "tritongpu-fuse-nested-loops",
         "canonicalize",
         "triton-licm",
+        "canonicalize",
+        f"tritonamdgpu-schedule-loops{{num-stages={num_stages}}}",
+        "tritonamdgpu-pipeline",
         "canonicalize",
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
@@ -80,7 +83,9 @@ class HipBackend(Backend):
         ttir = [*ttir_pipeline(target), *(checking_pipeline(options.sanitize) if options.sanitize else ())]
         looks = ["tritongpu-performance-remarks"] if wants_remarks() else []
         assert isinstance(options, HipOptions)
-        passes = ttgir_pipeline(target, options.num_warps, options.matrix_instr_nonkdim, options.kpack)
+        passes = ttgir_pipeline(
+            target, options.num_warps, options.num_stages, options.matrix_instr_nonkdim, options.kpack
+        )
         ttgir = [*passes, *looks]
 
         def llir(module: Any) -> str:

@@ -17,6 +17,9 @@ iteration j + S - d; an op of stage d - 1 reads the result of that op directly.
 Ops that run for iterations that may not exist are made conditional (`predicate.py`), those with a `slack` only for later ones:
 what they make is read for so many more. If a carried value is used after
 the loop, it keeps its value in those: ``select(exists, new, old)``.
+
+The last iterations may instead be *peeled*: the loop ends S iterations early, and what they lack comes behind it, with the conditions
+of the prologue (if the loop ran at all, they all hold). Then nothing inside the loop is conditional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,18 +33,18 @@ from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
-from tilework.transforms.ttg.pipeline.predicate import can_predicate, predicated
+from tilework.transforms.ttg.pipeline.predicate import can_predicate, in_branch, predicated
 
 Order = Sequence[tuple[Operation, int]]
 
 
-def problem(loop: Operation, order: Order) -> str | None:
+def problem(loop: Operation, order: Order, peels: bool = False) -> str | None:
     """Why the ops of `loop` cannot run in `order`, or None."""
     last = max((stage for _, stage in order), default=0)
     cycle = {op: position + stage * len(order) for position, (op, stage) in enumerate(order)}
     body, yields = body_of(loop), yield_of(loop).operands
     for op, stage in order:
-        if stage < last and not can_predicate(op):
+        if (stage < last or (peels and op.results)) and not can_predicate(op):
             return f"{op.name} cannot run ahead: it has effects that cannot be made conditional"
         for value in used_values(op):
             shift = 0
@@ -55,17 +58,20 @@ def problem(loop: Operation, order: Order) -> str | None:
     return None
 
 
-def expand(loop: Operation, order: Order, slack: Mapping[Operation, int] | None = None) -> Operation:
+def expand(
+    loop: Operation, order: Order, slack: Mapping[Operation, int] | None = None, peels: bool = False
+) -> Operation:
     """Replace `loop` by its prologue and the new loop, which is returned. `problem` must have found none."""
-    return Expander(loop, order, slack or {}).run()
+    return Expander(loop, order, slack or {}, peels).run()
 
 
 class Expander:
     """One expansion."""
 
-    def __init__(self, loop: Operation, order: Order, slack: Mapping[Operation, int]) -> None:
+    def __init__(self, loop: Operation, order: Order, slack: Mapping[Operation, int], peels: bool) -> None:
         self.loop = loop
         self.slack = slack
+        self.peels = peels
         self.order = order
         self.body = body_of(loop)
         self.yields = tuple(yield_of(loop).operands)
@@ -75,16 +81,25 @@ class Expander:
         self.code = Emitter(loop.location)
         self.versions: dict[SSAValue, dict[int, SSAValue]] = {}
         self.exists: list[SSAValue] = []
-        self.starts: list[SSAValue] = []
+        self.starts: dict[int, SSAValue] = {}
+        self.first = self.lower  # the iteration that versions are counted from
+        self.is_behind = False
         self.made_at = [self.made_stage(position) for position in range(len(self.yields))]
 
     def run(self) -> Operation:
         """Prologue, new loop, and the uses behind it."""
         self.emit_prologue()
+        end = self.code.binary(arith.SubiOp, self.upper, self.steps(self.last)) if self.peels else self.upper
         self.code.insert_before(self.loop)
-        new = Kernel(self).build()
+        kernel = Kernel(self)
+        new = kernel.build(end)
         insert_before(self.loop, new)
-        for old, result in zip(self.loop.results, new.results, strict=False):
+        results = list(new.results)
+        if self.peels:
+            self.emit_epilogue(kernel, results)
+            self.code.insert_before(self.loop)
+            results = [self.versions[argument][self.last] for argument in self.body.args[1:]]
+        for old, result in zip(self.loop.results, results, strict=False):
             old.replace_all_uses_with(result)
         erase_op(self.loop)
         return new
@@ -105,13 +120,46 @@ class Expander:
         for argument, value in zip(self.body.args[1:], self.initial, strict=True):
             self.versions[argument] = {0: value}
         for part in range(self.last):
-            start = self.lower if part == 0 else self.code.binary(arith.AddiOp, self.lower, self.steps(part))
-            self.starts.append(start)
-            self.exists.append(self.code.compare("slt", start, self.upper))
-            self.carry_invariants(part)
-            for op, stage in self.order:
-                if stage <= part:
-                    self.emit(op, part - stage)
+            self.exists.append(self.code.compare("slt", self.start(part), self.upper))
+            self.emit_part(part)
+
+    def emit_epilogue(self, kernel: "Kernel", results: Sequence[SSAValue]) -> None:
+        """What the last iterations lack. Versions are counted from where the loop would have gone on."""
+        self.is_behind = True
+        self.code, self.starts = Emitter(self.loop.location), {}
+        self.versions = {}
+        for (value, iteration), result in zip(kernel.alive(), results, strict=True):
+            self.versions.setdefault(value, {})[iteration] = result
+        for part in range(self.last, 2 * self.last):
+            if part == self.last and any(self.body.args[0] in used_values(op) for op, stage in self.order if stage):
+                self.first = self.end_of_kernel()
+            self.emit_part(part)
+
+    def end_of_kernel(self) -> SSAValue:
+        """The counter behind the new loop, which may not have run."""
+        code = self.code
+        over = code.binary(arith.SubiOp, self.step, code.constant(1, self.step.type))
+        length = code.binary(arith.AddiOp, code.binary(arith.SubiOp, self.upper, self.lower), over)
+        count = code.binary(arith.DivSIOp, length, self.step)
+        done = code.binary(arith.SubiOp, count, code.constant(self.last, count.type))
+        done = code.binary(arith.MaxSIOp, done, code.constant(0, count.type))
+        return code.binary(arith.AddiOp, self.lower, code.binary(arith.MuliOp, done, self.step))
+
+    def emit_part(self, part: int) -> None:
+        """The ops of stage s for iteration `part` - s, of the first ones."""
+        self.carry_invariants(part)
+        for op, stage in self.order:
+            if 0 <= part - stage < self.last:
+                self.emit(op, part - stage)
+
+    def start(self, iteration: int) -> SSAValue:
+        """The counter in `iteration`."""
+        if iteration not in self.starts:
+            first = self.first
+            self.starts[iteration] = (
+                self.code.binary(arith.AddiOp, first, self.steps(iteration)) if iteration else first
+            )
+        return self.starts[iteration]
 
     def steps(self, count: int) -> SSAValue:
         """`count` times the step."""
@@ -126,7 +174,7 @@ class Expander:
         """Arguments whose next value is not computed in the loop."""
         for position, value in enumerate(self.yields):
             if not (isinstance(value, OpResult) and value.op in self.stages):
-                if (iteration := part - self.made_at[position]) >= 0:
+                if 0 <= (iteration := part - self.made_at[position]) < self.last:
                     self.next_version(position, iteration, value)
 
     def emit(self, op: Operation, iteration: int) -> None:
@@ -134,7 +182,8 @@ class Expander:
         mapping = {value: self.at(value, iteration) for value in used_values(op) if self.is_inside(value)}
         copy = copy_op(op, mapping)
         needed = iteration - self.slack.get(op, 0)
-        self.code.ops.extend(made := predicated(copy, self.exists[needed]) if needed >= 0 else [copy])
+        guard = in_branch if self.is_behind else predicated
+        self.code.ops.extend(made := guard(copy, self.exists[needed]) if needed >= 0 else [copy])
         for old, new in zip(op.results, made[-1].results, strict=True):
             self.versions.setdefault(old, {})[iteration] = new
         for position, value in enumerate(self.yields):
@@ -158,7 +207,7 @@ class Expander:
     def at(self, value: SSAValue, iteration: int) -> SSAValue:
         """`value` in `iteration` of the old loop, in the prologue."""
         if value is self.body.args[0]:
-            return self.starts[iteration]
+            return self.start(iteration)
         return self.versions[value][iteration]
 
 
@@ -179,20 +228,26 @@ class Kernel:
         self.carried = self.cross_stage_values()
         self.slots: dict[SSAValue, list[SSAValue]] = {}
 
-    def build(self) -> Operation:
+    def alive(self) -> Iterator[tuple[SSAValue, int]]:
+        """The values that the loop starts and ends with, in order, each with the iteration it is of."""
+        for position, argument in enumerate(self.old.body.args[1:]):
+            yield argument, self.last - self.old.made_at[position]
+        for value, count in self.carried.items():
+            newest = self.last - self.stage_of(value)
+            yield from ((value, iteration) for iteration in range(newest - count, newest))
+
+    def build(self, end: SSAValue) -> Operation:
         """The loop, with its carried values, body and yield."""
         old = self.old
-        initial = [old.at(argument, self.last - old.made_at[p]) for p, argument in enumerate(old.body.args[1:])]
+        initial = [old.at(*one) for one in self.alive()]
         for value, count in self.carried.items():
-            oldest = self.last - self.stage_of(value) - count
-            initial.extend(old.at(value, oldest + age) for age in range(count))
             self.slots[value] = [self.block.insert_arg(value.type, len(self.block.args)) for _ in range(count)]
         self.emit_body()
         for op in self.code.ops:
             append_op(self.block, op)
         types = [value.type for value in initial]
         new = scf.ForOp.create(
-            operands=(old.lower, old.upper, old.step, *initial),
+            operands=(old.lower, end, old.step, *initial),
             result_types=types,
             regions=(Region(self.block),),
             attributes=dict(old.loop.attributes),
@@ -222,14 +277,14 @@ class Kernel:
     def emit_body(self) -> None:
         old, code = self.old, self.code
         counter = self.block.args[0]
-        for stage in range(self.last):
+        for stage in range(0 if old.peels else self.last):
             end = code.binary(arith.SubiOp, old.upper, old.steps(self.last - stage))
             self.exists.append(code.compare("slt", counter, end))
         for op, stage in old.order:
             mapping = {value: self.read(value, stage) for value in used_values(op) if old.is_inside(value)}
             copy = copy_op(op, mapping)
             needed = stage + old.slack.get(op, 0)
-            made = predicated(copy, self.exists[needed]) if needed < self.last else [copy]
+            made = predicated(copy, self.exists[needed]) if needed < len(self.exists) else [copy]
             code.ops.extend(made)
             for before, after in zip(op.results, made[-1].results, strict=True):
                 self.made[before] = after
@@ -262,7 +317,7 @@ class Kernel:
         """What each argument of the new loop is in its next iteration."""
         for position in range(len(self.old.yields)):
             value, stage = self.next_value(position), self.old.made_at[position]
-            if stage < self.last and self.old.is_used_after(position):
+            if stage < len(self.exists) and self.old.is_used_after(position):
                 kept = self.block.args[1 + position]
                 chosen = SelectOp.make(self.exists[stage], value, kept, self.location)
                 value = self.code.append(chosen)

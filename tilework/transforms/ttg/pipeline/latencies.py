@@ -13,8 +13,9 @@ through may be what an iteration before has stored: it is not loaded early.
 Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product; origins where a loop stores.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
@@ -39,6 +40,7 @@ from tilework.transforms.ttg.pipeline.loops import (
     set_integer,
 )
 
+Judge: TypeAlias = Callable[[Operation, AxisFacts], str | None]  # why a load should not start early
 ACCUMULATOR = 2  # the operand of a product that is the sum so far
 
 
@@ -57,60 +59,73 @@ def assign(
     loop: Operation, default_stages: int, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]
 ) -> None:
     """Give the loads of `loop` that are worth it a latency."""
-    ops = body_ops(loop)
-    if any(LATENCY in op.attributes for op in ops) or not any(type(op) in LOADS for op in ops):
+    if any(LATENCY in op.attributes for op in body_ops(loop)):
         return
-    if (stages := num_stages(loop, default_stages)) <= 1:
-        if any(type(op) in DOTS for op in ops):
-            remark(loop, f"the loop is not pipelined: num_stages is {stages}")
-        return
-    if (reason := refusal(loop)) is not None:
-        remark(loop, f"the loop is not pipelined: {reason}")
-        return
-    levels = load_levels(loop, NUM_STAGES in loop.attributes, facts, origins)
+    stages, levels = early_loads(loop, default_stages, is_profitable, facts, origins)
     kept = {load: level for load, level in levels.items() if level < stages - 1}
     for load in levels:
         if load not in kept:
             remark(
                 load, f"the load is not pipelined: {levels[load] + 1} loads depend on each other, in {stages} stages"
             )
-    if not levels and not any(type(op) in DOTS for op in ops):
-        remark(loop, "the loop is not pipelined: no load feeds a dot. tl.range(..., num_stages=N) pipelines all loads")
     if kept:
         latency = (stages - 1) // (max(kept.values()) + 1)
         for load in kept:
             set_integer(load, LATENCY, latency)
 
 
-def load_levels(
-    loop: Operation, every_load: bool, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]
-) -> dict[Operation, int]:
-    """For each load worth starting early, how many other such loads lie between it and what is computed."""
-    search = Search(body_of(loop), facts, origins)
-    ops = body_ops(loop)
-    seen: set[Operation] = set()
-    for op in ops:
-        if type(op) in DOTS:
-            search.from_root(op, found := set())
-            seen |= found
-    if every_load:
-        for op in ops:
-            if type(op) not in LOADS:
-                search.from_root(op, seen)
-    return {load: level for load, level in search.levels.items() if load not in search.dropped}
+def early_loads(
+    loop: Operation,
+    default_stages: int,
+    judge: Judge,
+    facts: Callable[[], AxisFacts],
+    origins: Callable[[], Origins],
+) -> tuple[int, dict[Operation, int]]:
+    """The stages of `loop`, and its loads worth starting early, each with how many such loads lie between it and what is computed."""
+    ops, stages = body_ops(loop), num_stages(loop, default_stages)
+    has_dot = any(type(op) in DOTS for op in ops)
+    if not any(type(op) in LOADS for op in ops):
+        return stages, {}
+    if stages <= 1:
+        if has_dot:
+            remark(loop, f"the loop is not pipelined: num_stages is {stages}")
+        return stages, {}
+    if (reason := refusal(loop)) is not None:
+        remark(loop, f"the loop is not pipelined: {reason}")
+        return stages, {}
+    search = Search(body_of(loop), judge, facts, origins)
+    levels = search.levels_of(ops, NUM_STAGES in loop.attributes)
+    if not levels and not has_dot:
+        remark(loop, "the loop is not pipelined: no load feeds a dot. tl.range(..., num_stages=N) pipelines all loads")
+    return stages, levels
 
 
 class Search:
     """Walks from computations back to the loads they need."""
 
-    def __init__(self, body: Block, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]) -> None:
+    def __init__(
+        self, body: Block, judge: Judge, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]
+    ) -> None:
         self.body = body
+        self.judge = judge
         self.facts = facts
         self.origins = origins
         self.targets = [op.operands[WRITERS[type(op)]] for op in body.walk() if type(op) in WRITERS]
         self.levels: dict[Operation, int] = {}
         self.dropped: set[Operation] = set()
         self.judged: dict[Operation, bool] = {}
+
+    def levels_of(self, ops: Sequence[Operation], every_load: bool) -> dict[Operation, int]:
+        """The loads that products need, or that anything needs."""
+        seen: set[Operation] = set()
+        for op in ops:
+            if type(op) in DOTS:
+                self.from_root(op, found := set())
+                seen |= found
+        for op in ops if every_load else ():
+            if type(op) not in LOADS:
+                self.from_root(op, seen)
+        return {load: level for load, level in self.levels.items() if load not in self.dropped}
 
     def from_root(self, root: Operation, seen: set[Operation]) -> None:
         """Visit everything that `root` needs and that is not in `seen` yet."""
@@ -137,7 +152,7 @@ class Search:
 
     def is_worth_it(self, load: Operation) -> bool:
         if load not in self.judged:
-            reason = is_profitable(load, self.facts()) or self.overtaken(load)
+            reason = self.judge(load, self.facts()) or self.overtaken(load)
             if called_for(load.operands[0], self.body):
                 reason = "its descriptor is made by a call, in the same memory each time"
             if reason is not None:

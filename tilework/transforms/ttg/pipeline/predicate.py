@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeAlias
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import binary
@@ -57,6 +57,19 @@ def is_harmless(op: Operation) -> bool:
 def predicated(op: Operation, pred: SSAValue) -> list[Operation]:
     """The detached `op` made conditional: itself or its substitute, which is last, behind what computes its mask."""
     return [op] if is_harmless(op) else RULES[type(op)](op, pred)
+
+
+def in_branch(op: Operation, pred: SSAValue) -> list[Operation]:
+    """As `predicated`; what is not worth running in vain is not run: a product gives the sum so far, other effects wait in a branch."""
+    otherwise = [op.operands[2]] if type(op) is tt.DotOp else []
+    if len(otherwise) != len(op.results) or (not otherwise and can_predicate(op)):
+        return predicated(op, pred)
+    blocks = [Block([op, scf.YieldOp.create(operands=op.results, location=op.location)])]
+    if otherwise:
+        blocks.append(Block([scf.YieldOp.create(operands=otherwise, location=op.location)]))
+    regions = [Region(blocks[0]), Region(blocks[1:])]
+    types = [value.type for value in op.results]
+    return [scf.IfOp.create(operands=(pred,), result_types=types, regions=regions, location=op.location)]
 
 
 def both(pred: SSAValue, other: SSAValue, op: Operation) -> Operation:

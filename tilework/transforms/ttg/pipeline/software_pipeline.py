@@ -6,6 +6,8 @@ buffers allow (`early_copies.py`), stores by descriptor (`tma_stores.py`). A loo
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and a copy of the body per stage.
 """
 
+from collections.abc import Callable
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -61,7 +63,9 @@ class TestPipelineLowerLoopPass(Pass):
             schedule.write(loop)
 
 
-def lower_loops(module: ModuleOp) -> list[tuple[Operation, Schedule]]:
+def lower_loops(
+    module: ModuleOp, lower: Callable[[Operation, Schedule, AxisFacts], None] = lower_loads, peels: bool = False
+) -> list[tuple[Operation, Schedule]]:
     """Lower the loads of all loops with a schedule that can be carried out."""
     facts: AxisFacts | None = None
     lowered: list[tuple[Operation, Schedule]] = []
@@ -70,16 +74,16 @@ def lower_loops(module: ModuleOp) -> list[tuple[Operation, Schedule]]:
             continue
         if len(schedule.places) < len(body_ops(loop)):
             complete(loop, schedule, schedule.clusters[0])
-        if is_feasible(loop, schedule.in_order(loop)):
+        if is_feasible(loop, schedule.in_order(loop), peels):
             facts = facts or axis_info(module)
-            lower_loads(loop, schedule, facts)
+            lower(loop, schedule, facts)
             lowered.append((loop, schedule))
     return lowered
 
 
-def is_feasible(loop: Operation, order: Order) -> bool:
+def is_feasible(loop: Operation, order: Order, peels: bool = False) -> bool:
     """The ops of `loop` can run in `order`; if not, a remark says why."""
-    reason = problem(loop, order)
+    reason = problem(loop, order, peels)
     if reason is not None:
         remark(loop, f"the loop is not pipelined: {reason}")
     return reason is None
