@@ -22,8 +22,8 @@ from typing import Any
 
 import tilework
 import tilework.language as tl
-from tilework.runtime.devices.cuda.launch_kernel import Frame
-from tilework.runtime.devices.cuda.torch_stream import torch_stream_functions
+from tilework.runtime.devices.cuda.launch_kernel import CudaFrame
+from tilework.runtime.devices.gpu.torch_stream import torch_stream_functions
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.nvidia.libcuda import library
 from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -146,7 +146,7 @@ def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
     if kernel.has_copies:
         args, launcher = [*args, *launcher.maps(launcher.numbers(args), (1, 1, 1))], launcher.inner
     packer, _ = launcher.plans[len(args)]
-    frame = Frame(packer, launcher.attributes, launcher.block, launcher.shared)
+    frame = CudaFrame(packer, launcher.attributes, launcher.block, launcher.shared)
     packer.pack(frame.buffer, args, (None, None))
     frame.grid[:] = (1, 1, 1)
     frame.config.stream = 0

@@ -152,7 +152,7 @@ def an_illegal_access_is_an_error() -> str:
 def main(words: list[str]) -> int:
     """Both rounds; how many checks failed."""
     knobs.runtime.device = "cuda"
-    if (reason := libcuda.why_unusable()) is not None:
+    if (reason := libcuda.FOUND.why_unusable()) is not None:
         print(f"FAIL  no GPU can be used: {reason}")
         return 1
     driver.set_active(CudaDriver())

@@ -44,15 +44,15 @@ def emulated_cuda(devices: int = 1, ptx: str = "", capacity: int = 1 << 30, **fa
     """The CUDA driver is active in the block, on an emulated library; kernels in Python compile to `ptx`, if given, with `facts`."""
     library = EmulatedCuda(devices, capacity)
     library.cuInit(0)
-    before, loaded = drivers._active, libcuda._library
+    before, loaded = drivers._active, libcuda.FOUND.found
     with knobs.runtime.scope(), no_gpu_for_torch():
         knobs.runtime.device = "cuda"
-        libcuda._library = libcuda.Cuda(library)
+        libcuda.FOUND.found = libcuda.Cuda(library)
         plugins.prefer(base.GROUP, "cuda", "tests.runtime.emulated_cuda:PtxBackend" if ptx else None)
         PtxBackend.text, PtxBackend.facts = ptx, facts
         drivers.set_active(CudaDriver())
         try:
             yield library
         finally:
-            drivers._active, libcuda._library = before, loaded
+            drivers._active, libcuda.FOUND.found = before, loaded
             plugins.prefer(base.GROUP, "cuda", None)

@@ -12,7 +12,7 @@ from tilework.targets.nvidia import libcuda
 @contextmanager
 def emulator(arch: str = "", cache: str | None = None) -> Iterator[None]:
     """Kernels run on the emulated GPU in the block; those that are launched in it must not have been launched before."""
-    before, loaded = drivers._active, libcuda._library
+    before, loaded = drivers._active, libcuda.FOUND.found
     with knobs.runtime.scope(), knobs.cache.scope():
         knobs.runtime.device = f"emulator:{arch}" if arch else "emulator"
         if cache is not None:
@@ -21,4 +21,4 @@ def emulator(arch: str = "", cache: str | None = None) -> Iterator[None]:
         try:
             yield
         finally:
-            drivers._active, libcuda._library = before, loaded
+            drivers._active, libcuda.FOUND.found = before, loaded

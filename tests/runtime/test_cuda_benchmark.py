@@ -12,16 +12,16 @@ from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import testing
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda_device
-from tilework.runtime.devices.cuda import driver as cuda_driver
 from tilework.runtime.devices.cuda.device import DeviceArray, Event
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.gpu import gpu_driver
 
 SCALE = {"p": "*fp32", "n": "i32", "a": "fp32"}
 
 
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedCuda]:
-    monkeypatch.setattr(cuda_driver, "FLUSH_BYTES", 1 << 16)
+    monkeypatch.setattr(gpu_driver, "FLUSH_BYTES", 1 << 16)
     with emulated_cuda() as library:
         yield library
 

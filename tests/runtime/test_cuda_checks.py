@@ -12,7 +12,7 @@ from tests.device.table import CHECKS, check, expect, expect_error, run
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import knobs
 from tilework.knobs import cuda_tools
-from tilework.runtime.devices.cuda import driver as cuda_driver
+from tilework.runtime.devices.gpu import gpu_driver
 
 NEEDS_A_GPU = {"clusters", "an_illegal_access_is_an_error"}
 ROWS = [(name, function) for name, function in CHECKS if name not in NEEDS_A_GPU]
@@ -21,7 +21,7 @@ ROWS = [(name, function) for name, function in CHECKS if name not in NEEDS_A_GPU
 @pytest.mark.parametrize("function", [function for _, function in ROWS], ids=[name for name, _ in ROWS])
 def test_the_check_passes(function: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernels, "LARGE", 1 << 9)
-    monkeypatch.setattr(cuda_driver, "FLUSH_BYTES", 256 << 20 if "flush" in function.__name__ else 1 << 12)
+    monkeypatch.setattr(gpu_driver, "FLUSH_BYTES", 256 << 20 if "flush" in function.__name__ else 1 << 12)
     monkeypatch.setattr(cuda_tools, "find_tool", lambda *args: None)  # no ptxas: cubins are not emulated
     with knobs.cache.scope(), emulated_cuda():
         knobs.cache.dir = str(tmp_path)

@@ -13,13 +13,14 @@ from tilework.runtime.devices.active_driver import default_driver, registered_dr
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.devices.host.driver import CpuDriver
+from tilework.targets import driver_library
 from tilework.targets.cpu.pipeline import device as host_device
 from tilework.targets.nvidia import libcuda
 
 
 @pytest.fixture(autouse=True)
 def no_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(libcuda, "_library", None)
+    monkeypatch.setattr(libcuda.FOUND, "found", None)
     monkeypatch.delenv("TILEWORK_DEVICE", raising=False)
     with knobs.runtime.scope(), knobs.nvidia.scope():
         del knobs.runtime.device
@@ -30,7 +31,7 @@ def no_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> EmulatedCuda:
     library = EmulatedCuda()
-    monkeypatch.setattr(libcuda, "load", lambda: library)
+    monkeypatch.setattr(libcuda.FOUND, "load", lambda: library)
     return library
 
 
@@ -70,7 +71,7 @@ def test_asking_for_a_gpu_that_is_not_there() -> None:
 )
 def test_a_driver_without_a_gpu(broken: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     library = type("Broken", (EmulatedCuda,), broken)()
-    monkeypatch.setattr(libcuda, "load", lambda: library)
+    monkeypatch.setattr(libcuda.FOUND, "load", lambda: library)
     knobs.runtime.device = "cuda"
     assert not CudaDriver.is_active()
     with pytest.raises(RuntimeError, match=said):
@@ -81,7 +82,7 @@ def test_the_library_may_be_a_file_or_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "libcuda.so.1"):
         (tmp_path / "libcuda.so.1").write_text("not a library")
         knobs.nvidia.libcuda_path = str(path)
-        assert not libcuda.is_installed()
+        assert not libcuda.FOUND.is_installed()
         with pytest.raises(RuntimeError, match=r"libcuda\.so\.1.*TRITON_LIBCUDA_PATH names it"):
             libcuda.load()
 
@@ -98,7 +99,7 @@ def test_a_function_that_the_driver_does_not_have(gpu: EmulatedCuda, monkeypatch
 def test_structures_have_the_layout_of_the_driver() -> None:
     import ctypes
 
-    config, attribute = libcuda.LaunchConfig, libcuda.LaunchAttribute
+    config, attribute = driver_library.LaunchConfig, libcuda.LaunchAttribute
     assert ctypes.sizeof(config) == 56 and ctypes.sizeof(attribute) == 72
     assert [getattr(config, name).offset for name in ("grid", "block", "shared", "stream", "attributes", "attribute_count")] == [
         0, 12, 24, 32, 40, 48,

@@ -26,6 +26,7 @@ from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.launch import native_machine
 from tilework.runtime.launch.native_entry import tensor_memory
+from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
@@ -350,7 +351,7 @@ def test_a_graph_records_native_launches(cuda: EmulatedCuda) -> None:
     ("options", "attributes"),
     [
         ({"launch_pdl": True}, {libcuda.LAUNCH_PROGRAMMATIC: 1}),
-        ({"launch_cooperative_grid": True}, {libcuda.LAUNCH_COOPERATIVE: 1}),
+        ({"launch_cooperative_grid": True}, {driver_library.LAUNCH_COOPERATIVE: 1}),
         ({"num_ctas": 2}, {libcuda.LAUNCH_CLUSTER: (2, 1, 1), libcuda.LAUNCH_CLUSTER_POLICY: 1}),
         ({"num_warps": 8}, {}),
     ],

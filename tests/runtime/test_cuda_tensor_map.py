@@ -14,8 +14,8 @@ from tilework.oracles.emulator.tensor_map import decode
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import tensor_map as cuda_tensor_map
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.devices.cuda.parameters import Parameter, parameters_of_ptx
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.gpu.parameters import Parameter, parameters_of_ptx
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.tools.tensor_descriptor import TensorDescriptor
 

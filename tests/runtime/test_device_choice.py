@@ -33,8 +33,8 @@ def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedCu
     monkeypatch.setattr(cuda_tools, "find_tool", lambda *args: None)  # no ptxas: the driver gets PTX
     monkeypatch.delenv("TILEWORK_DEVICE", raising=False)
     library = EmulatedCuda(2)
-    monkeypatch.setattr(libcuda, "_library", None)
-    libcuda.use(library)
+    monkeypatch.setattr(libcuda.FOUND, "found", None)
+    libcuda.FOUND.use(library)
     names = ("_default", "_active", "_host", "_follows")
     before = {name: getattr(drivers, name) for name in names}
     with knobs.cache.scope(), knobs.runtime.scope(), no_gpu_for_torch():
@@ -154,7 +154,7 @@ def test_gpus_that_differ_are_tuned_each(cuda: EmulatedCuda, monkeypatch: pytest
             return 0
 
         monkeypatch.setattr(cuda, "cuDeviceGetAttribute", attribute)
-        libcuda.use(cuda)
+        libcuda.FOUND.use(cuda)
         vars(drivers).update(_default=None, _active=None, _host=None)
         seen.clear()
         for _ in range(2):  # the second finds all on disk

@@ -414,7 +414,7 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 def test_the_record_is_what_the_machine_code_reads() -> None:
     layout = launcher_layout
     assert layout.HEADER.size == layout.CODE == layout.ASK_CONTEXT == 96 and layout.GUARD.size == 64
-    assert layout.HEADER.size + layout.CUDA.size == layout.PARAMETER_SLOTS
+    assert layout.HEADER.size + layout.GPU.size == layout.PARAMETER_SLOTS
     guard, words = layout.Guard(33, -1, 1, 2, 0, 1, 0, 5, 6, 7, 8), layout.HOST.pack(*range(9))
     record = layout.Record(1, 0, 11, 22, words, (guard,), b"12345678", ((77, 0, 0, 2),), (99,))
     data, end = record.pack(), 96 + layout.HOST.size

@@ -14,7 +14,7 @@ from tests.targets.gpu_run import check
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.runtime.devices.cuda.parameters import packer_for
+from tilework.runtime.devices.gpu.parameters import packer_for
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.transforms.registry import parse_pipeline, run_pipeline

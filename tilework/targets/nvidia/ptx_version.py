@@ -78,7 +78,7 @@ def dotted(version: int) -> str:
 
 def driver_release() -> str | None:
     """The CUDA release of the driver, as "13.0"; None on a machine without an NVIDIA GPU."""
-    if libcuda.why_unusable() is not None:
+    if libcuda.FOUND.why_unusable() is not None:
         return None
     version = ctypes.c_int()
     libcuda.library().cuDriverGetVersion(ctypes.byref(version))

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from tilework.runtime.devices.cuda.launch_proof import ALIGNMENT, LaunchProof
-from tilework.runtime.devices.cuda.parameters import MAP_BYTES, WIDTHS, numbers_for
-from tilework.runtime.devices.cuda.tensor_map import device_address, encoded
+from tilework.runtime.devices.cuda.tensor_map import encoded
+from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, numbers_for
 from tilework.runtime.devices.launcher import Extent, Launcher
 from tilework.runtime.launch.native_entry import Native, Proof
 from tilework.targets.nvidia.libcuda import Cuda, CudaError, library

@@ -14,9 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.devices.dlpack import exported, is_cuda_export
-from tilework.runtime.devices.host import pack
+from tilework.runtime.devices.gpu.parameters import device_address
 from tilework.targets.nvidia.libcuda import Cuda, library
 
 SIZE, ALIGNMENT = 128, 64
@@ -67,20 +65,6 @@ def fill_tma_descriptor(
     given = f"address {base:#x}, shape {list(shape)}, strides {list(strides)}, block {list(block_size)}"
     cuda.check(code, f" (cuTensorMapEncodeTiled: {given}, {elem_size}-byte elements, swizzle {swizzle})")
     return made
-
-
-def device_address(arg: Any) -> int:
-    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer."""
-    if hasattr(arg, "data_ptr") or isinstance(arg, int):
-        return pack.address(arg)
-    if (interface := getattr(arg, "__cuda_array_interface__", None)) is not None:
-        return interface["data"][0]
-    return exported(arg, current_stream()).address if is_cuda_export(arg) else pack.address(arg)
-
-
-def current_stream() -> int:
-    """The stream that launches go to at this moment."""
-    return driver.active.get_current_stream(driver.active.get_current_device())
 
 
 def map_of_descriptor(descriptor: Any, meta: Mapping[str, Any]) -> bytes:

@@ -3,6 +3,7 @@
 import ctypes
 from typing import Any
 
+from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 
 
@@ -19,7 +20,7 @@ def launch_callback(cuda: Any) -> Any:
     def launch(config: int, function: int, addresses: int, extra: None) -> int:
         count = len(cuda.objects[function].function.function.params)
         places = (ctypes.c_void_p * count).from_address(addresses)
-        return cuda.cuLaunchKernelEx(Reference(libcuda.LaunchConfig, config), function, places, None)
+        return cuda.cuLaunchKernelEx(Reference(driver_library.LaunchConfig, config), function, places, None)
 
     return ctypes.CFUNCTYPE(ctypes.c_int, *libcuda.FUNCTIONS["cuLaunchKernelEx"])(launch)
 

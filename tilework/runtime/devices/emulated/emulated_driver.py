@@ -38,7 +38,7 @@ class EmulatedDriver(CudaDriver):
 
     def __init__(self) -> None:
         super().__init__()
-        libcuda.use(EmulatedCuda(capacity=CAPACITY, arch=asked_architecture(knobs.runtime.device), checks=True))
+        libcuda.FOUND.use(EmulatedCuda(capacity=CAPACITY, arch=asked_architecture(knobs.runtime.device), checks=True))
         self.host = CpuDriver()
 
     @classmethod
@@ -53,6 +53,9 @@ class EmulatedDriver(CudaDriver):
         checked = bool(getattr(metadata, "sanitizer", None))
         launcher = (SanitizedEmulatedLauncher if checked else EmulatedLauncher)(self.utils, source, metadata)
         return with_proof(launcher, source, metadata)
+
+    def launches_natively(self) -> bool:
+        return False
 
     def _initialized_torch(self) -> None:
         """Torch has no say about this device."""

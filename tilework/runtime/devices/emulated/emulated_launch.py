@@ -13,12 +13,13 @@ from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, Region
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices import allocators
-from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher, Functions
+from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
 from tilework.runtime.devices.emulated.found import error_of, failure_of, warn_of_slow_lines
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
+from tilework.runtime.devices.gpu.gpu_launcher import Functions
 from tilework.runtime.devices.launcher import Extent, Scratch
-from tilework.runtime.sanitize.cuda_checked_launch import SanitizedCudaLauncher
+from tilework.runtime.sanitize.gpu_checked_launch import SanitizedLauncher
 from tilework.targets.nvidia.libcuda import library
 
 
@@ -46,7 +47,7 @@ class EmulatedLauncher(CudaLauncher):
                 library().cuStreamSynchronize(stream)
 
 
-class SanitizedEmulatedLauncher(SanitizedCudaLauncher, EmulatedLauncher):
+class SanitizedEmulatedLauncher(SanitizedLauncher, EmulatedLauncher):
     """Runs one kernel that checks itself."""
 
 

@@ -41,6 +41,7 @@ from tilework.runtime.devices.emulated.results import (
     OUT_OF_MEMORY,
     TEXTS,
 )
+from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.arch import describe
 
@@ -273,7 +274,7 @@ class EmulatedCuda:
     def cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> int:
         kernel = self.objects[function]
         static = kernel.function.attributes["shared_size_bytes"]
-        if attribute == libcuda.FUNCTION_MAX_DYNAMIC_SHARED and static + value > LARGEST_SHARED:
+        if attribute == driver_library.FUNCTION_MAX_DYNAMIC_SHARED and static + value > LARGEST_SHARED:
             return INVALID_VALUE
         kernel.set[attribute] = value
         return OK
@@ -300,7 +301,7 @@ class EmulatedCuda:
             kernel.function.name, grid, block, given.shared, given.stream or 0, attributes, values, kernel.device
         )
         facts = kernel.function.attributes
-        allowed = kernel.set.get(libcuda.FUNCTION_MAX_DYNAMIC_SHARED, PLAIN_SHARED - facts["shared_size_bytes"])
+        allowed = kernel.set.get(driver_library.FUNCTION_MAX_DYNAMIC_SHARED, PLAIN_SHARED - facts["shared_size_bytes"])
         if given.shared > allowed or np.prod(block) > facts["max_threads_per_block"]:
             return INVALID_VALUE
         cluster = attributes.get(libcuda.LAUNCH_CLUSTER, cluster_of(kernel.function.function))
@@ -360,7 +361,7 @@ class EmulatedCuda:
         return self.cuMemFree_v2(address.value or 0)
 
     def cuPointerGetAttribute(self, value: Any, attribute: int, address: int) -> int:
-        assert attribute == libcuda.POINTER_DEVICE_ADDRESS
+        assert attribute == driver_library.POINTER_DEVICE_ADDRESS
         if not any(device.memory.index(address) is not None for device in self.devices):
             return INVALID_VALUE
         value._obj.value = address
@@ -426,7 +427,7 @@ class EmulatedCuda:
     def cuEventCreate(self, event: Any, flags: int) -> int:
         if not self.has_context():
             return INVALID_CONTEXT
-        event._obj.value = self.keep(Happening(not flags & libcuda.EVENT_DISABLE_TIMING))
+        event._obj.value = self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING))
         return OK
 
     def cuEventRecord(self, event: int, stream: int) -> int:
@@ -472,7 +473,7 @@ def steps_of(device: Device) -> int:
     return sum(total.instructions.values()) + total.sectors + total.turns
 
 
-def attributes_of(config: libcuda.LaunchConfig) -> dict[int, Any]:
+def attributes_of(config: driver_library.LaunchConfig) -> dict[int, Any]:
     """The attributes of a launch: number to flag or dimensions."""
     found = {}
     for index in range(config.attribute_count):

@@ -11,7 +11,7 @@ held (``key, value`` two by two, in groups of one dictionary each; an ellipsis s
 lists of hooks must be empty. Dictionaries that still have the
 version in which they were seen last are not looked into. Guards also put the arguments into the slots of 8 bytes that the device
 takes. The numbers are in `record` (`launcher_layout.py`); a guard is the address of a function of `launcher_guards.py` with its
-settings. On a fit the routine of the entry's device runs the kernel (`launcher_host.py`, `launcher_cuda.py`). Nothing is
+settings. On a fit the routine of the entry's device runs the kernel (`launcher_host.py`, `launcher_gpu.py`). Nothing is
 ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
 
 Objects are read through Python's C API, except for the class of an object, the version of a dictionary, and the members of NumPy
@@ -19,8 +19,8 @@ arrays and torch tensors, whose places the user of this module verifies first. `
 processes.
 """
 
-from tilework.targets.cpu.run.launcher_cuda import write_cuda, write_ready
 from tilework.targets.cpu.run.launcher_descriptors import WRITERS as DESCRIPTOR_WRITERS
+from tilework.targets.cpu.run.launcher_gpu import write_gpu_routines
 from tilework.targets.cpu.run.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
 from tilework.targets.cpu.run.launcher_host import write_host
 from tilework.targets.cpu.run.launcher_layout import (
@@ -69,7 +69,7 @@ def launcher_text(monotonic_clock: int, tuple_items: int) -> str:
     Writer.tuple_items = tuple_items
     module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
     writers = (*WRITERS, *DESCRIPTOR_WRITERS, write_extent, write_watched, write_fits, write_missed, write_meta)
-    for write in (*writers, write_ready, write_cuda):
+    for write in (*writers, write_gpu_routines):
         write(module)
     write_host(module, monotonic_clock)
     for write in (write_launch_with, write_launch, write_bound, write_bind):

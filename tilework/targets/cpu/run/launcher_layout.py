@@ -3,7 +3,7 @@
 `launcher*.py` write the code, with the LLVM text builder; `runtime/launch/native_launch.py` mostly finds it compiled in the
 cache, and then needs nothing but this file.
 
-A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `CUDA`); then come the guards, the
+A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `GPU`); then come the guards, the
 watched dictionaries, and the slots. Guards read objects and write slots, all in one frame: first the slots that the kernel
 takes, then, from `OBJECTS` on, the arguments and what guards found inside of them.
 """
@@ -21,7 +21,7 @@ GUARDS = (
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
     "guard_proof",
 )  # fmt: skip
-ROUTINES = ("run_host", "run_cuda", "ready_cuda")  # what a device adds
+ROUTINES = ("run_host", "run_cuda", "run_hip", "ready_gpu")  # what a device adds
 # in a torch tensor; the next six in its implementation, the last three in its storage
 PLACES = ("implementation", "keys", "element", "device", "storage", "offset", "count", "data", "checked")
 NAMES_READ = ("dtype", "device", "data_ptr", "__cuda_array_interface__", "typestr", "data")
@@ -63,10 +63,10 @@ CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(96, 16
 # how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
 # how to ask for the stream, how to make a handle of it, of which device, parameters; the configuration and the slots of the parameters
 # follow, at the end those of the scratch memory
-CUDA = struct.Struct("<10q56s")
+GPU = struct.Struct("<10q56s")
 ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(96, 144, 8)
 ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(144, 184, 8)
-CONFIG_BYTES, CONFIG_STREAM = 56, 32
+CONFIG_BYTES, CONFIG_SHARED, CONFIG_STREAM = 56, 24, 32
 PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
 

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tilework.runtime.devices.cuda.tensor_map import device_address, map_of_descriptor
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.devices.host import pack
 from tilework.targets.cpu.run.launcher_layout import SLOT
 
@@ -29,6 +30,9 @@ KINDS |= {f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)}
 KINDS |= {f"{sign}{bits}": f"i{bits}" for sign in "iu" for bits in (8, 16, 32, 64)}
 PTX_KINDS = {"u64": "i64", "s64": "i64", "f32": "f32", "f64": "f64"}
 PTX_KINDS |= {f"{sign}{bits}": f"i{bits}" for sign in "us" for bits in (8, 16, 32)}
+
+
+MapOf = Callable[[Any, Mapping[str, Any]], bytes]  # (descriptor, what the compiler chose) to a tensor map
 
 
 class Parameter(NamedTuple):
@@ -74,14 +78,14 @@ class Packer:
     pack: Callable[[Any, Sequence[Any], Sequence[Any]], None]
 
 
-class CudaSlots(pack.Slots):
+class GpuSlots(pack.Slots):
     """The format and the Python expression of each value, collected argument by argument."""
 
-    def __init__(self, name: str, maps: Sequence[Mapping[str, Any] | None]) -> None:
+    def __init__(self, name: str, maps: Sequence[Mapping[str, Any] | None], map_of: MapOf | None = None) -> None:
         super().__init__([], {}, name)
         self.kinds: list[str] = []
         self.maps = list(maps)
-        self.scope: dict[str, Any] = {}
+        self.scope: dict[str, Any] = {"map_of": map_of}
 
     def add_plain(self, type: Any, text: str) -> None:
         if type == HIDDEN_MAP:
@@ -97,7 +101,9 @@ class CudaSlots(pack.Slots):
     def kind_of(self, type: str) -> str:
         kind = "ptr" if type.startswith("*") else KINDS.get(type)
         if kind is None:
-            raise TypeError(f"an argument of {self.name} is {type}, which cannot be passed to a CUDA kernel by value")
+            raise TypeError(
+                f"an argument of {self.name} is {type}, which cannot be passed to a kernel on a GPU by value"
+            )
         return kind
 
     def add_kind(self, kind: str, text: str) -> None:
@@ -129,9 +135,11 @@ class CudaSlots(pack.Slots):
         self.values.append(f"raw({text}, {size})")
 
 
-def packer_for(name: str, signature: Sequence[Any], maps: Sequence[Mapping[str, Any] | None]) -> Packer:
+def packer_for(
+    name: str, signature: Sequence[Any], maps: Sequence[Mapping[str, Any] | None] = (), map_of: MapOf | None = None
+) -> Packer:
     """For a kernel whose argument types are known: its arguments, then the two hidden pointers."""
-    slots = CudaSlots(name, maps)
+    slots = GpuSlots(name, maps, map_of)
     for position, type in enumerate(signature):
         slots.add(type, f"args[{position}]")
     return finish(slots)
@@ -141,7 +149,7 @@ def numbers_for(
     name: str, signature: Sequence[Any], wanted: Sequence[int]
 ) -> Callable[[Sequence[Any]], tuple[int, ...]]:
     """A function from the arguments of a launch to the addresses and integers of some parameters of the kernel."""
-    slots = CudaSlots(name, [{}] * len(signature))
+    slots = GpuSlots(name, [{}] * len(signature))
     for position, type in enumerate(signature):
         slots.add(type, f"args[{position}]")
     values = "".join(f"int({slots.values[number]}), " for number in wanted)
@@ -150,7 +158,7 @@ def numbers_for(
 
 def packer_from(name: str, parameters: Sequence[Parameter], given: int) -> Packer:
     """For a kernel that is known by its parameters only; those that are `given` no argument are the hidden pointers."""
-    slots = CudaSlots(name, ())
+    slots = GpuSlots(name, ())
     for position, parameter in enumerate(parameters[:given]):
         text, kind = f"args[{position}]", PTX_KINDS.get(parameter.type)
         if kind is None or parameter.size != WIDTHS[kind]:
@@ -160,7 +168,7 @@ def packer_from(name: str, parameters: Sequence[Parameter], given: int) -> Packe
     return finish(slots)
 
 
-def finish(slots: CudaSlots) -> Packer:
+def finish(slots: GpuSlots) -> Packer:
     """The function for the collected values and the hidden pointers."""
     for number in range(2):
         slots.add_kind("ptr", f"scratch[{number}]")
@@ -173,7 +181,7 @@ def finish(slots: CudaSlots) -> Packer:
     write = struct.Struct("<" + "".join(slots.formats)).pack_into
     scope: dict[str, Any] = {"pack_into": write, "slow": slots.pack_wide, "refused": (struct.error, OverflowError)}
     scope |= {"address": device_address, "bits": pack.bfloat16_bits, "is_nan": pack.is_nan, "raw": raw}
-    scope |= {"map_of": map_of_descriptor, **slots.scope}
+    scope |= slots.scope
     values = ", ".join(slots.values)
     source = (
         f"def packed(buffer, args, scratch):\n"
@@ -204,3 +212,17 @@ def raw(arg: Any, size: int) -> bytes:
     if len(data) != size:
         raise TypeError(f"a parameter of {size} bytes is given {len(data)} bytes: {arg!r}")
     return data
+
+
+def device_address(arg: Any) -> int:
+    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer."""
+    if hasattr(arg, "data_ptr") or isinstance(arg, int):
+        return pack.address(arg)
+    if (interface := getattr(arg, "__cuda_array_interface__", None)) is not None:
+        return interface["data"][0]
+    return exported(arg, current_stream()).address if is_cuda_export(arg) else pack.address(arg)
+
+
+def current_stream() -> int:
+    """The stream that launches go to at this moment."""
+    return driver.active.get_current_stream(driver.active.get_current_device())

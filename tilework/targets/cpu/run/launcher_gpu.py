@@ -1,11 +1,13 @@
-"""How the native launcher starts a kernel on an NVIDIA GPU: it asks for the stream, and calls `cuLaunchKernelEx`.
+"""How the native launcher starts a kernel on a GPU: it asks for the stream, and calls `cuLaunchKernelEx` or `hipModuleLaunchKernel`.
 
-The stream is asked for by functions of torch, if the record has them, else by Python. An entry is for one context: a thread that uses
+The stream is asked for by functions of torch, if the record has them, else by Python. An entry is for one context (on AMD GPUs: one device): a thread that uses
 another device, or none yet, uses it for the launch if the arguments choose the device (their guards have seen that they are there), else
 it takes the Python path. The driver gets the addresses of the slots; its call may wait for room in the stream, and runs without the GIL.
 Calls of Python: `stream(device)` is the one that launches go to at this moment, `scratch(x, y, z, stream)` gives the addresses of the
 scratch memory and what keeps it alive until the driver has been called, `fault(code, x, y, z)` raises what a failed call means.
 """
+
+from collections.abc import Callable
 
 from tilework.targets.cpu.run.launcher_guards import NULL, YES, Writer, call_with, num
 from tilework.targets.cpu.run.launcher_layout import (
@@ -14,6 +16,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     CLUSTER,
     CONFIG,
     CONFIG_BYTES,
+    CONFIG_SHARED,
     CONFIG_STREAM,
     DEVICE_CALL,
     DEVICE_CONTEXT,
@@ -37,8 +40,8 @@ INVALID_VALUE = 1
 
 
 def write_ready(module: Module) -> None:
-    """`ready_cuda(record)`: whether this thread uses the context of the entry, or may for the launch."""
-    function = module.function("ready_cuda", i32, [(ptr, "record")])
+    """`ready_gpu(record)`: whether this thread uses the context of the entry, or may for the launch."""
+    function = module.function("ready_gpu", i32, [(ptr, "record")])
     b = Writer(function)
     (record,) = function.args
     place = b.alloca(i64)
@@ -49,10 +52,27 @@ def write_ready(module: Module) -> None:
     b.finish(YES)
 
 
-def write_cuda(module: Module) -> None:
-    """`run_cuda(entry, record, slots, sizes, total)`: put the kernel into the stream; 0 with an exception on failure."""
+def launch_by_config(b: Writer, call: Value, function: Value, config: Value, addresses: Value) -> Value:
+    """As `cuLaunchKernelEx` is called."""
+    return b.call(call, i32, [config, function, addresses, NULL])
+
+
+def launch_by_numbers(b: Writer, call: Value, function: Value, config: Value, addresses: Value) -> Value:
+    """As `hipModuleLaunchKernel` is; that for cooperative grids does not look at the last argument."""
+    numbers = [b.at(config, place, i32) for place in (*range(0, CONFIG_SHARED, 4), CONFIG_SHARED)]
+    return b.call(call, i32, [function, *numbers, b.at(config, CONFIG_STREAM, ptr), addresses, NULL])
+
+
+def write_gpu_routines(module: Module) -> None:
+    write_ready(module)
+    write_run(module, "run_cuda", launch_by_config)
+    write_run(module, "run_hip", launch_by_numbers)
+
+
+def write_run(module: Module, name: str, launch: Callable[..., Value]) -> None:
+    """`name(entry, record, slots, sizes, total)`: put the kernel into the stream; 0 with an exception on failure."""
     params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes"), (i64, "total")]
-    function = module.function("run_cuda", i32, params)
+    function = module.function(name, i32, params)
     b = Writer(function)
     entry, record, slots, sizes, _ = function.args
     ask = b.at(record, ASK_STREAM, ptr)
@@ -100,7 +120,7 @@ def write_cuda(module: Module) -> None:
         b.call(b.at(record, ASK_CONTEXT, ptr), i32, [before])
         b.call(set, i32, [b.at(record, DEVICE_CONTEXT, ptr)])
     thread = b.api("PyEval_SaveThread")
-    code = b.call(b.at(record, LAUNCH_CALL, ptr), i32, [config, b.at(record, FUNCTION, ptr), addresses, NULL])
+    code = launch(b, b.at(record, LAUNCH_CALL, ptr), b.at(record, FUNCTION, ptr), config, addresses)
     b.api("PyEval_RestoreThread", thread, result=void)
     with b.if_(b.is_object(set)):
         b.call(set, i32, [b.load(ptr, before)])
@@ -131,7 +151,7 @@ def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slo
 
 
 def fail(b: Writer, entry: Value, code: Value, extent: list[Value]) -> None:
-    """Leave with the exception of a CUresult."""
+    """Leave with the exception of a result."""
     numbers = [b.api("PyLong_FromLongLong", number) for number in (b.sext(code, i64), *extent)]
     call_with(b, b.item(entry, FAULT_CALL), numbers)
     b.ret(constant(i32, 0))

@@ -1,4 +1,4 @@
-"""Launches on NVIDIA GPUs of kernels that check themselves: the table (`transforms/sanitize/check_bounds.py`) goes there and back.
+"""Launches on GPUs of kernels that check themselves: the table (`transforms/sanitize/check_bounds.py`) goes there and back.
 
 A launch waits for its kernel. What the kernel must not touch it has not touched, so that the device is as usable as before.
 """
@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework.errors import SANITIZER, SanitizerError
-from tilework.runtime.devices.cuda.device import DeviceArray, ensure_context
-from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher, Functions
+from tilework.runtime.devices.gpu.gpu_launcher import Functions, GpuLauncher
 from tilework.runtime.devices.launcher import Extent, Scratch
 from tilework.runtime.sanitize.checked_launch import Extents, pointer_arguments
 from tilework.targets.cpu.run.interface import Interface
-from tilework.targets.nvidia.libcuda import library
 
 ANYWHERE = (0, (1 << 63) - 1)
 
 
-class SanitizedCudaLauncher(CudaLauncher):
+class SanitizedLauncher(GpuLauncher):
     """Runs a kernel that was compiled with the option `sanitize`."""
 
     def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
@@ -34,15 +32,15 @@ class SanitizedCudaLauncher(CudaLauncher):
         """Run every program of the grid, and tell what they found."""
         if 0 in grid:
             return
-        ensure_context()
+        self.gpus.ensure_context()
         known = Extents(self.interface, self.pointers, args, on_host=False)
         words = self.table(known)
         host = (ctypes.c_uint64 * len(words))(*words)
-        table, cuda = DeviceArray(len(words), "uint64"), library()
-        cuda.cuMemcpyHtoDAsync_v2(table.data_ptr(), ctypes.addressof(host), table.nbytes, stream)
+        table, library = self.array_cls(len(words), "uint64"), self.gpus.library()
+        library.copy_in(table.data_ptr(), ctypes.addressof(host), table.nbytes, stream)
         super().start(grid, stream, function, (*args, table), scratch)
-        cuda.cuMemcpyDtoHAsync_v2(ctypes.addressof(host), table.data_ptr(), table.nbytes, stream)
-        cuda.cuStreamSynchronize(stream)
+        library.copy_out(ctypes.addressof(host), table.data_ptr(), table.nbytes, stream)
+        library.wait_for_stream(stream)
         self.tell(known, list(host), grid)
 
     def table(self, known: Extents) -> list[int]:

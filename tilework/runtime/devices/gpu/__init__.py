@@ -1,0 +1,1 @@
+"""What drivers of all GPUs share."""

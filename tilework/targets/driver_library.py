@@ -1,0 +1,233 @@
+"""The driver library of a vendor through ctypes: its functions by name, its errors as exceptions.
+
+    >>> cuda = libcuda.library()
+    >>> count = ctypes.c_int()
+    >>> cuda.cuDeviceGetCount(ctypes.byref(count))        # RuntimeError("Triton Error [CUDA]: no CUDA-capable device ...")
+    >>> cuda.count_devices(ctypes.byref(count))           # the same: what every vendor has is called `cuDeviceGetCount` there
+    >>> cuda.code("cuCtxSetLimit", 1, 1 << 20)            # the number of the result, for callers that expect failures
+
+A vendor (`nvidia/libcuda.py`, `amd/libhip.py`) says how it calls `CALLS`, what else it has, and how a thread uses a device. Nothing is
+loaded before `FoundLibrary.library()` is called.
+"""
+
+import ctypes
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from ctypes import c_int, c_size_t, c_uint, c_uint64, c_void_p
+from typing import Any, ClassVar, Generic, TypeVar
+
+SUCCESS, INVALID_VALUE = 0, 1
+
+# attributes of functions, of pointers, flags: both vendors have the same numbers
+FUNCTION_MAX_THREADS, FUNCTION_SHARED, FUNCTION_LOCAL, FUNCTION_REGISTERS, FUNCTION_MAX_DYNAMIC_SHARED = 0, 1, 3, 4, 8
+POINTER_DEVICE_ADDRESS = 3
+STREAM_NON_BLOCKING, EVENT_DISABLE_TIMING, CAPTURE_RELAXED = 1, 2, 2
+LAUNCH_COOPERATIVE = 2
+
+OUT = c_void_p  # the address of a result
+CALLS: dict[str, tuple[Any, ...]] = {
+    "driver_version": (OUT,),
+    "count_devices": (OUT,),
+    "synchronize": (),
+    "load_module": (OUT, c_void_p, c_uint, c_void_p, c_void_p),
+    "find_function": (OUT, c_void_p, ctypes.c_char_p),
+    "unload_module": (c_void_p,),
+    "ask_function": (OUT, c_int, c_void_p),
+    "allocate": (OUT, c_size_t),
+    "free": (c_uint64,),
+    "copy_in": (c_uint64, c_void_p, c_size_t, c_void_p),
+    "copy_out": (c_void_p, c_uint64, c_size_t, c_void_p),
+    "fill": (c_uint64, ctypes.c_ubyte, c_size_t, c_void_p),
+    "pin": (OUT, c_size_t, c_uint),
+    "unpin": (c_void_p,),
+    "ask_pointer": (OUT, c_int, c_uint64),
+    "create_stream": (OUT, c_uint),
+    "destroy_stream": (c_void_p,),
+    "wait_for_stream": (c_void_p,),
+    "begin_capture": (c_void_p, c_int),
+    "end_capture": (c_void_p, OUT),
+    "make_executable": (OUT, c_void_p, ctypes.c_ulonglong),
+    "launch_graph": (c_void_p, c_void_p),
+    "destroy_executable": (c_void_p,),
+    "destroy_graph": (c_void_p,),
+    "create_event": (OUT, c_uint),
+    "record_event": (c_void_p, c_void_p),
+    "wait_for_event": (c_void_p,),
+    "elapsed_time": (OUT, c_void_p, c_void_p),
+    "destroy_event": (c_void_p,),
+}  # fmt: skip
+
+
+class LaunchConfig(ctypes.Structure):
+    """How a grid is launched: CUlaunchConfig, HIP_LAUNCH_CONFIG."""
+
+    _fields_ = (
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared", c_uint),
+        ("stream", c_void_p),
+        ("attributes", c_void_p),
+        ("attribute_count", c_uint),
+    )
+
+
+# what a kernel did, after which every call fails: illegal address, timeout, assert, stack, instruction, alignment, space, pc, other
+STICKY = (700, 702, 710, 714, 715, 716, 717, 718, 719)
+DEAD = (
+    "\nA kernel that was launched before did this. The GPU cannot be used again in this process, arrays of the host can."
+    " With TRITON_SANITIZE=1 the program is told the line"
+)
+
+
+class DriverError(RuntimeError):
+    """A function of a driver failed; `code` is what it returned."""
+
+    form: ClassVar[str]
+
+    def __init__(self, code: int, text: str, detail: str = "") -> None:
+        said = self.form.format(code=code, text=text)
+        super().__init__(f"{said}{detail}{DEAD if code in STICKY else ''}")
+        self.code = code
+
+
+class DriverLibrary(ABC):
+    """The functions of a loaded library as methods that raise errors; see the module docstring."""
+
+    vendor: ClassVar[str]  # as users call its software: CUDA
+    names: ClassVar[Mapping[str, str]]  # of `CALLS`, and of those for contexts and launches, in the library
+    functions: ClassVar[Mapping[str, tuple[Any, ...]]]
+    error: ClassVar[type[DriverError]]
+
+    def __init__(self, loaded: Any) -> None:
+        self.loaded = loaded
+        self.raw: dict[str, Callable[..., int]] = {}
+
+    def function(self, name: str) -> Callable[..., int]:
+        """A function as it is in the library: it returns a number, 0 for success."""
+        if (found := self.raw.get(name)) is not None:
+            return found
+        symbol = self.names.get(name, name)
+        found = getattr(self.loaded, symbol, None)
+        if found is None:
+            raise RuntimeError(
+                f"Triton Error [{self.vendor}]: the driver has no function {symbol}: it is too old, update it"
+            )
+        if isinstance(self.loaded, ctypes.CDLL):
+            found.argtypes, found.restype = self.functions[symbol], c_int
+        self.raw[name] = found
+        return found
+
+    def address(self, name: str) -> int:
+        """Where a function is, for machine code that calls it."""
+        function = self.function(name)
+        if isinstance(self.loaded, ctypes.CDLL):
+            return ctypes.cast(function, c_void_p).value or 0  # pyright: ignore[reportArgumentType]
+        return self.loaded.address(self.names.get(name, name))
+
+    def has(self, name: str) -> bool:
+        """Whether this version of the driver has a function."""
+        return name in self.raw or getattr(self.loaded, self.names.get(name, name), None) is not None
+
+    def code(self, name: str, *args: Any) -> int:
+        """Call a function; the number of its result."""
+        return self.function(name)(*args)
+
+    def check(self, code: int, detail: str = "") -> None:
+        """Raise the error that a result stands for."""
+        if code:
+            raise self.error(code, self.error_text(code), detail)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        symbol = self.names.get(name, name)
+        if symbol not in self.functions:
+            raise AttributeError(name)
+        function = self.function(name)
+
+        def call(*args: Any) -> None:
+            if code := function(*args):
+                self.check(code, f" ({symbol})")
+
+        setattr(self, name, call)
+        return call
+
+    def function_attribute(self, attribute: int, function: int) -> int:
+        found = c_int()
+        self.ask_function(ctypes.byref(found), attribute, function)
+        return found.value
+
+    # what each vendor does in a way of its own
+
+    @abstractmethod
+    def start(self) -> None:
+        """Make it usable, once; an error says why that cannot be."""
+
+    def forget_error(self) -> None:  # noqa: B027  most keep none
+        """A failure was expected: the next call must not be told it."""
+
+    @abstractmethod
+    def error_text(self, code: int) -> str:
+        """What the driver says about a result."""
+
+    @abstractmethod
+    def context(self) -> int:
+        """Through what this thread uses a device, as "ask_context" gives it."""
+
+    @abstractmethod
+    def has_context(self) -> bool:
+        """Whether this thread can use a device."""
+
+    @abstractmethod
+    def use_device(self, device: int) -> None:
+        """Let this thread use a device, as torch and the vendor's runtime do."""
+
+    @abstractmethod
+    def current_device(self) -> int:
+        """The number of the device that this thread uses."""
+
+
+Library = TypeVar("Library", bound=DriverLibrary)
+
+
+class FoundLibrary(Generic[Library]):
+    """The library of a vendor in this process, loaded when it is first asked for."""
+
+    def __init__(self, make: Callable[[Any], Library], load: Callable[[], Any]) -> None:
+        self.make, self.load = make, load
+        self.found: Library | None = None
+        self.lock = threading.Lock()
+
+    def library(self) -> Library:
+        """The library, initialised; RuntimeError says why there is none."""
+        if self.found is None:
+            with self.lock:
+                if self.found is None:
+                    made = self.make(self.load())
+                    made.start()
+                    self.found = made
+        return self.found
+
+    def use(self, loaded: Any) -> None:
+        """Take another library, which has the same functions, from now on."""
+        with self.lock:
+            self.found = self.make(loaded)
+            self.found.start()
+
+    def is_installed(self) -> bool:
+        """Whether the library is there; it is not initialised for this, which costs time and memory on the GPU."""
+        if self.found is not None:
+            return True
+        try:
+            self.load()
+        except RuntimeError:
+            return False
+        return True
+
+    def why_unusable(self) -> str | None:
+        """Why no GPU of this vendor can be used here; None if one can."""
+        count = c_int()
+        try:
+            self.library().count_devices(ctypes.byref(count))
+        except RuntimeError as error:
+            return str(error)
+        return None if count.value else "the driver finds no GPU"
