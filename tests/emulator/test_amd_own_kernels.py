@@ -79,7 +79,9 @@ def launch(
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv", "float8_e5m2fnuz": "*fp8e5b16"}
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
-    source = ASTSource(kernel, signature=dict(zip(kernel.arg_names, types, strict=False)), constexprs=constants)
+    facts = {(place,): [["tt.pointer_range", 32]] for place, arg in enumerate(args) if isinstance(arg, np.ndarray)}
+    signature = dict(zip(kernel.arg_names, types, strict=False))
+    source = ASTSource(kernel, signature=signature, constexprs=constants, attrs=facts)
     target = Target.parse(f"hip:{arch}")
     options = {"num_warps": WARPS, "num_stages": num_stages, "debug": debug}
     made = compile(source, target=target.name, options=options)

@@ -26,11 +26,11 @@ from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, Dictionar
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_lattice import AxisInfo, join, unknown
-from tilework.analysis.axis_transfer import TRANSFER, pointee_bytes
+from tilework.analysis.axis_transfer import TRANSFER, moved, pointee_bytes
 from tilework.ir import tt, ttg
 from tilework.ir.functions import callee_of, functions_by_name, modules, symbol_of
 from tilework.ir.nesting import end_of
-from tilework.ir.types import is_tensor
+from tilework.ir.types import is_tensor, shape_of
 
 HINTS = (("tt.contiguity", "contiguity"), ("tt.divisibility", "divisibility"), ("tt.constancy", "constancy"))
 
@@ -50,9 +50,13 @@ class AxisFacts:
 
     def alignment(self, pointers: SSAValue, order: Sequence[int]) -> int:
         """How many elements, along the fastest axis of `order`, form one aligned block of memory."""
-        info, axis = self.of(pointers), order[0]
-        elements = max(info.divisibility[axis] // pointee_bytes(pointers.type), 1)
-        return min(elements, info.contiguity[axis])
+        return aligned(self.of(pointers), pointee_bytes(pointers.type), order[0])
+
+    def alignment_from(self, base: SSAValue, offsets: SSAValue, order: Sequence[int]) -> int:
+        """The same of the elements at `offsets` from the pointer `base`."""
+        size, shape, start = pointee_bytes(base.type), shape_of(offsets.type), self.of(base)
+        everywhere = AxisInfo((1,) * len(shape), start.divisibility * len(shape), shape)
+        return aligned(moved(everywhere, self.of(offsets), size), size, order[0])
 
     def contiguity(self, pointers: SSAValue, order: Sequence[int], per_thread: Sequence[int]) -> int:
         """`alignment`, limited to the elements a thread holds side by side."""
@@ -61,6 +65,11 @@ class AxisFacts:
     def mask_alignment(self, mask: SSAValue, order: Sequence[int]) -> int:
         """How many neighbouring elements share one mask bit."""
         return max(self.of(mask).constancy[order[0]], 1)
+
+
+def aligned(info: AxisInfo, size: int, axis: int) -> int:
+    """How many elements of `size` bytes form one aligned block of memory along an axis."""
+    return min(max(info.divisibility[axis] // size, 1), info.contiguity[axis])
 
 
 def axis_info(root: Operation) -> AxisFacts:

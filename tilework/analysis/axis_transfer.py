@@ -156,6 +156,11 @@ def add(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     size = pointee_bytes(op.results[0].type)
     if a.constant is not None and b.constant is not None:
         return of_constant(a.constant + b.constant * size, op.results[0].type)
+    return moved(a, b, size)
+
+
+def moved(a: AxisInfo, b: AxisInfo, size: int) -> AxisInfo:
+    """`a` + `b` * `size`."""
     contiguity = tuple(
         max(gcd(ka, cb), gcd(ca, kb))
         for ca, ka, cb, kb in zip(a.contiguity, a.constancy, b.contiguity, b.constancy, strict=True)

@@ -19,7 +19,7 @@ from math import prod
 from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.private_atomics import window
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.encodings import (
     distributed_of,
     encoding_of,
@@ -176,6 +176,8 @@ RULES: dict[type[Operation], Callable[[Operation, Target], int]] = {
     tt.GatherOp: gather_scratch,
     tt.AtomicRMWOp: atomic_scratch,
     tt.AtomicCASOp: atomic_scratch,
+    amdg.BufferAtomicRMWOp: atomic_scratch,
+    amdg.BufferAtomicCASOp: atomic_scratch,
     ttng.TensormapCreateOp: tensormap_scratch,
 }
 

@@ -25,6 +25,7 @@ from tilework.ir import tt, ttc, ttg
 from tilework.ir.module_facts import integer, num_ctas
 from tilework.oracles.evaluator import access_rules as access  # noqa: F401 (rules)
 from tilework.oracles.evaluator import arith_rules as arith  # noqa: F401 (rules)
+from tilework.oracles.evaluator import buffer_rules as buffers  # noqa: F401 (rules)
 from tilework.oracles.evaluator import combine_rules as combine  # noqa: F401 (rules)
 from tilework.oracles.evaluator import control_rules as control  # noqa: F401 (rules)
 from tilework.oracles.evaluator import dot_rules as dot  # noqa: F401 (rules)

@@ -15,6 +15,7 @@ class AmdFeature(StrEnum):
 
     ARCHITECTED_IDS = "architected_ids"  # the place in the grid comes in registers that attributes must not take away
     BUFFER_ATOMICS = "buffer_atomics"
+    CACHE_SCOPES = "cache_scopes"  # instructions say which caches they go past
     DOT2 = "dot2"  # two products of f16 and a sum in f32
     DPP_MOVES = "dpp_moves"  # a lane reads another one of its row, within an instruction
     FP8_FNUZ = "fp8_fnuz"  # instructions for 8-bit floats without infinities and -0
@@ -45,11 +46,11 @@ FAMILIES: dict[str, Family] = {
     "gfx90a": Family("CDNA2", 64, 64 << 10, mfma=2, features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD)),
     "gfx942": Family(
         "CDNA3", 64, 64 << 10, mfma=3,
-        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.FP8_FNUZ, A.XF32),
+        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_FNUZ, A.XF32),
     ),
     "gfx950": Family(
         "CDNA4", 64, 160 << 10, mfma=4,
-        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.FP8_OCP, A.PACKED_BF16),
+        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16),
     ),
     "gfx101": Family("RDNA1", 32, 64 << 10),
     "gfx103": Family("RDNA2", 32, 64 << 10, features=(A.DOT2,)),

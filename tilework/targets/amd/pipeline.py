@@ -36,9 +36,24 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 2, side
         "canonicalize",
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
+        *buffer_passes(),
+        "tritonamdgpu-fold-true-cmpi",
         "canonicalize",
         "cse",
         "symbol-dce",
+    ]
+
+
+def buffer_passes() -> list[str]:
+    """Accesses to buffers, unless the environment asks for none."""
+    if not knobs.amd.use_buffer_ops:
+        return []
+    atomics, proves = knobs.amd.use_buffer_atomics, knobs.amd.buffer_ops_analyze_small_tensor_range
+    options = f"allow-buffer-atomics={str(atomics).lower()} analyze-small-tensor-ofst={str(proves).lower()}"
+    return [
+        "tritonamdgpu-canonicalize-pointers",
+        "canonicalize",
+        f"tritonamdgpu-convert-buffer-ops{{{options}}}",
     ]
 
 

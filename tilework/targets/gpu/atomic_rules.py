@@ -17,11 +17,11 @@ from tilework.ir.effects import reads, writes
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import is_private
-from tilework.ir.types import is_float, is_tensor
+from tilework.ir.types import element_type, is_float, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Atomic
 from tilework.targets.gpu.global_access import both, copied_registers, pointee, store_predicate, width_of
-from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
+from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.shared_table import Table
 from tilework.targets.gpu.words import from_memory, held_type, to_memory
@@ -38,23 +38,30 @@ Change = Callable[[int, Atomic], Sequence[Value]]  # from a register on
 def lower_rmw(low: Lowering, op: Operation) -> Registers:
     pointers, given, *masked = op.operands
     mask = masked[0] if masked else None
-    element = pointee(pointers.type)
-    gpu, held, values = low.gpu, held_type(element), low[given]
-    kind = RMWOp(number_of(op, "atomic_rmw_op"))
-    if only_reads(op, kind, values[0]):
-        return perform(low, op, mask, 1, lambda place, at: gpu.atomic_load(low, at, held))
+    element, addresses = pointee(pointers.type), low[pointers]
+    gpu, held, kind = low.gpu, held_type(element), RMWOp(number_of(op, "atomic_rmw_op"))
+    if only_reads(op, kind, low[given][0]):
+        return perform(low, op, addresses, mask, 1, lambda place, at: gpu.atomic_load(low, at, held))
     counts = is_float(element) and kind is not RMWOp.FADD and kind not in BITWISE
     if counts or not gpu.has_atomic(kind, held):
         raise low.refuse(op, f"an atomic {kind.name.lower()} on {element}")
-    width = gpu.atomic_width(kind, held, width_of(low, pointers, mask, held.bits))
-
-    def change(place: int, at: Atomic) -> Sequence[Value]:
-        changes = [to_memory(low, element, value) for value in values[place : place + width]]
-        return gpu.atomic_rmw(low, at, kind, changes)
-
     if (place := window(op)) is not None:
         return collect(low, op, kind, mask, place)
-    return perform(low, op, mask, width, change)
+    return change_tile(low, op, addresses, width_of(low, pointers, mask, held.bits), given, mask)
+
+
+def change_tile(
+    low: Lowering, op: Operation, addresses: Registers, most: int, given: SSAValue, mask: SSAValue | None
+) -> Registers:
+    """Change what is at the addresses, each `most` of which are neighbours, by the given values."""
+    element, kind = element_type(given.type), RMWOp(number_of(op, "atomic_rmw_op"))
+    width = low.gpu.atomic_width(kind, held_type(element), most)
+
+    def change(place: int, at: Atomic) -> Sequence[Value]:
+        changes = [to_memory(low, element, value) for value in low[given][place : place + width]]
+        return low.gpu.atomic_rmw(low, at, kind, changes)
+
+    return perform(low, op, addresses, mask, width, change)
 
 
 def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, place: Window) -> Registers:
@@ -86,7 +93,7 @@ def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, pl
             at = Atomic(b.gep(base, b.mul(b.zext(number, i64), 4)), may, MemSemantic.RELAXED, scope, False, True)
             gpu.atomic_rmw(low, at, kind, [value])
 
-    made = perform(low, op, mask, 1, change, merge)
+    made = perform(low, op, low[pointers], mask, 1, change, merge)
     if not ends_kernel(op):  # a thread reads what others have changed for it
         low.barrier()
     return made
@@ -94,16 +101,21 @@ def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, pl
 
 @lowers(tt.AtomicCASOp)
 def lower_cas(low: Lowering, op: Operation) -> Registers:
-    element = pointee(op.operands[0].type)
-    held = held_type(element)
+    held = held_type(pointee(op.operands[0].type))
     if not low.gpu.has_atomic(None, held):
         raise low.refuse(op, f"an atomic on {held.bits} bits")
+    return exchange_tile(low, op, low[op.operands[0]], *op.operands[1:])
+
+
+def exchange_tile(low: Lowering, op: Operation, addresses: Registers, expected: SSAValue, given: SSAValue) -> Registers:
+    """Put the given values where the expected ones are."""
+    element = element_type(given.type)
 
     def change(place: int, at: Atomic) -> Sequence[Value]:
-        compared, value = (to_memory(low, element, low[operand][place]) for operand in op.operands[1:])
+        compared, value = (to_memory(low, element, low[operand][place]) for operand in (expected, given))
         return low.gpu.atomic_cas(low, at, compared, value)
 
-    return perform(low, op, None, 1, change)
+    return perform(low, op, addresses, None, 1, change)
 
 
 def only_reads(op: Operation, kind: RMWOp, value: Value) -> bool:
@@ -128,6 +140,7 @@ def ends_kernel(op: Operation) -> bool:
 def perform(
     low: Lowering,
     op: Operation,
+    addresses: Registers,
     mask: SSAValue | None,
     width: int,
     change: Change,
@@ -137,22 +150,21 @@ def perform(
 
     Then do `more` of the kind, if given.
     """
-    pointers = op.operands[0]
-    element, addresses = pointee(pointers.type), low[pointers]
+    type = op.results[0].type
     sem, scope = MemSemantic(number_of(op, "sem", 4)), MemSyncScope(number_of(op, "scope", 1))
     is_used = op.results[0].first_use is not None
     masks: Registers | None = low[mask] if mask is not None else None
-    mine, copies = store_predicate(low, pointers.type), copied_registers(pointers.type)
+    mine, copies = store_predicate(low, type), copied_registers(type)
     found: dict[int, Value] = {}
     places = [first for first in range(0, len(addresses), width) if not first & copies]
     is_fenced = len(places) > 1 and sem is not MemSemantic.RELAXED
     if is_fenced and sem is not MemSemantic.ACQUIRE:
         low.gpu.fence(low.builder, scope)
-    own, is_tile = MemSemantic.RELAXED if is_fenced else sem, is_tensor(pointers.type)
+    own, is_tile = MemSemantic.RELAXED if is_fenced else sem, is_tensor(type)
     for first in places:
         may = both(low, mine, masks[first] if masks is not None else None)
         old = change(first, Atomic(addresses[first], may, own, scope, is_used, is_tile))
-        found.update(enumerate([from_memory(low, element, value) for value in old], first))
+        found.update(enumerate([from_memory(low, element_type(type), value) for value in old], first))
     if more is not None:
         more()
     if is_fenced and sem is not MemSemantic.RELEASE and not ends_kernel(op):
@@ -163,8 +175,7 @@ def perform(
 def told(low: Lowering, op: Operation, found: dict[int, Value], copies: int, mine: Value | None) -> Registers:
     """The old values, in all threads that hold the elements."""
     assert low.allocation is not None
-    result, element = op.results[0], pointee(op.operands[0].type)
-    count = len(low[op.operands[0]])
+    result, element, count = op.results[0], element_type(op.results[0].type), register_count(op.results[0].type)
     if result.first_use is None:
         return (constant(register_type(element), 0),) * count
     if op not in low.allocation.scratch:

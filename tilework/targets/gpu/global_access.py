@@ -46,8 +46,8 @@ def vector_run(layout: LinearLayout, axis: int) -> int:
     return run
 
 
-def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int) -> int:
-    """How many registers move together."""
+def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int, base: SSAValue | None = None) -> int:
+    """How many registers move together; with a `base`, `pointers` are offsets from it."""
     type = pointers.type
     if not is_tensor(type):
         return 1
@@ -57,11 +57,8 @@ def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int
     layout = layout_of(type)
     if not dims:
         return 1
-    width = min(
-        vector_run(layout, dims[0]),
-        low.axis.alignment(pointers, dims),
-        max(1, low.gpu.target.limits.vector_bits // bits),
-    )
+    aligned = low.axis.alignment(pointers, dims) if base is None else low.axis.alignment_from(base, pointers, dims)
+    width = min(vector_run(layout, dims[0]), aligned, max(1, low.gpu.target.limits.vector_bits // bits))
     if mask is not None:
         width = min(width, low.axis.mask_alignment(mask, dims))
     return width
@@ -107,10 +104,15 @@ def is_the_same_for_all(load: Operation) -> bool:
 def lower_load(low: Lowering, op: Operation) -> Registers:
     pointers, mask, other = segments(op)
     assert pointers is not None
-    element = pointee(pointers.type)
-    width = width_of(low, pointers, mask, held_type(element).bits)
-    hints = hints_of(op)
-    addresses: Registers = low[pointers]
+    width = width_of(low, pointers, mask, held_type(pointee(pointers.type)).bits)
+    return load_tile(low, op, low[pointers], width, mask, other)
+
+
+def load_tile(
+    low: Lowering, op: Operation, addresses: Registers, width: int, mask: SSAValue | None, other: SSAValue | None
+) -> Registers:
+    """What is at the addresses, each `width` of which are neighbours; equal ones are read once."""
+    element, hints = element_type(op.results[0].type), hints_of(op)
     masks: Registers | None = low[mask] if mask is not None else None
     others: Registers | None = low[other] if other is not None else None
     known: dict[tuple[str, ...], Registers] = {}
@@ -148,13 +150,18 @@ def load(
 def lower_store(low: Lowering, op: Operation) -> None:
     pointers, values, *masked = op.operands
     mask = masked[0] if masked else None
-    element = pointee(pointers.type)
-    bits = held_type(element).bits
-    width = width_of(low, pointers, mask, bits)
-    hints, moved = hints_of(op), words(bits, width)
-    addresses, registers = low[pointers], low[values]
+    width = width_of(low, pointers, mask, held_type(pointee(pointers.type)).bits)
+    store_tile(low, op, low[pointers], width, values, mask)
+
+
+def store_tile(
+    low: Lowering, op: Operation, addresses: Registers, width: int, values: SSAValue, mask: SSAValue | None
+) -> None:
+    """Write what one thread of those that hold it shall write."""
+    element, registers = element_type(values.type), low[values]
+    hints, moved = hints_of(op), words(held_type(element).bits, width)
     masks = low[mask] if mask is not None else None
-    mine, copies = store_predicate(low, pointers.type), copied_registers(pointers.type)
+    mine, copies = store_predicate(low, values.type), copied_registers(values.type)
     for first in range(0, len(addresses), width):
         if not first & copies:
             predicate = both(low, mine, masks[first] if masks is not None else None)

@@ -10,11 +10,12 @@ from typing import Any
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.target import Target
 from tilework.targets.amd.arch import AmdFeature
-from tilework.targets.amd.lower import fast_math, messages
+from tilework.targets.amd.lower import buffer_access, fast_math, messages
+from tilework.targets.amd.lower.buffer_access import GLOBAL, Place
 from tilework.targets.amd.lower.own_rules import AMD
 from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu, Warps
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, vector, void
+from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 AXES = "xyz"
@@ -132,6 +133,8 @@ class AmdGpu(Gpu):
     # Global memory
 
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
+        if isinstance(at.address, Place):
+            return buffer_access.load(b, self.target, at.address, at, other)
         type, count, size = at.words
 
         def read() -> list[Value]:
@@ -148,6 +151,9 @@ class AmdGpu(Gpu):
         return read() if at.predicate is None else b.if_else(at.predicate, read, missing)
 
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        if isinstance(at.address, Place):
+            return buffer_access.store(b, self.target, at.address, at, given)
+
         def write() -> None:
             type, _, size = at.words
             parts = [b.trunc(part, integer(size)) if size != type.bits else part for part in given]
@@ -176,20 +182,35 @@ class AmdGpu(Gpu):
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
         return held.bits >= (16 if kind is RMWOp.FADD else 32)
 
+    def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
+        """Halves are added in pairs."""
+        return 2 if kind is RMWOp.FADD and held.bits == 16 and most > 1 else 1
+
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
-        (value,) = values
-        return self.where(
-            low.builder, at, value.type,
-            lambda b: b.atomic_rmw(CHANGES[kind], at.address, value, ordering=ORDERS[at.sem], scope=SCOPES[at.scope]),
-        )  # fmt: skip
+        b, scope = low.builder, SCOPES[at.scope]
+        value = b.build_vector(list(values)) if len(values) > 1 else values[0]
+        place = at.address
+        if isinstance(place, Place) and buffer_access.has_rmw(self.target, kind, value.type):
+            found = [buffer_access.rmw(b, place, at, kind, value, scope)]
+        else:
+            address = global_address(b, place)
+            found = self.where(
+                b, at, value.type,
+                lambda b: b.atomic_rmw(CHANGES[kind], address, value, ordering=ORDERS[at.sem], scope=scope),
+            )  # fmt: skip
+        return b.lanes(found[0]) if len(values) > 1 else found
 
     def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
         failure = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
+        if isinstance(at.address, Place):
+            return [buffer_access.cas(low.builder, at.address, at, compared, value, SCOPES[at.scope])]
 
         def exchange(b: Builder) -> Value:
             words = [b.bitcast(x, integer(x.type.bits)) for x in (compared, value)]
             order, scope = ORDERS[at.sem], SCOPES[at.scope]
-            found, _ = b.compare_exchange(at.address, *words, ordering=order, failure=failure, scope=scope)
+            found, _ = b.compare_exchange(
+                global_address(b, at.address), *words, ordering=order, failure=failure, scope=scope
+            )
             return b.bitcast(found, value.type)
 
         return self.where(low.builder, at, value.type, exchange)
@@ -199,7 +220,9 @@ class AmdGpu(Gpu):
 
         def read(b: Builder) -> Value:
             word = integer(held.bits)
-            found = b.load(word, at.address, align=held.bits // 8, ordering=order, scope=SCOPES[at.scope])
+            found = b.load(
+                word, global_address(b, at.address), align=held.bits // 8, ordering=order, scope=SCOPES[at.scope]
+            )
             return b.bitcast(found, held)
 
         return self.where(low.builder, at, held, read)
@@ -238,4 +261,11 @@ def access_text(b: Builder, at: Access, what: str, streamed: Sequence[CacheModif
     is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
     once = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache in streamed else ""
     align = at.words.size * at.words.count // 8
-    return f"{'volatile ' if is_volatile else ''}{what}, {at.address.typed}, align {align}{once}"
+    address = global_address(b, at.address)
+    return f"{'volatile ' if is_volatile else ''}{what}, {address.typed}, align {align}{once}"
+
+
+def global_address(b: Builder, address: Value | Place) -> Value:
+    """A pointer as one to global memory, which needs no test of where it points."""
+    at = address.plain() if isinstance(address, Place) else address
+    return b.addrspacecast(at, GLOBAL) if at.type is ptr else at

@@ -1,0 +1,299 @@
+"""Between which numbers the elements of an integer lie, as signed numbers of its width.
+
+    %pid = tt.get_program_id x                            [0, 2**31)
+    %r = tt.make_range {start = 0, end = 64}              [0, 63]
+    arith.remsi %n, %c16                                  [-15, 15], or [0, 15] if %n is not negative
+    llvm.intr.assume (arith.cmpi sge, %n, %c0)            %n is not negative
+    scf.for %k = %c0 to %n step %c64                      [0, largest %n - 1]
+
+What may wrap around may be anything. What a loop carries moves by a bounded amount as often as the loop runs, at most, or may be
+anything. An assumption counts where it stands in the first block of the function, so that no access is without it.
+Facts only; cost: what is asked for, once.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+from xdsl.dialects import arith, scf
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir import amdg, tt, ttg
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.llvm import AssumeOp
+from tilework.ir.nesting import body_of, end_of
+from tilework.ir.rewrite import constant_value, defining_op
+from tilework.ir.types import bit_width
+
+Range = tuple[int, int]
+MOST_PROGRAMS = (1 << 31) - 1
+DEEPEST = 200  # values between one that is asked for and those it is computed from
+SAME = (
+    tt.SplatOp,
+    tt.BroadcastOp,
+    tt.ExpandDimsOp,
+    tt.ReshapeOp,
+    tt.TransOp,
+    ttg.ConvertLayoutOp,
+    amdg.InThreadTransposeOp,
+)
+MIRRORED = {2: 4, 3: 5, 4: 2, 5: 3, 0: 0}  # predicates of cmpi, with their operands exchanged
+OF_BITS = {
+    *SAME,
+    arith.AndIOp,
+    arith.OrIOp,
+    arith.XOrIOp,
+    arith.ExtSIOp,
+    arith.ExtUIOp,
+    SelectOp,
+}  # where no bit is a sign
+NEVER_FALSE: dict[int, Callable[[Range, Range], bool]] = {
+    0: lambda a, b: a == b and a[0] == a[1],
+    1: lambda a, b: a[1] < b[0] or b[1] < a[0],
+    2: lambda a, b: a[1] < b[0],
+    3: lambda a, b: a[1] <= b[0],
+    4: lambda a, b: a[0] > b[1],
+    5: lambda a, b: a[0] >= b[1],
+}  # by predicate: eq, ne, and those of signed numbers: slt, sle, sgt, sge
+
+
+def everything(type: Attribute) -> Range:
+    bits = bit_width(type)
+    return (0, 1) if bits == 1 else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+class IntegerRanges:
+    """The ranges of the values of a function, found when they are asked for."""
+
+    def __init__(self, function: Operation) -> None:
+        self.known: dict[SSAValue, Range] = {}
+        self.depth = 0
+        self.assumed: dict[SSAValue, list[tuple[int, SSAValue]]] = {}
+        for op in function.regions[0].blocks[0].ops:
+            if type(op) is AssumeOp:
+                self.assume(op.operands[0])
+
+    def assume(self, condition: SSAValue) -> None:
+        op = defining_op(condition)
+        if op is None:
+            return
+        if type(op) is arith.AndIOp:
+            for operand in op.operands:
+                self.assume(operand)
+        elif type(op) is arith.CmpiOp and (predicate := predicate_of(op)) in MIRRORED:
+            one, two = op.operands
+            if bit_width(one.type) == 1:
+                return
+            self.assumed.setdefault(one, []).append((predicate, two))
+            self.assumed.setdefault(two, []).append((MIRRORED[predicate], one))
+
+    def of(self, value: SSAValue) -> Range:
+        """The least and the greatest that an element can be."""
+        if (found := self.known.get(value)) is not None:
+            return found
+        anything = self.known[value] = everything(value.type)
+        if self.depth < DEEPEST:
+            self.depth += 1
+            found = self.find(value) or anything
+            self.depth -= 1
+            self.known[value] = self.narrowed(value, found)
+        return self.known[value]
+
+    def narrowed(self, value: SSAValue, found: Range) -> Range:
+        """With what is assumed; a contradiction is code that never runs."""
+        low, high = found
+        for predicate, other in self.assumed.get(value, ()):
+            least, most = self.of(other)
+            if predicate in (0, 4, 5):
+                low = max(low, least + (predicate == 4))
+            if predicate in (0, 2, 3):
+                high = min(high, most - (predicate == 2))
+        return (low, high) if low <= high else found
+
+    def find(self, value: SSAValue) -> Range | None:
+        if isinstance(value, BlockArgument):
+            loop = value.block.parent_op()
+            return self.in_loop(loop, value.index - 1, False) if type(loop) is scf.ForOp else None
+        assert isinstance(value, OpResult)
+        op = value.op
+        if type(op) is scf.ForOp:
+            return self.in_loop(op, value.index, True)
+        if type(op) is scf.IfOp:
+            return joined([self.of(end_of(region.blocks[0]).operands[value.index]) for region in op.regions])
+        rule = RULES.get(type(op))
+        if rule is None or (op.operands and bit_width(op.operands[0].type) == 1 and type(op) not in OF_BITS):
+            return None
+        found = rule(op, [self.of(operand) for operand in op.operands])
+        least, most = everything(value.type)
+        return found if found is not None and least <= found[0] and found[1] <= most else None
+
+    def in_loop(self, loop: Operation, place: int, is_result: bool) -> Range | None:
+        """What a loop counts, or carries and moves by a bounded amount, each time it runs."""
+        (low, high), steps = self.between(loop), self.of(loop.operands[2])
+        if steps[0] <= 0 or "unsignedCmp" in loop.properties:
+            return None
+        if place < 0:
+            return low, max(low, high)
+        start = self.of(loop.operands[3 + place])
+        body = body_of(loop)
+        amount = self.moved(end_of(body).operands[place], body.args[1 + place])
+        if amount is None:
+            return None
+        times = max(0, (high - low) // steps[0] + is_result)
+        found = start[0] + times * min(0, amount[0]), start[1] + times * max(0, amount[1])
+        least, most = everything(loop.operands[3 + place].type)
+        return found if least <= found[0] and found[1] <= most else None
+
+    def between(self, loop: Operation) -> Range:
+        """The least and the greatest that a loop counts."""
+        return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
+
+    def moved(self, value: SSAValue, origin: SSAValue) -> Range | None:
+        """How much more `value` is than `origin`, if it is a sum."""
+        if value is origin:
+            return 0, 0
+        op = defining_op(value)
+        if op is None:
+            return None
+        if type(op) is arith.AddiOp:
+            for one, two in (op.operands, tuple(reversed(op.operands))):
+                if (before := self.moved(one, origin)) is not None:
+                    more = self.of(two)
+                    return before[0] + more[0], before[1] + more[1]
+        elif type(op) is arith.SubiOp and (before := self.moved(op.operands[0], origin)) is not None:
+            less = self.of(op.operands[1])
+            return before[0] - less[1], before[1] - less[0]
+        return None
+
+
+def predicate_of(op: Operation) -> int:
+    return op.properties["predicate"].value.data  # pyright: ignore
+
+
+def signed_predicate(op: Operation, sides: Sequence[Range]) -> int:
+    """The predicate as one of signed numbers, which unsigned ones are where nothing is negative; -1 if it is none."""
+    predicate = predicate_of(op)
+    if predicate < 6:
+        return predicate
+    return predicate - 4 if all(low >= 0 for low, _ in sides) else -1
+
+
+def joined(ranges: Sequence[Range]) -> Range:
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+Rule = Callable[[Operation, Sequence[Range]], Range | None]
+
+
+def of_constant(op: Operation, known: Sequence[Range]) -> Range | None:
+    number = constant_value(op.results[0])
+    return (number, number) if isinstance(number, int) else None
+
+
+def make_range(op: Operation, known: Sequence[Range]) -> Range:
+    start, end = (op.properties[name].value.data for name in ("start", "end"))  # pyright: ignore
+    return start, end - 1
+
+
+def corners(function: Callable[[int, int], int]) -> Rule:
+    """Of a function that grows or falls in each of its numbers."""
+
+    def rule(op: Operation, known: Sequence[Range]) -> Range:
+        found = [function(a, b) for a, b in product(*known)]
+        return min(found), max(found)
+
+    return rule
+
+
+def of_naturals(rule: Rule) -> Rule:
+    """For ops of unsigned numbers, where nothing is negative."""
+    return lambda op, known: rule(op, known) if all(low >= 0 for low, _ in known) else None
+
+
+def divide(op: Operation, known: Sequence[Range]) -> Range | None:
+    (a, b), divisor = known
+    if divisor[0] <= 0:
+        return None
+    found = [abs(x) // y * (1 if x >= 0 else -1) for x in (a, b) for y in divisor]
+    return min(found), max(found)
+
+
+def remainder(op: Operation, known: Sequence[Range]) -> Range | None:
+    """As large as the number at most, and smaller than the divisor; its sign is that of the number."""
+    (low, high), divisor = known
+    if divisor[0] <= 0:
+        return None
+    most = divisor[1] - 1
+    return max(-most, min(low, 0)), min(most, max(high, 0))
+
+
+def conjunction(op: Operation, known: Sequence[Range]) -> Range | None:
+    """Not more than the smallest of the numbers that are not negative."""
+    natural = [high for low, high in known if low >= 0]
+    return (0, min(natural)) if natural else None
+
+
+def disjunction(op: Operation, known: Sequence[Range]) -> Range | None:
+    return 0, (1 << max(high for _, high in known).bit_length()) - 1
+
+
+def shift_left(op: Operation, known: Sequence[Range]) -> Range | None:
+    (low, high), (least, most) = known
+    if not 0 <= least <= most < 64:
+        return None
+    found = [x << y for x in (low, high) for y in (least, most)]
+    return min(found), max(found)
+
+
+def shift_right(op: Operation, known: Sequence[Range]) -> Range | None:
+    (low, high), (least, most) = known
+    if not 0 <= least <= most < 64:
+        return None
+    return min(low >> least, low >> most), max(high >> least, high >> most)
+
+
+def same(op: Operation, known: Sequence[Range]) -> Range:
+    return known[0]
+
+
+def extend_signed(op: Operation, known: Sequence[Range]) -> Range:
+    return (-1, 0) if bit_width(op.operands[0].type) == 1 else known[0]
+
+
+def extend_unsigned(op: Operation, known: Sequence[Range]) -> Range:
+    return known[0] if known[0][0] >= 0 else (0, (1 << bit_width(op.operands[0].type)) - 1)
+
+
+def compare(op: Operation, known: Sequence[Range]) -> Range:
+    test = NEVER_FALSE.get(signed_predicate(op, known))
+    return (1, 1) if test is not None and test(known[0], known[1]) else (0, 1)
+
+
+RULES: dict[type[Operation], Rule] = {
+    arith.ConstantOp: of_constant,
+    tt.GetProgramIdOp: lambda op, known: (0, MOST_PROGRAMS - 1),
+    tt.GetNumProgramsOp: lambda op, known: (1, MOST_PROGRAMS),
+    tt.MakeRangeOp: make_range,
+    **dict.fromkeys(SAME, same),
+    arith.AddiOp: corners(lambda a, b: a + b),
+    arith.SubiOp: corners(lambda a, b: a - b),
+    arith.MuliOp: corners(lambda a, b: a * b),
+    arith.DivSIOp: divide,
+    arith.RemSIOp: remainder,
+    arith.DivUIOp: of_naturals(divide),
+    arith.RemUIOp: of_naturals(remainder),
+    arith.AndIOp: conjunction,
+    arith.OrIOp: of_naturals(disjunction),
+    arith.XOrIOp: of_naturals(disjunction),
+    arith.ShLIOp: shift_left,
+    arith.ShRSIOp: shift_right,
+    arith.ShRUIOp: of_naturals(shift_right),
+    arith.MinSIOp: corners(min),
+    arith.MaxSIOp: corners(max),
+    arith.MinUIOp: of_naturals(corners(min)),
+    arith.MaxUIOp: of_naturals(corners(max)),
+    arith.ExtSIOp: extend_signed,
+    arith.ExtUIOp: extend_unsigned,
+    arith.TruncIOp: same,
+    arith.CmpiOp: compare,
+    SelectOp: lambda op, known: joined(known[1:]),
+}

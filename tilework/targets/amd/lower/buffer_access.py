@@ -1,0 +1,129 @@
+"""Instructions that address memory as a buffer: a base that all lanes share, and an offset of 32 bits in bytes for each.
+
+    resource of base      llvm.amdgcn.make.buffer.rsrc(base, stride 0, 2**31 - 2 bytes, flags)
+    a lane that is off    has the offset 2**31, behind the end: it reads 0 and writes nothing, without a branch
+
+A `Place` stands where plain accesses have an address (`device.Access`, `device.Atomic`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tilework.ir.enums import CacheModifier, MemSemantic, RMWOp
+from tilework.target import Target
+from tilework.targets.amd.arch import AmdFeature
+from tilework.targets.gpu.device import Access, Atomic
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i32, i64, integer, pointer, ptr, vector, void
+from tilework.targets.llvm.values import Value, constant
+
+GLOBAL, RESOURCE = pointer(1), pointer(8)
+BYTES = (1 << 31) - 2
+OFF = constant(i32, 1 << 31)
+FLAGS = 7 << 12 | 4 << 15  # elements of 32 bits, of integers
+RDNA_FLAGS = FLAGS | 1 << 24 | 3 << 28  # offsets in bytes are compared with the size
+LOAD_BITS = {CacheModifier.CG: 3, CacheModifier.CS: 3, CacheModifier.CV: 17}
+STORE_BITS = {CacheModifier.CS: 3, CacheModifier.WT: 17}
+CHANGES = {
+    RMWOp.AND: "and", RMWOp.OR: "or", RMWOp.XOR: "xor", RMWOp.ADD: "add", RMWOp.FADD: "fadd", RMWOp.MAX: "smax", RMWOp.MIN: "smin",
+    RMWOp.UMAX: "umax", RMWOp.UMIN: "umin", RMWOp.EXCH: "swap",
+}  # fmt: skip
+RELEASING = (MemSemantic.RELEASE, MemSemantic.ACQ_REL)
+ACQUIRING = (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL)
+
+
+class Place(NamedTuple):
+    """Bytes from the start of a buffer; `plain` is the same as a pointer, for what buffers cannot do."""
+
+    resource: Value
+    offset: Value
+    plain: Callable[[], Value]
+
+    @property
+    def text(self) -> str:
+        """What tells places apart."""
+        return f"{self.resource.text}[{self.offset.text}]"
+
+    def where(self, b: Builder, predicate: Value | None) -> list[Value]:
+        """The operands that say where an instruction works, if it does."""
+        offset = self.offset if predicate is None else b.select(predicate, self.offset, OFF)
+        return [self.resource, offset, constant(i32, 0)]
+
+
+def resource_of(b: Builder, target: Target, base: Value) -> Value:
+    flags = FLAGS if target.warp_size == 64 else RDNA_FLAGS
+    settings = [constant(integer(16), 0), constant(i64, BYTES), constant(i32, flags)]
+    at = b.addrspacecast(base, GLOBAL) if base.type is ptr else base
+    return b.call("llvm.amdgcn.make.buffer.rsrc.p8.p1", RESOURCE, [at, *settings], is_pure=True)
+
+
+def bits_of(target: Target, table: dict[CacheModifier, int], at: Access) -> Value:
+    return constant(i32, table.get(at.hints.cache, 0) if AmdFeature.CACHE_SCOPES in target.features else 0)
+
+
+def form_of(at: Access) -> Type:
+    """The type that an access moves: a byte, a half word, or words."""
+    _, count, size = at.words
+    total = size * count
+    return integer(total) if total <= 32 else vector(i32, total // 32)
+
+
+def load(b: Builder, target: Target, place: Place, at: Access, other: Sequence[Value] | None) -> list[Value]:
+    """As `device.Gpu.load`."""
+    type, count, size = at.words
+    form = form_of(at)
+    operands = [*place.where(b, at.predicate), bits_of(target, LOAD_BITS, at)]
+    found = b.call(f"llvm.amdgcn.raw.ptr.buffer.load.{form.suffix}", form, operands)
+    if size < type.bits:
+        parts = [b.zext(found, type)]
+    else:
+        whole = b.bitcast(found, vector(type, count) if count > 1 else type)
+        parts = b.lanes(whole) if count > 1 else [whole]
+    if other is None or at.predicate is None:
+        return parts
+    return [b.select(at.predicate, part, given) for part, given in zip(parts, other, strict=True)]
+
+
+def store(b: Builder, target: Target, place: Place, at: Access, given: Sequence[Value]) -> None:
+    """As `device.Gpu.store`."""
+    type, _, size = at.words
+    form = form_of(at)
+    if size < type.bits:
+        value = b.trunc(given[0], form)
+    else:
+        value = b.bitcast(b.build_vector(list(given)) if len(given) > 1 else given[0], form)
+    operands = [value, *place.where(b, at.predicate), bits_of(target, STORE_BITS, at)]
+    b.call(f"llvm.amdgcn.raw.ptr.buffer.store.{form.suffix}", void, operands)
+
+
+def has_rmw(target: Target, kind: RMWOp, type: Type) -> bool:
+    """Whether an instruction changes memory so; `type` may be a pair of halves."""
+    if AmdFeature.BUFFER_ATOMICS not in target.features or kind not in CHANGES:
+        return False
+    if kind is not RMWOp.FADD:
+        return type.bits in (32, 64) and not type.is_vector
+    pairs = (f16, bf16) if AmdFeature.PACKED_BF16 in target.features else (f16,)
+    return type in (f32, f64) or (type.is_vector and type.count == 2 and type.element in pairs)
+
+
+def rmw(b: Builder, place: Place, at: Atomic, kind: RMWOp, value: Value, scope: str) -> Value:
+    """Change memory; what was there, or 0 where nothing may be done."""
+    held = value if kind is RMWOp.FADD else b.bitcast(value, integer(value.type.bits))
+    return b.bitcast(ordered(b, place, at, CHANGES[kind], [held], scope), value.type)
+
+
+def cas(b: Builder, place: Place, at: Atomic, compared: Value, value: Value, scope: str) -> Value:
+    words = [b.bitcast(one, integer(one.type.bits)) for one in (value, compared)]
+    return b.bitcast(ordered(b, place, at, "cmpswap", words, scope), value.type)
+
+
+def ordered(b: Builder, place: Place, at: Atomic, name: str, values: Sequence[Value], scope: str) -> Value:
+    """An atomic with fences around it, since the instruction orders nothing."""
+    if at.sem in RELEASING:
+        b.fence("release", scope)
+    type = values[0].type
+    operands = [*values, *place.where(b, at.may), constant(i32, int(at.is_used))]
+    found = b.call(f"llvm.amdgcn.raw.ptr.buffer.atomic.{name}.{type.suffix}", type, operands)
+    if at.sem in ACQUIRING:
+        b.fence("acquire", scope)
+    return found

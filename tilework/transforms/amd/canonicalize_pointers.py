@@ -1,0 +1,338 @@
+"""Pointers into small arrays become the array's pointer and an offset of 32 bits, so that buffer instructions can be used.
+
+    %a {tt.pointer_range = 32}                                  %row = arith.muli %pid_m, %stride                 one number
+    %p = tt.addptr (tt.splat %a), %rows           ==>           %o = arith.addi (tt.splat %row), %rest            i32
+    %q = tt.addptr (tt.broadcast %p), %columns                  tt.load (tt.addptr (tt.splat %a), %o)
+    tt.load %q
+
+Loops, branches and selections hand on the offset. What is the same for all elements is added up as a scalar. Sums of 64 bits are cut
+to 32, which is right for every element that lies in the array: nothing of it is 2**31 bytes behind its start. A pointer that may be
+of several arrays, or of one that is not known to be small, stays as it is, and so do uses that are no access.
+Stage: TTGIR to TTGIR. Cost: one walk, and what leads to the accesses.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.analysis.value_flows import sources_of
+from tilework.ir import tt, ttg
+from tilework.ir.arith_ext import SelectOp, binary, convert
+from tilework.ir.carried import also_carry, also_give, also_yield
+from tilework.ir.nesting import body_of, end_of, owner_of
+from tilework.ir.rewrite import constant, constant_value, insert_before, recreate
+from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
+from tilework.transforms.passes import FunctionPass
+
+RANGE, SMALL = "tt.pointer_range", 32
+ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
+SHAPING = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, ttg.ConvertLayoutOp, tt.TransOp, tt.ReshapeOp})
+ALONG = SHAPING | {tt.AddPtrOp, tt.SplatOp}  # ops whose first operand is the pointer that they move
+MOVING = ALONG | {SelectOp, scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.ConditionOp}
+EXTENSIONS = frozenset({arith.ExtSIOp, arith.ExtUIOp})
+
+
+@dataclass(frozen=True)
+class Offset:
+    """How far from the start of its array a pointer is, in elements modulo 2**32: the same for all, and more for each; None is 0."""
+
+    uniform: SSAValue | None = None
+    varying: SSAValue | None = None
+
+
+def small_arguments(function: Operation) -> Iterator[SSAValue]:
+    """The parameters that point to arrays of less than 2**31 bytes."""
+    attributes = function.properties.get("arg_attrs")
+    given = attributes.data if isinstance(attributes, ArrayAttr) else ()
+    for argument, known in zip(function.regions[0].blocks[0].args, given, strict=False):
+        found = known.data.get(RANGE) if isinstance(known, DictionaryAttr) else None
+        if found is not None and found.value.data <= SMALL:  # pyright: ignore
+            yield argument
+
+
+class AmdCanonicalizePointersPass(FunctionPass):
+    name = "tritonamdgpu-canonicalize-pointers"
+
+    def run_on(self, function: Operation) -> None:
+        if small := set(small_arguments(function)):
+            rewrite = Rewrite(small)
+            for op in tuple(function.walk()):
+                if type(op) in ACCESSES and is_tensor(op.operands[0].type):
+                    rewrite.access(op)
+            rewrite.drop_unused(function)
+
+
+class Rewrite:
+    """One function; `offsets` of the pointers that were asked for."""
+
+    def __init__(self, small: set[SSAValue]) -> None:
+        self.small = small
+        self.offsets: dict[SSAValue, Offset] = {}
+        self.bases: dict[SSAValue, SSAValue | None] = {}
+        self.parts: dict[SSAValue, Offset] = {}  # of integers
+        self.carried: list[
+            tuple[BlockArgument, Operation, int]
+        ] = []  # pointers of loops, and what hands on the next ones
+
+    def access(self, op: Operation) -> None:
+        pointers = op.operands[0]
+        has_hints = isinstance(pointers, OpResult) and pointers.op.attributes
+        if has_hints or (base := self.base_of(pointers)) is None:
+            return
+        offset = self.total(self.of(pointers), with_element(pointers.type, i32), op)
+        splat = tt.SplatOp.make(base, pointers.type, op.location)
+        moved = tt.AddPtrOp.make(splat.results[0], offset, op.location)
+        insert_before(op, splat, moved)
+        op.operands[0] = moved.results[0]
+
+    def base_of(self, pointers: SSAValue) -> SSAValue | None:
+        """The small array that everything comes from that leads to `pointers`; None where there is another way."""
+        if pointers in self.bases:
+            return self.bases[pointers]
+        roots, seen, pending = set[SSAValue](), {pointers}, [pointers]
+        while pending:
+            value = pending.pop()
+            found = self.sources(value)
+            roots.update([value] if not found else [])
+            pending += [source for source in found if source not in seen]
+            seen.update(found)
+        base = next(iter(roots)) if len(roots) == 1 and self.is_start(*roots) else None
+        self.bases[pointers] = base
+        return base
+
+    def is_start(self, value: SSAValue) -> bool:
+        """Whether a pointer is a small array, seen as elements of some type."""
+        if isinstance(value, OpResult) and type(value.op) is tt.BitcastOp:
+            value = value.op.operands[0]
+        return value in self.small
+
+    def sources(self, value: SSAValue) -> list[SSAValue]:
+        """The pointers that a pointer is made of, in a way that its offset can be; nothing for others."""
+        op = owner_of(value)
+        if isinstance(value, OpResult) and type(op) in ALONG:
+            return [value.op.operands[0]]
+        if type(op) is SelectOp:
+            return list(op.operands[1:])
+        return [*sources_of(value)[0], *sources_of(value)[1]]
+
+    def of(self, value: SSAValue) -> Offset:
+        """The offset of a pointer that has a base."""
+        if value not in self.offsets:
+            op = owner_of(value)
+            rule = RULES.get(type(op)) if op is not None else None
+            self.offsets[value] = Offset() if op is None or rule is None else rule(self, op, value)
+        return self.offsets[value]
+
+    def drop_unused(self, function: Operation) -> None:
+        """Loops hand on no pointers that only lead to themselves."""
+        if not self.carried:
+            return
+        used = {
+            operand
+            for op in function.walk()
+            if type(op) not in MOVING
+            for operand in op.operands
+            if is_pointer(operand.type)
+        }
+        pending = list(used)
+        while pending:
+            found = [source for source in self.sources(pending.pop()) if source not in used]
+            used.update(found)
+            pending += found
+        for argument, end, place in self.carried:
+            if argument not in used:
+                loop = argument.block.parent_op()
+                assert loop is not None
+                end.operands[place] = argument if type(loop) is scf.ForOp else loop.operands[place]
+
+    # numbers
+
+    def total(self, offset: Offset, type: Attribute, before: Operation) -> SSAValue:
+        """The sum as one value of `type`, i32 or a tensor of it."""
+        uniform, varying = offset.uniform, offset.varying
+        if uniform is None and varying is None:
+            return put(before, constant(0, type, before.location))
+        if uniform is not None and is_tensor(type):
+            uniform = put(before, tt.SplatOp.make(uniform, type, before.location))
+        found = self.sum(uniform, varying, before)
+        assert found is not None
+        return found
+
+    def totals(self, op: Operation, first: int, places: Sequence[int]) -> list[SSAValue]:
+        """The offsets of these operands of a loop or terminator, counted from the one that is `first`."""
+        pointers = [op.operands[first + place] for place in places]
+        return [self.total(self.of(pointer), offset_type(pointer), op) for pointer in pointers]
+
+    def with_base(self, arguments: Sequence[SSAValue]) -> list[int]:
+        """Which arguments of a block are pointers into one small array."""
+        return [place for place, one in enumerate(arguments) if is_pointer(one.type) and self.base_of(one) is not None]
+
+    def sum(self, a: SSAValue | None, b: SSAValue | None, before: Operation) -> SSAValue | None:
+        if a is None or b is None:
+            return b if a is None else a
+        return put(before, binary(arith.AddiOp, a, b, before.location))
+
+    def plus(self, a: Offset, b: Offset, before: Operation) -> Offset:
+        return Offset(self.sum(a.uniform, b.uniform, before), self.sum(a.varying, b.varying, before))
+
+    def apart(self, value: SSAValue) -> Offset:
+        """An integer modulo 2**32 as what is the same for all its elements, and the rest; what has hints stays whole."""
+        if value not in self.parts:
+            made, is_narrow = self.take_apart(value), bit_width(value.type) == 32
+            if made is None or (made.uniform is None and made.varying is not None and is_narrow):
+                made = whole(self.cut(value))
+            self.parts[value] = made
+        return self.parts[value]
+
+    def take_apart(self, value: SSAValue) -> Offset | None:
+        if not is_tensor(value.type) or not isinstance(value, OpResult):
+            return None
+        op, before = value.op, behind(value)
+        kind = type(op)
+        if (number := constant_value(value)) is not None:
+            return Offset(put(before, constant(number, i32, op.location)) if number else None)
+        if kind is tt.SplatOp:
+            return Offset(self.cut(op.operands[0]))
+        if op.attributes:
+            return None
+        if kind is arith.AddiOp or kind is arith.MuliOp:
+            left, right = map(self.apart, op.operands)
+            return (self.plus if kind is arith.AddiOp else self.product)(left, right, before)
+        if kind in SHAPING:
+            return self.shaped(self.apart(op.operands[0]), op, before)
+        if kind in EXTENSIONS and bit_width(op.operands[0].type) == 32:
+            return self.apart(op.operands[0])
+        return None
+
+    def product(self, a: Offset, b: Offset, before: Operation) -> Offset | None:
+        """Of two sums, one of which is the same for all."""
+        if a.varying is not None:
+            a, b = b, a
+        if a.varying is not None:
+            return None
+        if a.uniform is None:
+            return Offset()
+
+        def times(one: SSAValue | None, type: Attribute | None = None) -> SSAValue | None:
+            if one is None or a.uniform is None:
+                return None
+            factor = a.uniform if type is None else put(before, tt.SplatOp.make(a.uniform, type, before.location))
+            return put(before, binary(arith.MuliOp, one, factor, before.location))
+
+        return Offset(times(b.uniform), times(b.varying, b.varying.type if b.varying is not None else None))
+
+    def shaped(self, offset: Offset, op: Operation, before: Operation) -> Offset:
+        """The same with the shape that `op` gives."""
+        if offset.varying is None:
+            return offset
+        type = with_element(op.results[0].type, i32)
+        moved = recreate(op, operands=(offset.varying,), result_types=(type,), attributes={})
+        return Offset(offset.uniform, put(before, moved))
+
+    def cut(self, value: SSAValue) -> SSAValue:
+        """The lowest 32 bits."""
+        bits, type_ = bit_width(value.type), with_element(value.type, i32)
+        if bits == 32:
+            return value
+        if isinstance(value, OpResult) and type(value.op) in EXTENSIONS and value.op.operands[0].type == type_:
+            return value.op.operands[0]
+        before = behind(value)
+        return put(before, convert(arith.TruncIOp if bits > 32 else arith.ExtSIOp, value, type_, before.location))
+
+
+def put(before: Operation, op: Operation) -> SSAValue:
+    insert_before(before, op)
+    return op.results[0]
+
+
+def behind(value: SSAValue) -> Operation:
+    """The op in front of which `value` is known first."""
+    found = value.op.next_op if isinstance(value, OpResult) else value.block.first_op  # pyright: ignore
+    assert found is not None, "a block ends with a terminator"
+    return found
+
+
+def is_pointer(type: Attribute) -> bool:
+    return isinstance(element_type(type), PointerType)
+
+
+def offset_type(pointer: SSAValue) -> Attribute:
+    return with_element(pointer.type, i32)
+
+
+# What the ops do to offsets
+
+
+def of_addptr(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
+    return rewrite.plus(rewrite.of(op.operands[0]), rewrite.apart(op.operands[1]), op)
+
+
+def of_shaped(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
+    return rewrite.shaped(rewrite.of(op.operands[0]), op, op)
+
+
+def of_select(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
+    condition, *ways = op.operands
+    type = offset_type(value)
+    yes, no = (rewrite.total(rewrite.of(way), type, op) for way in ways)
+    return whole(put(op, SelectOp.make(condition, yes, no, op.location)))
+
+
+def whole(offset: SSAValue) -> Offset:
+    return Offset(None, offset) if is_tensor(offset.type) else Offset(offset)
+
+
+def of_for(rewrite: Rewrite, loop: Operation, value: SSAValue) -> Offset:
+    """The loop carries the offsets of all its pointers that have one, too."""
+    body = body_of(loop)
+    places = rewrite.with_base(body.args[1:])
+    starts = rewrite.totals(loop, 3, places)
+    count = len(loop.results)
+    for place, argument in zip(places, also_carry(loop, starts), strict=True):
+        rewrite.offsets[body.args[1 + place]] = whole(argument)
+    for place, result in zip(places, loop.results[count:], strict=True):
+        rewrite.offsets[loop.results[place]] = whole(result)
+    also_yield(body, rewrite.totals(end_of(body), 0, places))
+    rewrite.carried += [(body.args[1 + place], end_of(body), place) for place in places]
+    return rewrite.offsets[value]
+
+
+def of_while(rewrite: Rewrite, loop: Operation, value: SSAValue) -> Offset:
+    before, after = (region.blocks[0] for region in loop.regions)
+    entering, passed = rewrite.with_base(before.args), rewrite.with_base(after.args)
+    starts = rewrite.totals(loop, 0, entering)
+    loop.operands = (*loop.operands, *starts)
+    for place, start in zip(entering, starts, strict=True):
+        rewrite.offsets[before.args[place]] = whole(before.insert_arg(start.type, len(before.args)))
+    for place in passed:
+        type = offset_type(after.args[place])
+        rewrite.offsets[after.args[place]] = whole(after.insert_arg(type, len(after.args)))
+        rewrite.offsets[loop.results[place]] = whole(also_give(loop, type))
+    also_yield(before, rewrite.totals(end_of(before), 1, passed))
+    also_yield(after, rewrite.totals(end_of(after), 0, entering))
+    rewrite.carried += [(before.args[place], end_of(after), place) for place in entering]
+    return rewrite.offsets[value]
+
+
+def of_if(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
+    place = value.index  # pyright: ignore[reportAttributeAccessIssue]
+    result = also_give(op, offset_type(value))
+    rewrite.offsets[value] = whole(result)
+    for region in op.regions:
+        end = end_of(region.blocks[0])
+        also_yield(region.blocks[0], [rewrite.total(rewrite.of(end.operands[place]), result.type, end)])
+    return whole(result)
+
+
+RULES: dict[type[Operation], Callable[[Rewrite, Operation, SSAValue], Offset]] = {
+    tt.AddPtrOp: of_addptr,
+    tt.SplatOp: lambda rewrite, op, value: rewrite.of(op.operands[0]),
+    SelectOp: of_select,
+    scf.ForOp: of_for,
+    scf.WhileOp: of_while,
+    scf.IfOp: of_if,
+    **dict.fromkeys(SHAPING, of_shaped),
+}

@@ -1,0 +1,216 @@
+"""Loads, stores and atomics at offsets that are known to fit become buffer instructions.
+
+    %p = tt.addptr (tt.splat %a), %o                                %a {tt.pointer_range = 32}, or %o is in [0, 2**31 bytes)
+    %x = tt.load %p, %mask, %zero                   ==>             %x = amdg.buffer_load %a[%o], %mask
+
+Buffer instructions see 31 bits of an offset in bytes, and need no branch where a mask is off. An argument's `tt.pointer_range` says
+that all of its array is there; of other pointers the ranges of the offsets must show it. Loads of f32 for a dot stay as they are, as
+Triton's do: LLVM schedules them worse.
+Stage: TTGIR to TTGIR. Cost: one walk, and what leads to the offsets.
+"""
+
+from collections.abc import Callable
+from math import copysign
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tilework.analysis.axis_info import axis_info
+from tilework.analysis.integer_ranges import IntegerRanges
+from tilework.ir import amdg, tt
+from tilework.ir.encodings import encoding_of
+from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
+from tilework.ir.functions import functions, has_body
+from tilework.ir.module_facts import target as target_of
+from tilework.ir.rewrite import constant_value, defining_op, replace_op
+from tilework.ir.types import (
+    PointerType,
+    array_values,
+    bf16,
+    bit_width,
+    element_type,
+    f32,
+    i32,
+    is_float,
+    is_tensor,
+    shape_of,
+)
+from tilework.layouts.queries import order
+from tilework.transforms.amd.canonicalize_pointers import small_arguments
+from tilework.transforms.passes import Pass
+
+BYTES = (1 << 31) - 1
+ON_INTEGERS = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.ADD, RMWOp.UMAX, RMWOp.UMIN, RMWOp.EXCH)
+SCOPES = (MemSyncScope.GPU, MemSyncScope.CTA)
+ATOMICS, BF16_PAIRS = "buffer_atomics", "packed_bf16"  # features of targets
+
+
+class AmdConvertBufferOpsPass(Pass):
+    name = "tritonamdgpu-convert-buffer-ops"
+    allow_buffer_atomics: bool = True
+    analyze_small_tensor_ofst: bool = False  # also show that offsets into small arrays are not negative
+
+    def run(self, module: ModuleOp) -> None:
+        for function in functions(module):
+            if has_body(function):
+                ops = tuple(function.walk())
+                has_dot = any(type(op) is tt.DotOp for op in ops)
+                small = set(small_arguments(function))
+                search = Search(module, small, IntegerRanges(function), self.analyze_small_tensor_ofst, has_dot)
+                for op in ops:
+                    rule = RULES.get(type(op))
+                    if rule is None or (type(op) in CHANGING and not self.allow_buffer_atomics):
+                        continue
+                    if (place := search.place_of(op.operands[0])) is not None:
+                        rule(search, op, *place)
+        for function in functions(module):
+            drop_dead_pointers(function)
+
+
+class Search:
+    """What tells whether an access of a function can be one to a buffer."""
+
+    def __init__(
+        self, module: ModuleOp, small: set[SSAValue], ranges: IntegerRanges, proves_small: bool, has_dot: bool
+    ) -> None:
+        self.module, self.small, self.ranges, self.has_dot = module, small, ranges, has_dot
+        self.proves_small = proves_small
+        self.features = target_of(module).features
+
+    def place_of(self, pointers: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+        """The base and the offsets of a tile of pointers, if they fit."""
+        moved = defining_op(pointers)
+        if not isinstance(moved, tt.AddPtrOp) or not is_tensor(pointers.type) or moved.attributes:
+            return None
+        start, offsets = moved.operands
+        if not isinstance(splat := defining_op(start), tt.SplatOp) or element_type(offsets.type) != i32:
+            return None
+        base = splat.operands[0]
+        fits = self.is_small(base) if not self.proves_small else False
+        return (base, offsets) if fits or self.is_inside(base, offsets) else None
+
+    def is_small(self, base: SSAValue) -> bool:
+        cast = defining_op(base)
+        return (cast.operands[0] if isinstance(cast, tt.BitcastOp) else base) in self.small
+
+    def is_inside(self, base: SSAValue, offsets: SSAValue) -> bool:
+        """Whether all offsets are proved to be in reach; into a small array, not to be negative."""
+        least, most = self.ranges.of(offsets)
+        if least < 0:
+            return False
+        assert isinstance(base.type, PointerType)
+        return self.is_small(base) or (most + 1) * max(1, bit_width(base.type.pointee) // 8) <= BYTES
+
+    def pairs(self, op: Operation) -> bool:
+        """Whether two neighbours are changed at a time."""
+        pointers = op.operands[0]
+        encoding = encoding_of(pointers.type)
+        assert encoding is not None
+        facts = axis_info(self.module)
+        dims = order(encoding, shape_of(pointers.type))
+        alike = facts.mask_alignment(op.operands[2], dims) if len(op.operands) > 2 else 2
+        return min(facts.alignment(pointers, dims), alike) > 1
+
+
+def stride_of(offsets: SSAValue) -> SSAValue | None:
+    """The scalar that rows are apart: of ``broadcast(x * splat(s)) + ...``."""
+    total = defining_op(offsets)
+    if total is None or type(total) is not arith.AddiOp:
+        return None
+    for operand in total.operands:
+        spread = defining_op(operand)
+        product = defining_op(spread.operands[0]) if isinstance(spread, tt.BroadcastOp) else None
+        for factor in product.operands if product is not None and type(product) is arith.MuliOp else ():
+            if isinstance(splat := defining_op(factor), tt.SplatOp):
+                return splat.operands[0]
+    return None
+
+
+def mask_of(mask: SSAValue | None) -> SSAValue | None:
+    """A mask, unless it is true everywhere."""
+    return None if mask is not None and is_true(mask) else mask
+
+
+def is_true(mask: SSAValue) -> bool:
+    op = defining_op(mask)
+    return bool(constant_value(op.operands[0] if isinstance(op, tt.SplatOp) else mask))
+
+
+def other_of(other: SSAValue | None, mask: SSAValue | None) -> SSAValue | None:
+    """What masked elements are, unless that is what buffers give: 0."""
+    number = None if other is None else constant_value(other)
+    is_zero = number is not None and number == 0 and copysign(1, number) > 0
+    return None if is_zero or mask is None else other
+
+
+def convert_load(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
+    element = element_type(op.results[0].type)
+    if op.properties["isVolatile"].value.data or (element == f32 and search.has_dot):  # pyright: ignore
+        return
+    counts = array_values(op.properties["operandSegmentSizes"])
+    mask = mask_of(op.operands[1]) if counts[1] else None
+    other = other_of(op.operands[1 + counts[1]] if counts[2] else None, mask)
+    cache = CacheModifier(op.properties["cache"].value.data)  # pyright: ignore
+    type_ = op.results[0].type
+    made = amdg.BufferLoadOp.make(base, offsets, stride_of(offsets), mask, other, type_, op.location, cache=cache)
+    replace_op(op, made)
+
+
+def convert_store(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
+    value, mask = op.operands[1], mask_of(op.operands[2]) if len(op.operands) > 2 else None
+    cache = CacheModifier(op.properties["cache"].value.data)  # pyright: ignore
+    replace_op(op, amdg.BufferStoreOp.make(value, base, offsets, stride_of(offsets), mask, op.location, cache=cache))
+
+
+def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
+    kind, sem, scope = (kind_(number(op, name)) for kind_, name in RMW_WORDS)
+    element = element_type(op.results[0].type)
+    bits = bit_width(element)
+    known = kind is RMWOp.FADD if is_float(element) and kind is not RMWOp.EXCH else kind in ON_INTEGERS
+    if ATOMICS not in search.features or scope not in SCOPES or not known or bits < 16:
+        return
+    if bits == 16 and (
+        kind is not RMWOp.FADD or (element == bf16 and BF16_PAIRS not in search.features) or not search.pairs(op)
+    ):
+        return
+    mask = mask_of(op.operands[2]) if len(op.operands) > 2 else None
+    stride = stride_of(offsets)
+    made = amdg.BufferAtomicRMWOp.make(kind, op.operands[1], base, offsets, stride, sem, scope, mask, op.location)
+    replace_op(op, made)
+
+
+def convert_cas(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
+    element, scope = element_type(op.results[0].type), MemSyncScope(number(op, "scope"))
+    if is_float(element) or bit_width(element) < 32 or scope not in SCOPES:
+        return
+    sem = MemSemantic(number(op, "sem"))
+    _, compared, value = op.operands
+    made = amdg.BufferAtomicCASOp.make(compared, value, base, offsets, stride_of(offsets), sem, scope, op.location)
+    replace_op(op, made)
+
+
+def number(op: Operation, name: str) -> int:
+    return op.properties[name].value.data  # pyright: ignore
+
+
+def drop_dead_pointers(function: Operation) -> None:
+    """Pointers that nobody uses any more."""
+    for op in reversed(tuple(function.walk())):
+        if type(op) in (tt.AddPtrOp, tt.SplatOp) and op.results[0].first_use is None:
+            op.detach()
+            op.erase()
+
+
+RMW_WORDS: tuple[tuple[Callable[[int], int], str], ...] = (
+    (RMWOp, "atomic_rmw_op"),
+    (MemSemantic, "sem"),
+    (MemSyncScope, "scope"),
+)
+CHANGING = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
+RULES: dict[type[Operation], Callable[[Search, Operation, SSAValue, SSAValue], None]] = {
+    tt.LoadOp: convert_load,
+    tt.StoreOp: convert_store,
+    tt.AtomicRMWOp: convert_rmw,
+    tt.AtomicCASOp: convert_cas,
+}

@@ -1,0 +1,27 @@
+"""Comparisons of scalars that are always true, by the ranges of their operands, become constants.
+
+    llvm.intr.assume (arith.cmpi slt, %pid, %n)         an assumption itself stays, for LLVM
+    %m = arith.cmpi sge, %pid, %c0            ==>       %m = arith.constant true
+
+Stage: TTGIR to TTGIR. Cost: one walk, and what leads to the comparisons.
+"""
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
+from tilework.analysis.integer_ranges import IntegerRanges
+from tilework.ir.llvm import AssumeOp
+from tilework.ir.rewrite import constant, replace_op
+from tilework.ir.types import i1
+from tilework.transforms.passes import FunctionPass
+
+
+class AmdFoldTrueCmpIPass(FunctionPass):
+    name = "tritonamdgpu-fold-true-cmpi"
+
+    def run_on(self, function: Operation) -> None:
+        ranges = IntegerRanges(function)
+        for op in tuple(function.walk()):
+            if type(op) is arith.CmpiOp and op.results[0].type == i1 and ranges.of(op.results[0]) == (1, 1):
+                if not any(type(use.operation) is AssumeOp for use in op.results[0].uses):
+                    replace_op(op, constant(1, i1, op.location))
