@@ -59,6 +59,8 @@ PASSES: dict[str, str] = {
     "tritongpu-coalesce": "ttg.coalesce:CoalescePass",
     "tritonamdgpu-schedule-loops": "amd.schedule_loops:AmdScheduleLoopsPass",
     "tritonamdgpu-pipeline": "amd.stream_pipeline:AmdPipelinePass",
+    "tritonamdgpu-reorder-instructions": "amd.reorder_instructions:AmdReorderInstructionsPass",
+    "tritonamdgpu-block-pingpong": "amd.block_pingpong:AmdBlockPingpongPass",
     "tritonamdgpu-optimize-epilogue": "amd.optimize_epilogue:AmdOptimizeEpiloguePass",
     "tritonamdgpu-hoist-layout-conversions": "amd.hoist_layout_conversions:AmdHoistLayoutConversionsPass",
     "tritonamdgpu-canonicalize-pointers": "amd.canonicalize_pointers:AmdCanonicalizePointersPass",

@@ -36,12 +36,20 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 2, side
         "canonicalize",
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
+        "tritonamdgpu-reorder-instructions",
+        *(["tritonamdgpu-block-pingpong"] if takes_turns(target) and num_stages > 1 else ()),
         *buffer_passes(),
         "tritonamdgpu-fold-true-cmpi",
         "canonicalize",
         "cse",
         "symbol-dce",
     ]
+
+
+def takes_turns(target: Target) -> bool:
+    """Whether waves alternate between loading and multiplying: TRITON_HIP_USE_BLOCK_PINGPONG, or by the target."""
+    asked = knobs.amd.use_block_pingpong
+    return AmdFeature.PINGPONG in target.features if asked is None else asked
 
 
 def buffer_passes() -> list[str]:

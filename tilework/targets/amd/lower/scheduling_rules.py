@@ -1,0 +1,42 @@
+"""What waves and LLVM's scheduler are told: priorities, what may not be moved where, barriers of some waves.
+
+rocdl.s.setprio 1          call void @llvm.amdgcn.s.setprio(i16 1)
+rocdl.sched.barrier 0      call void @llvm.amdgcn.sched.barrier(i32 0)
+amdg.cond_barrier %p       br i1 %p, label %wait, label %after         wait: call void @llvm.amdgcn.s.barrier()
+"""
+
+from xdsl.ir import Operation
+
+from tilework.ir import amdg
+from tilework.targets.amd.lower.own_rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.llvm.rules import number_of
+from tilework.targets.llvm.types import i16, i32, void
+from tilework.targets.llvm.values import Value, constant
+
+
+def tell(low: Lowering, name: str, *args: Value) -> None:
+    low.builder.call(f"llvm.amdgcn.{name}", void, args, attributes="convergent")
+
+
+@lowers(amdg.SetPrioOp)
+def lower_setprio(low: Lowering, op: Operation) -> None:
+    tell(low, "s.setprio", constant(i16, number_of(op, "priority")))
+
+
+@lowers(amdg.SchedBarrierOp)
+def lower_sched_barrier(low: Lowering, op: Operation) -> None:
+    tell(low, "sched.barrier", constant(i32, number_of(op, "mask")))
+
+
+@lowers(amdg.CondBarrierOp)
+def lower_cond_barrier(low: Lowering, op: Operation) -> None:
+    """Orders no memory: the waves that wait here are one barrier behind the others."""
+    (pred,) = low[op.operands[0]]
+    with low.builder.if_(pred):
+        tell(low, "s.barrier")
+
+
+@lowers(amdg.WorkitemIdXOp)
+def lower_workitem(low: Lowering, op: Operation) -> Registers:
+    return (low.gpu.thread_id(low.builder),)

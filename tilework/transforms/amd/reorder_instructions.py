@@ -1,0 +1,86 @@
+"""Start loads early, and need registers and LDS for a short time.
+
+    1  a conversion sinks below the `ttg.local_dealloc`s in front of its first use: the two share memory
+    2  a transposition moves up behind its source
+    3  a load in front of a pipelined loop moves up behind its pointers, with what its mask needs
+    4  where one large product is all that a loop does, the load of its second operand waits until just before it: fewer registers
+
+No load moves over a write to global memory, or out of a region.
+Stage: TTGIR to TTGIR. Cost: one walk; for each load that moves the ops it passes.
+"""
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilework.ir import tt, ttg
+from tilework.ir.effects import is_pure, writes
+from tilework.ir.rewrite import defining_op, insert_after
+from tilework.ir.types import shape_of
+from tilework.transforms.amd.stream_pipeline import PART
+from tilework.transforms.passes import Pass
+from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops, used_values
+from tilework.transforms.ttg.reorder_instructions import (
+    TRANSPOSITIONS,
+    between,
+    move_before,
+    move_behind,
+    sink_below_deallocs,
+    users,
+)
+
+TO_LDS = frozenset({ttg.LocalAllocOp, ttg.LocalStoreOp, ttg.LocalDeallocOp})
+LARGE = (128, 128, 64)  # rows, columns and depth of a product whose operands leave no registers to wait in
+
+
+class AmdReorderInstructionsPass(Pass):
+    name = "tritonamdgpu-reorder-instructions"
+
+    def run(self, module: ModuleOp) -> None:
+        for op in list(module.walk()):
+            kind = type(op)
+            if kind is ttg.ConvertLayoutOp:
+                sink_below_deallocs(op)
+            elif kind in TRANSPOSITIONS and (source := defining_op(op.operands[0])) is not None:
+                move_behind(op, source)
+            elif kind is tt.LoadOp and PART in op.attributes:
+                raise_load(op)
+            elif kind is scf.ForOp:
+                delay_second_load(op)
+
+
+def raise_load(load: Operation) -> None:
+    """Step 3."""
+    pointers = defining_op(load.operands[0])
+    needed, slice_ = {value.owner for value in load.operands}, [load]
+    place = load.prev_op
+    while place is not None and place is not pointers:
+        if place in needed:
+            if not is_pure(place) or place.regions:
+                break
+            slice_.append(place)
+            needed |= {value.owner for value in used_values(place)}
+        elif place.regions or (writes(place) and type(place) not in TO_LDS):
+            break
+        place = place.prev_op
+    if place is None:
+        return
+    for op in slice_:
+        op.detach()
+    insert_after(place, *reversed(slice_))
+
+
+def delay_second_load(loop: Operation) -> None:
+    """Step 4."""
+    ops = body_ops(loop)
+    dots, loads = ([op for op in ops if type(op) in kinds] for kinds in (DOTS, (tt.LoadOp,)))
+    if len(dots) != 1 or len(loads) != 2 or any(len(shape_of(load.results[0].type)) != 2 for load in loads):
+        return
+    (dot,) = dots
+    (rows, depth), columns = shape_of(dot.operands[0].type), shape_of(dot.results[0].type)[1]
+    if any(size < least for size, least in zip((rows, columns, depth), LARGE, strict=True)):
+        return
+    passed = list(between(loads[1], dot))
+    if passed and passed[-1].next_op is dot and not any(map(writes, passed)):
+        if not any(user in passed for user in users(loads[1].results[0])):
+            move_before(loads[1], dot)
