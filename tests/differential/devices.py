@@ -234,20 +234,29 @@ def run_amd_emulator(
     run(text, [*values, scratch, None], grid, threads, facts.get("shared", 0), str(target.arch))
 
 
-def run_gpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]) -> None:
-    """The kernel on one of the GPUs, always the same one for the same inputs."""
-    seen = 0
-    for value in args.values():
-        seen = zlib.crc32(value, seen) if isinstance(value, np.ndarray) else seen
-    target = Target.parse(GPU_NAMES[seen % len(GPU_NAMES)])
-    if target.backend == "hip":
-        return run_amd_emulator(target, kernel, args, constants, grid)
-    run_emulator(kernel, args, constants, grid)
+def gpu_of(names: Sequence[str]) -> Device:
+    """One of the GPUs, always the same one for the same inputs."""
+
+    def run_gpu(
+        kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+    ) -> None:
+        seen = 0
+        for value in args.values():
+            seen = zlib.crc32(value, seen) if isinstance(value, np.ndarray) else seen
+        target = Target.parse(names[seen % len(names)])
+        if target.backend == "hip":
+            return run_amd_emulator(target, kernel, args, constants, grid)
+        run_emulator(kernel, args, constants, grid)
+
+    return run_gpu
 
 
-GPU_NAMES = os.environ.get("DIFFERENTIAL_GPU", "cuda:90 hip:gfx942 cuda:90 hip:gfx1100").split()
+AMD = ("hip:gfx942", "hip:gfx1100")
+GPU_NAMES = os.environ.get("DIFFERENTIAL_GPU", f"cuda:90 {AMD[0]} cuda:90 {AMD[1]}").split()
 HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
-DEVICES = HOSTS | {"emulator": run_gpu}
+DEVICES = HOSTS | {"emulator": gpu_of(GPU_NAMES)}
+ON_NVIDIA = HOSTS | {"emulator": run_emulator}
+ON_AMD = HOSTS | {"emulator": gpu_of([name for name in GPU_NAMES if name in AMD] or AMD)}
 ORACLES = {name: HOSTS[name] for name in ("interpreter", "evaluator")}
 ROOM = 16  # ulps between a GPU's floats and others', at least
 

@@ -1,4 +1,4 @@
-"""Drawn kernels about descriptors as PTX in the emulator: seeds that have found something."""
+"""Drawn kernels as code for GPUs in the emulators: seeds that have found something."""
 
 from pathlib import Path
 
@@ -6,10 +6,16 @@ import pytest
 
 from tests.drawn.gpu import problem_of
 
+CASES = [
+    *((seed, "cuda:90", True) for seed in (7, 18, 40, 53)),
+    (40, "cuda:80", True),
+    (92, "hip:gfx942", False),
+    (40, "hip:gfx1100", True),
+]
 
-@pytest.mark.parametrize(
-    ("seed", "target"), [(7, "cuda:90"), (18, "cuda:90"), (40, "cuda:90"), (53, "cuda:90"), (40, "cuda:80")]
-)
-def test_descriptors(seed: int, target: str, tmp_path: Path) -> None:
-    problem = problem_of(seed, target, tmp_path, about_descriptors=True)
-    assert problem is None, f"python -m tests.drawn.gpu --descriptors --target {target} --seed {seed}\n{problem}"
+
+@pytest.mark.parametrize(("seed", "target", "about_descriptors"), CASES)
+def test_drawn_kernel(seed: int, target: str, about_descriptors: bool, tmp_path: Path) -> None:
+    problem = problem_of(seed, target, tmp_path, about_descriptors=about_descriptors)
+    words = "--descriptors " if about_descriptors else ""
+    assert problem is None, f"python -m tests.drawn.gpu {words}--target {target} --seed {seed}\n{problem}"

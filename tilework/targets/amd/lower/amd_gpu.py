@@ -32,6 +32,7 @@ CHANGES = {
     RMWOp.AND: "and", RMWOp.OR: "or", RMWOp.XOR: "xor", RMWOp.ADD: "add", RMWOp.FADD: "fadd", RMWOp.MAX: "max",
     RMWOp.MIN: "min", RMWOp.UMAX: "umax", RMWOp.UMIN: "umin", RMWOp.EXCH: "xchg",
 }  # fmt: skip
+BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR)  # of integers only
 STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once
 PAST_CACHES = (CacheModifier.CV, CacheModifier.WT)
 QUAD = {1: 0xB1, 2: 0x4E}  # which lane of its quad a lane reads, by the bit in which their numbers differ
@@ -180,7 +181,7 @@ class AmdGpu(Gpu):
     # Atomics
 
     def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
-        return held.bits >= (16 if kind is RMWOp.FADD else 32)
+        return held.bits >= (16 if kind in (RMWOp.FADD, None) else 32)  # LLVM makes 16 bits of loops over words
 
     def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
         """Halves are added in pairs."""
@@ -188,8 +189,9 @@ class AmdGpu(Gpu):
 
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
         b, scope = low.builder, SCOPES[at.scope]
+        held, place = values[0].type, at.address
         value = b.build_vector(list(values)) if len(values) > 1 else values[0]
-        place = at.address
+        value = b.bitcast(value, integer(held.bits)) if kind in BITWISE else value
         if isinstance(place, Place) and buffer_access.has_rmw(self.target, kind, value.type):
             found = [buffer_access.rmw(b, place, at, kind, value, scope)]
         else:
@@ -198,7 +200,7 @@ class AmdGpu(Gpu):
                 b, at, value.type,
                 lambda b: b.atomic_rmw(CHANGES[kind], address, value, ordering=ORDERS[at.sem], scope=scope),
             )  # fmt: skip
-        return b.lanes(found[0]) if len(values) > 1 else found
+        return b.lanes(found[0]) if len(values) > 1 else [b.bitcast(found[0], held)]
 
     def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
         failure = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
