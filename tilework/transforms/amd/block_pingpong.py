@@ -20,7 +20,7 @@ from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import num_warps
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.types import bit_width, shape_of
-from tilework.layouts.amd import AmdMfma
+from tilework.layouts.families import Accumulator
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops
 from tilework.transforms.ttg.reorder_instructions import move_before
@@ -44,7 +44,7 @@ def take_turns(loop: Operation) -> None:
     if len(dots) != 1 or len(loads) != 2 or len(reads) != 2:
         return
     (dot,) = dots
-    if not isinstance(encoding_of(dot.results[0].type), AmdMfma) or size_of(dot) not in ONE_CLUSTER:
+    if not isinstance(encoding_of(dot.results[0].type), Accumulator) or size_of(dot) not in ONE_CLUSTER:
         return
     if reads != [source_of(operand) for operand in dot.operands[:2]]:
         return
