@@ -64,6 +64,7 @@ WITHOUT_EFFECT = [
 def test_the_list_is_complete() -> None:
     assert set(CACHE_INVALIDATING) == {
         *LISTED,
+        "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE",
         "TILEWORK_PERFORMANCE_REMARKS",
         "TILEWORK_PLAIN_DOTS",
         "TILEWORK_WARP_SPECIALIZE",

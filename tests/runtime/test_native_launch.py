@@ -18,6 +18,7 @@ from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.launch import native_machine
+from tilework.targets.cpu.pipeline import CpuBackend
 from tilework.targets.cpu.run import launcher_host, launcher_layout
 
 SCALE = tl.constexpr(3)
@@ -435,3 +436,14 @@ del made
 assert all(definition() for definition in definitions)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_small_arrays_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled for small arrays is launched with no other."""
+    monkeypatch.setattr(CpuBackend, "tells_small_arrays", True)
+    kernel, x, y = Counted(axpy_source), np.ones(64, np.float32), np.zeros(64, np.float32)
+    for _ in range(3):
+        kernel[(1,)](x, y, 32, 1.0, BLOCK=32)
+    assert kernel.slow == 1
+    kernel[(1,)](x[16:], y, 32, 1.0, BLOCK=32)
+    assert kernel.slow == 2 and y[0] == 4 and len(next(iter(kernel.kernel.device_caches.values()))[0]) == 2

@@ -10,6 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import entries, fill
+from tilework.runtime.launch.small_arrays import is_small, specialize_small
 from tilework.runtime.launch.specialize import mangle_type, parse_attr, specialize
 from tilework.targets.base import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -285,3 +286,14 @@ def test_constants_that_are_functions_and_classes() -> None:
 
 def test_targets_are_values() -> None:
     assert fill.create_binder()[2] == GPUTarget("cpu", "host", 1)
+
+
+def test_small_arrays() -> None:
+    """All of a small array lies behind its pointer, and less than 2 GiB from it."""
+    whole = np.zeros((4, 16), np.float32)
+    assert specialize_small(whole)[1] == specialize(whole)[1] + "S" and is_small(whole.reshape(-1)[:5])
+    assert not is_small(whole[1:]) and not is_small(whole[::-1]) and is_small(tilework.reinterpret(whole, tl.int32))
+    assert not is_small(np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (2**31,), (0,)))
+    types, keys = specialize_small((whole, 3, whole[1:]))
+    assert types == ("*fp32", "i32", "*fp32") and [key.strip("D") for key in keys] == ["S", "", ""]
+    assert parse_attr("DS") == [["tt.divisibility", 16], ["tt.pointer_range", 32]]

@@ -31,6 +31,7 @@ class Backend(ABC):
 
     target: GPUTarget
     binary_ext: str  # the stage whose product the driver loads; compiling for a launch ends there
+    tells_small_arrays: bool = False  # whether kernels are compiled for arrays of less than 2 GiB
     views: ClassVar[Mapping[str, View]] = {}  # more texts by name: the stage that they show, and how
 
     def __init__(self, target: GPUTarget) -> None:

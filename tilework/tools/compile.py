@@ -3,13 +3,14 @@
 A file of a later stage goes on from there: `tilework compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
 
 The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``), with
-``:16`` if the value or address is a multiple of 16 and ``:1`` if the value is 1; or a constant (``1024``, ``True``,
+``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1`` if the value is 1; or a constant (``1024``, ``True``,
 ``"row"``, ``fp16``) for a compile-time parameter. Entries left out at the end take their defaults.
 """
 
 import argparse
 import ast
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from typing import Any
 from tilework.errors import CompilationError, PassError, TritonError
 from tilework.language import core as tl
 from tilework.language.function import JITFunction
+from tilework.runtime.launch.specialize import parse_attr
+
+FACTS = {"": "", "16": "D", "S": "S", "16S": "DS"}
 
 
 class UsageError(Exception):
@@ -31,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a kernel in a Python file, or the file of a stage (.ttir, .ttgir, .ttcir, .llir, .ptx)",
     )
     parser.add_argument("--signature", default="", help='types and constants, for example "*fp32:16, i32:16, 1024"')
-    parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, cpu (default: %(default)s)")
+    parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, hip:gfx942, cpu (default: %(default)s)")
     parser.add_argument("--num-warps", type=int, default=4)
     parser.add_argument("--num-ctas", type=int, default=1)
     parser.add_argument("--num-stages", type=int, default=3)
@@ -128,22 +132,21 @@ def parse_signature(fn: JITFunction, text: str) -> tuple[dict[str, str], dict[st
     constants: dict[str, Any] = {}
     attrs: dict[tuple[int, ...], Any] = {}
     for index, (param, entry) in enumerate(zip(fn.params, entries, strict=False)):
-        code, _, fact = (
-            entry.rpartition(":") if entry.rsplit(":", 1)[-1].strip().isdecimal() and ":" in entry else (entry, "", "")
-        )
-        code = code.strip() if fact else entry
+        found = re.fullmatch(r"(.*):\s*(\d*S?)\s*", entry)
+        code, fact = (found[1].strip(), found[2]) if found is not None and found[2] else (entry, "")
         if param.is_constexpr or not is_type_code(code):
             signature[param.name] = "constexpr"
             constants[param.name] = parse_constant(param.name, entry)
         elif fact == "1":
             signature[param.name] = "constexpr"
             constants[param.name] = 1
-        elif fact in ("", "16"):
+        elif fact in FACTS:
             signature[param.name] = code
-            if fact:
-                attrs[(index,)] = [["tt.divisibility", 16]]
+            if known := parse_attr(FACTS[fact]):
+                attrs[(index,)] = known
         else:
-            raise UsageError(f"{param.name}: {entry!r}: only :16 (divisible by 16) and :1 (equal to 1) are known")
+            words = ":16 (divisible by 16), :1 (equal to 1) and :S (an array of less than 2 GiB)"
+            raise UsageError(f"{param.name}: {entry!r}: only {words} are known")
     missing = [param.name for param in fn.params[len(entries) :] if not param.has_default]
     if missing:
         raise UsageError(f"the signature has no entry for {', '.join(missing)}")

@@ -28,7 +28,7 @@ Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], tuple[Any, ...],
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 
-def make_binder(fn: JITFunction) -> Binder:
+def make_binder(fn: JITFunction, specialize: Callable[..., Spec] = specialize) -> Binder:
     """Compile the binder of a kernel."""
     scope: dict[str, Any] = {
         "__specialize": specialize,

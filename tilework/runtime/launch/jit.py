@@ -26,7 +26,9 @@ from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
+from tilework.runtime.launch.small_arrays import specialize_small
 from tilework.runtime.launch.specialization import Specialization, unwrapped
+from tilework.runtime.launch.specialize import specialize
 from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers import async_compile
 
@@ -114,7 +116,14 @@ class JITFunction(KernelInterface, LanguageFunction):
 
         target = driver.active.get_current_target()
         driver.check_asked()
-        return {}, {}, target, find_backend(target), make_binder(self)
+        backend = find_backend(target)
+        return (
+            {},
+            {},
+            target,
+            backend,
+            make_binder(self, specialize_small if backend.tells_small_arrays else specialize),
+        )
 
     @property
     def cache(self) -> dict[Any, dict[str, Any]]:

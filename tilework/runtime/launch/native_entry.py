@@ -14,6 +14,7 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.runtime.launch.native_machine import address, fill_places, has_versions
+from tilework.runtime.launch.small_arrays import small_address
 from tilework.runtime.launch.tensor_places import tensor_facts
 from tilework.targets.cpu.run import launcher_layout as native
 
@@ -234,10 +235,12 @@ class Guards:
     def number_or_memory(self, param: Any, spec: str, key: Any, value: Any, source: int, parameter: int) -> None:
         cls, kind, slot = type(value), self.device.kinds[parameter], self.device.places[parameter]
         if kind == "ptr":
-            mode = native.MULTIPLE if key == "D" else native.OTHER
+            mode = native.MULTIPLE if key is not None and "D" in key else native.OTHER
             if key is None or param.do_not_specialize_on_alignment:
                 mode = native.MULTIPLE | native.OTHER
             self.memory(value, mode, slot, source, self.device.stored.get(parameter, 0))
+            if key is not None and "S" in key:
+                self.add("guard_asked", value, small_address, source, mode=mode, slot=slot)
         elif cls is int and kind in INT_KINDS:
             forced = bool(param.annotation_type)
             if not forced and spec not in INT_RANGES:

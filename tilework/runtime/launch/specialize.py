@@ -23,6 +23,7 @@ Spec = tuple[Any, Any]
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX, UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 ALIGNMENT = 16
+FACTS: dict[str, list[Any]] = {"D": ["tt.divisibility", ALIGNMENT], "S": ["tt.pointer_range", 32]}
 
 _codes: dict[Any, str] = {}
 
@@ -252,5 +253,5 @@ def mangle_type(arg: Any, specialize: bool = False) -> Any:
 
 
 def parse_attr(key: Any) -> list[list[Any]]:
-    """The argument attributes that a key stands for: ``"D"`` is divisibility by 16."""
-    return [["tt.divisibility", ALIGNMENT]] if isinstance(key, str) and "D" in key else []
+    """The argument attributes that a key stands for: ``"D"`` is divisibility by 16, ``"S"`` a small array (`small_arrays.py`)."""
+    return [fact for letter, fact in FACTS.items() if letter in key] if isinstance(key, str) else []

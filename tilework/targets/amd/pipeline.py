@@ -77,6 +77,10 @@ class HipBackend(Backend):
     binary_ext = "hsaco"
     views = {"amdgcn": ("llir", assembled)}
 
+    @property
+    def tells_small_arrays(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return knobs.amd.use_buffer_ops
+
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         arch = knobs.runtime.override_arch or settings.get("arch") or self.target.arch
         target = target_of(str(arch))

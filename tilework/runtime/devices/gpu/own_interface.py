@@ -220,6 +220,10 @@ class DeviceArray:
         """The address on the device."""
         return self._address
 
+    def ptr_range(self) -> int:
+        """The bytes from there on."""
+        return self.nbytes
+
     def copy_from(self, array: Any) -> None:
         """Fill it from a NumPy array of the same size."""
         import numpy as np  # lazily: few launches need NumPy, which is slow to load

@@ -7,6 +7,8 @@
 from typing import Any
 
 from tilework import knobs
+from tilework.runtime.launch.small_arrays import is_small
+from tilework.runtime.launch.specialize import parse_attr
 from tilework.targets.amd.options import HipOptions as HIPOptions
 from tilework.targets.amd.pipeline import HipBackend
 from tilework.targets.base import GPUTarget
@@ -14,8 +16,6 @@ from tilework.triton.backends.compiler import BaseBackend
 from tilework.triton.backends.listed import ListedBackend
 
 __all__ = ["GPUTarget", "HIPBackend", "HIPOptions"]
-
-LIMIT = 2**31 - 1  # a buffer instruction addresses this many bytes
 
 
 class HIPBackend(HipBackend, ListedBackend):
@@ -27,18 +27,10 @@ class HIPBackend(HipBackend, ListedBackend):
     def supports_target(target: GPUTarget) -> bool:
         return target.backend == "hip"
 
-    @staticmethod
-    def is_within_2gb(arg: Any) -> bool:
-        """Whether the storage of a tensor is known to be below 2 GiB."""
-        if hasattr(arg, "ptr_range"):
-            return arg.ptr_range() <= LIMIT
-        return hasattr(arg, "untyped_storage") and arg.untyped_storage().size() <= LIMIT
-
-    @staticmethod
-    def parse_attr(desc: str) -> list[list[Any]]:
-        return BaseBackend.parse_attr(desc) + ([["tt.pointer_range", 32]] if "S" in desc else [])
+    is_within_2gb = staticmethod(is_small)
+    parse_attr = staticmethod(parse_attr)
 
     @staticmethod
     def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
         key = BaseBackend.get_tensor_specialization(arg, **kwargs)
-        return key + "S" if knobs.amd.use_buffer_ops and HIPBackend.is_within_2gb(arg) else key
+        return key + "S" if knobs.amd.use_buffer_ops and is_small(arg) else key
