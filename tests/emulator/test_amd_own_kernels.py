@@ -2,6 +2,7 @@
 
 # pyright: reportMissingParameterType=false
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.compiler import ASTSource, compile
+from tilework.language.extra import hip, libdevice
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.emulator.syntax import Trapped
 from tilework.target import Target
@@ -211,3 +213,35 @@ def test_print_and_assert(arch: str, capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(Trapped, match=r"device assertion failed: 'too: large', in shown at .*py:"):
         launch(shown, arch, [x, 5], debug=True, N=8)
     assert capsys.readouterr().out.count("assertion failed") == WARPS  # each of them holds the elements
+
+
+@tilework.jit
+def elementary(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    made = (
+        libdevice.tanh(v)
+        + hip.libdevice.pow(v, 2)
+        + libdevice.fast_tanhf(v)
+        + libdevice.rint(v)
+        + hip.libdevice.isnan(v)
+    )
+    tl.debug_barrier()
+    tl.store(out + i, made + (hip.memrealtime() * 0).to(tl.float32))
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+def test_functions_of_the_device_library(arch: str) -> None:
+    """AMD's own symbols where there are such, NVIDIA's for the rest; the code is ours. The clock needs no assembler."""
+    x = np.linspace(-3, 3, 64, dtype=np.float32)
+    out = np.zeros_like(x)
+    ttgir = launch(elementary, arch, [x, out], N=64)
+    assert np.allclose(out, 2 * np.tanh(x) + x * x + np.rint(x), atol=2e-6)
+    symbols = re.findall(r'symbol = "(\w+)"', ttgir)
+    assert symbols == [
+        "__ocml_tanh_f32",
+        "__ocml_pown_f32",
+        "__triton_hip_fast_tanhf",
+        "__nv_rintf",
+        "__ocml_isnan_f32",
+    ]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from tilework.numerics.libdevice import DOUBLE, call
+from tilework.numerics.libdevice_in_numpy import DOUBLE, call
 from tilework.numerics.libdevice_table import SYMBOLS
 
 INF, NAN = math.inf, math.nan

@@ -49,7 +49,7 @@ class ToyGpu(Gpu):
     def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
         return constant(i32, 1)
 
-    def barrier(self, b: Builder, warps: Warps) -> None:
+    def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
         b.call("toy_barrier", void, [])
 
     def warp_barrier(self, b: Builder) -> None:

@@ -10,6 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.compiler import ASTSource, compile
+from tilework.errors import StageError
 from tilework.target import GPUTarget, Target, UnknownTarget
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
 from tilework.targets.amd.link import read_sections
@@ -69,3 +70,20 @@ def test_what_there_is_to_look_at() -> None:
     """Assembly on demand, with the code of the code object."""
     text = compiled("gfx942").asm["amdgcn"]
     assert "s_endpgm" in text and ".amdhsa_kernel row_sums" in text and "amdgcn-amd-amdhsa--gfx942" in text
+
+
+@tilework.jit
+def with_assembly(x):
+    at = x + tl.arange(0, 64)
+    tl.store(at, tl.inline_asm_elementwise("v_lshlrev_b64 $0, 3, $1", "=v,v", [tl.load(at)], tl.int64, True, 1))
+
+
+def test_inline_assembly_needs_an_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM would end the process."""
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("ROCM_PATH", "/nowhere")
+    source = ASTSource(with_assembly, signature={"x": "*i64"})
+    with pytest.raises(
+        StageError, match=r"test_amd_backend.py:\d+: inline assembly for hip:gfx942 cannot be assembled: neither"
+    ):
+        compile(source, target=GPUTarget("hip", "gfx942", 64))

@@ -1,4 +1,4 @@
-"""The functions of NVIDIA's libdevice: names, symbols, types, and which function a symbol is.
+"""The functions of NVIDIA's libdevice and of AMD's device library: names, symbols, types, and which function a symbol is.
 
     >>> SYMBOLS["__nv_powif"]
     Symbol(function='powi', arguments='fi', result='f')
@@ -63,6 +63,13 @@ SINGULAR = """
     longlong_as_double l:d=longlong_as_double/as_float
     double_as_longlong d:l=double_as_longlong/as_int
 """
+HIP = (
+    "abs floor rsqrt ceil trunc exp2 exp fast_expf fast_tanhf fast_dividef sqrt llrint nearbyint isnan signbit copysign isinf nextafter"
+    " sin cos tan log2 cosh sinh tanh atan2 atan asin acos log log10 log1p acosh asinh atanh expm1 hypot j0 j1 y0 y1 cyl_bessel_i0"
+    " cyl_bessel_i1 erf erfinv erfc erfcx lgamma ldexp fmod fma pow ilogb round"
+)
+OCML = {"powi": "pown", "cyl_bessel_i0": "i0", "cyl_bessel_i1": "i1"}  # functions with another name in AMD's library
+TRITON_HIP = ("abs", "llrint", "fast_expf", "fast_tanhf", "fast_dividef")  # whose symbols are the compiler's own
 CONVERSIONS = (  # with each rounding; signless integers come out, also unsigned ones
     "double2float:df double2int:di double2uint:di double2ll:dl double2ull:dl float2int:fi float2uint:fi float2ll:fl"
     " float2ull:fl int2float:if uint2float:uf ll2float:lf ull2float:kf ll2double:ld ull2double:kd"
@@ -78,7 +85,8 @@ class Symbol(NamedTuple):
 
 
 SYMBOLS: dict[str, Symbol] = {}
-NAMES: dict[str, tuple[str, ...]] = {}  # the symbols of each name of the language
+NAMES: dict[str, tuple[str, ...]] = {}  # NVIDIA's symbols for each name of the language
+HIP_NAMES: dict[str, dict[str, Symbol]] = {}  # AMD's, by the types of arguments
 
 
 def add(name: str, *rows: tuple[str, str, str, str]) -> None:
@@ -121,3 +129,25 @@ def fill() -> None:
 fill()
 ONLY_NEUTRAL = "fast_tanhf"  # a function of the device library, but of no name in `tl.extra.cuda`
 SYMBOLS[f"__nv_{ONLY_NEUTRAL}"] = Symbol("tanh", "f", "f")
+
+
+def hip_symbol(name: str, known: Symbol) -> str:
+    """``__ocml_pown_f32``, ``__triton_hip_fabs``."""
+    if name in TRITON_HIP:
+        letter = ("i" if known.result in "il" else "f") if name == "abs" else ""
+        return f"__triton_hip_{name.replace('dividef', 'fdividef') if not letter else letter + name}"
+    return f"__ocml_{OCML.get(known.function, known.function)}_{'f32' if 'f' in known.arguments else 'f64'}"
+
+
+def fill_hip() -> None:
+    """The same functions; what is true or false is an i32."""
+    for name in HIP.split():
+        rows = HIP_NAMES[name] = {}
+        for symbol in NAMES.get(name, (f"__nv_{name}",)):
+            known = SYMBOLS[symbol]
+            known = known._replace(result="i" if known.result == "b" else known.result)
+            rows[known.arguments] = known
+            SYMBOLS.setdefault(hip_symbol(name, known), known)
+
+
+fill_hip()

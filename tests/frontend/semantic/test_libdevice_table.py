@@ -14,7 +14,7 @@ import tilework
 import tilework.language as tl
 from tilework.language.extra.cuda import libdevice
 from tilework.language.extra.cuda.libdevice import TABLE
-from tilework.numerics import libdevice as libdevice_in_numpy
+from tilework.numerics import libdevice_in_numpy
 
 LANES = 32
 FLOATS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.25, 3.0, -3.0, 0.1, 0.75, 10.0, 30.5, -20.0, 1e-3, 1e-20, 5.0]

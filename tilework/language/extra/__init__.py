@@ -1,5 +1,15 @@
-"""Functions that exist only on some devices: ``tl.extra.cuda``, and the neutral ``tl.extra.libdevice``."""
+"""Functions that exist only on some devices: ``tl.extra.cuda``, ``tl.extra.hip``, and the neutral ``tl.extra.libdevice``."""
+
+from importlib import import_module
+from typing import Any
 
 from tilework.language.extra import cuda, libdevice
 
-__all__ = ["cuda", "libdevice"]
+__all__ = ["cuda", "hip", "libdevice"]
+
+
+def __getattr__(name: str) -> Any:
+    """`hip` when it is first asked for."""
+    if name != "hip":
+        raise AttributeError(f"tl.extra has no {name!r}")
+    return import_module("tilework.language.extra.hip")

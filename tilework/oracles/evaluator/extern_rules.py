@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation
 
 from tilework.ir import tt
-from tilework.numerics import libdevice
+from tilework.numerics import libdevice_in_numpy as libdevice
 from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import storage

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.enums import PropagateNan
 from tilework.ir.types import bit_width
-from tilework.numerics import libdevice
+from tilework.numerics import libdevice_in_numpy as libdevice
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.integers import high_product, leading_zeros, one_bits, trailing_zeros
 from tilework.numerics.rounding import F64, Array, narrow

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilework.language import core as tl
-from tilework.language.extra.cuda import libdevice
+from tilework.language.extra.libdevice import of_target
 from tilework.language.function import JITCallable, unwrap_nested
 from tilework.language.typing.promotion import number_dtype
 from tilework.language.typing.python_names import (
@@ -196,7 +196,7 @@ class Helpers:
         """A call of something that is not plainly a builtin or a jit function."""
         function = plain(function)
         if (name := getattr(function, "_libdevice_name", None)) is not None:
-            function = getattr(libdevice, name)
+            function = of_target(name)
         if is_hashable(function) and (special := self.special.get(function)) is not None:
             check_arity(function.__name__, args, kwargs)
             return special(*args, **kwargs)

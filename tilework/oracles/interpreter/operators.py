@@ -18,7 +18,7 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype, int1, int64
 from tilework.language.typing.operators import overflow_text
 from tilework.language.typing.shapes import block
-from tilework.numerics import libdevice
+from tilework.numerics import libdevice_in_numpy as libdevice
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.integers import high_product
 from tilework.numerics.rounding import UNSIGNED, Array, bits_of

@@ -15,6 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tilework.errors import StageError
+from tilework.targets.amd.assembler import has_assembly, object_of
 from tilework.targets.amd.link import link
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
@@ -87,4 +88,6 @@ def assembly(text: str) -> str:
 
 
 def to_code_object(text: str) -> bytes:
+    if has_assembly(text):
+        return link(object_of(assembly(text), text, processor_of(text)))
     return link(generated(text, as_text=False))

@@ -95,7 +95,7 @@ def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, pl
 
     made = perform(low, op, low[pointers], mask, 1, change, merge)
     if not ends_kernel(op):  # a thread reads what others have changed for it
-        low.barrier()
+        low.barrier(all_memory=True)
     return made
 
 
@@ -185,7 +185,7 @@ def told(low: Lowering, op: Operation, found: dict[int, Value], copies: int, min
     places = dense(layout_of(result.type)) if is_tensor(result.type) else SCALAR
     move = Move(low, low.scratch_address(op), places, element)
     move.store_words(mine, found)
-    low.barrier()
+    low.barrier(all_memory=True)
     return move.load()
 
 

@@ -164,8 +164,8 @@ class Gpu(ABC):
     # Threads together
 
     @abstractmethod
-    def barrier(self, b: Builder, warps: Warps) -> None:
-        """All threads of these warps come here, and see what they wrote to shared memory."""
+    def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
+        """All threads of these warps come here, and see what they wrote to shared memory, or to `all_memory`."""
 
     @abstractmethod
     def warp_barrier(self, b: Builder) -> None:
@@ -281,7 +281,12 @@ class Gpu(ABC):
     native_floats: frozenset[Type] = frozenset({f32, f64})  # what is added, multiplied and compared without widening
     fast_functions: ClassVar[Mapping[str, Function]] = {}  # of f32: exp, exp2, sqrt, rsqrt, divide
     functions: ClassVar[Mapping[str, Function]] = {}  # of libraries, by symbol
-    assembly_types: ClassVar[Mapping[str, Type]] = {}  # by the letters of the constraints of inline assembly
+    assembly_types: Mapping[str, Type] = {}  # by the letters of the constraints of inline assembly
+
+    def assembly_type(self, letter: str, type: Type) -> Type:
+        """The type of an operand of inline assembly: that of its letter, or one of the same width."""
+        wanted = self.assembly_types[letter]
+        return type if type.bits == wanted.bits and not type.is_vector else wanted
 
     def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
         """Four bytes of two words: each hex digit of the selector is one, from the lowest; 4 is the first of `high`."""

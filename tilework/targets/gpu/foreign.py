@@ -72,10 +72,10 @@ def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[l
         values += [constant(held_type(element), 0)] * (pack - len(group))
         inputs += packed(low, values)
     letters, listed = constraints(low, op, len(outs), len(inputs))
-    kinds = low.gpu.assembly_types
-    types = [passed_as(kinds[letter], type) for letter, type in zip(letters, outs, strict=False)]
+    passed_as = low.gpu.assembly_type
+    types = [passed_as(letter, type) for letter, type in zip(letters, outs, strict=False)]
     given = [
-        fit(low, value, passed_as(kinds[letter], value.type))
+        fit(low, value, passed_as(letter, value.type))
         for letter, value in zip(letters[len(outs) :], inputs, strict=True)
     ]
     check_operands(low, op, len(outs) + len(inputs))
@@ -146,11 +146,6 @@ def check_operands(low: Lowering, op: Operation, count: int) -> None:
 def complain(low: Lowering, op: Operation, what: str) -> PassError:
     """The error about assembly that makes no sense on any target."""
     return low.refuse(op, f"inline assembly ({what})")
-
-
-def passed_as(wanted: Type, type: Type) -> Type:
-    """The type of an operand of the assembly: that of its letter, or a type of the same width."""
-    return type if type.bits == wanted.bits and not type.is_vector else wanted
 
 
 def fit(low: Lowering, value: Value, wanted: Type) -> Value:

@@ -219,10 +219,10 @@ class Lowering(OpLowering[Any]):
 
     # What all threads do together
 
-    def barrier(self) -> None:
-        """Wait until all threads that run this code are here, and see what they wrote to shared memory."""
+    def barrier(self, all_memory: bool = False) -> None:
+        """Wait until all threads that run this code are here, and see what they wrote to shared memory, or to `all_memory`."""
         assert not self.is_alone, "the first warp alone cannot wait for the others"
-        self.gpu.barrier(self.builder, self.warps)
+        self.gpu.barrier(self.builder, self.warps, all_memory)
 
     def warp_barrier(self) -> None:
         """The same within each warp."""

@@ -56,4 +56,4 @@ def lower_call(low: Lowering, op: Operation) -> list[Any]:
 
 @lowers(GpuBarrierOp, LocalBarrierOp)
 def lower_barrier(low: Lowering, op: Operation) -> None:
-    low.barrier()
+    low.barrier(all_memory=type(op) is GpuBarrierOp)

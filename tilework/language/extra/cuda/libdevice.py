@@ -22,24 +22,25 @@ from tilework.language.core import (
     uint32,
     uint64,
 )
-from tilework.numerics.libdevice_table import NAMES, SYMBOLS
+from tilework.numerics.libdevice_table import NAMES, SYMBOLS, Symbol
 
 Symbols = dict[tuple[dtype, ...], tuple[str, dtype]]
 CODES = {"i": int32, "u": uint32, "l": int64, "k": uint64, "f": float32, "d": float64, "b": int1}
+
+
+def row(symbol: str, known: Symbol) -> tuple[tuple[dtype, ...], tuple[str, dtype]]:
+    return tuple(CODES[code] for code in known.arguments), (symbol, CODES[known.result])
+
+
 TABLE: dict[str, Symbols] = {
-    name: {
-        tuple(CODES[code] for code in SYMBOLS[symbol].arguments): (symbol, CODES[SYMBOLS[symbol].result])
-        for symbol in symbols
-    }
-    for name, symbols in NAMES.items()
+    name: dict(row(symbol, SYMBOLS[symbol]) for symbol in symbols) for name, symbols in NAMES.items()
 }
 
 
-def documentation(name: str) -> str:
+def documentation(name: str, symbols: Symbols) -> str:
     """The docstring of a function: its combinations of types."""
     rows = [
-        f"({', '.join(map(str, arguments))}) -> {result}, `{symbol}`"
-        for arguments, (symbol, result) in TABLE[name].items()
+        f"({', '.join(map(str, arguments))}) -> {result}, `{symbol}`" for arguments, (symbol, result) in symbols.items()
     ]
     return f"libdevice {name}: {'; '.join(rows)}."
 
@@ -67,20 +68,20 @@ def function(name: str, text: str, arity: int, body: Callable[[list[Any], Any], 
     return made
 
 
-def arity_of(name: str) -> int:
-    return len(SYMBOLS[NAMES[name][0]].arguments)
+def library_function(name: str, symbols: Symbols) -> Any:
+    """The function that calls the symbol of its arguments' types."""
+
+    def call(args: list[Any], semantic: Any) -> Any:
+        return extern_elementwise("", "", args, symbols, True, _semantic=semantic)
+
+    return function(name, documentation(name, symbols), len(next(iter(symbols))), call)
 
 
 def __getattr__(name: str) -> Any:
     """Make a function when it is first asked for; there are about two hundred."""
     if name not in TABLE:
         raise AttributeError(f"libdevice has no function {name!r}")
-    symbols = TABLE[name]
-
-    def call(args: list[Any], semantic: Any) -> Any:
-        return extern_elementwise("", "", args, symbols, True, _semantic=semantic)
-
-    made = globals()[name] = function(name, documentation(name), arity_of(name), call)
+    made = globals()[name] = library_function(name, TABLE[name])
     return made
 
 

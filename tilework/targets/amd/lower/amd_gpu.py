@@ -19,6 +19,7 @@ from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, p
 from tilework.targets.llvm.values import Value, constant
 
 AXES = "xyz"
+WORD = 32
 CONSTANT_SPACE = 4
 IMPLICIT_ARGUMENTS = pointer(CONSTANT_SPACE)
 SCOPES = {MemSyncScope.GPU: "agent", MemSyncScope.CTA: "workgroup", MemSyncScope.SYS: ""}
@@ -56,11 +57,12 @@ class AmdGpu(Gpu):
     native_floats = frozenset({f16, f32, f64})
     fast_functions = fast_math.FAST
     functions = fast_math.LIBRARY
-    assembly_types = {"v": i32, "s": i32}  # noqa: RUF012
 
     def __init__(self, target: Target, options: Any = None) -> None:
         super().__init__(target)
         self.waves = getattr(options, "waves_per_eu", 0)
+        letters = "vsr" if "mfma0" in target.features else "vsra"  # vector or scalar registers, either, accumulators
+        self.assembly_types = dict.fromkeys(letters, i32)
         self.flushes_denormals = getattr(options, "allow_flush_denorm", False)
 
     # The kernel
@@ -93,13 +95,14 @@ class AmdGpu(Gpu):
 
     # Threads together
 
-    def barrier(self, b: Builder, warps: Warps) -> None:
-        """Shared memory is in order before and behind; what is under way to global memory is not waited for."""
+    def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
+        """What is under way to global memory is waited for only where that is asked for."""
         assert warps.are_all, "waves of AMD's GPUs all come to one barrier"
         local = b.module.node('!{!"amdgpu-synchronize-as", !"local"}')
-        b.line(f'fence syncscope("workgroup") release, !mmra {local}')
+        which = "" if all_memory else f", !mmra {local}"
+        b.line(f'fence syncscope("workgroup") release{which}')
         b.call("llvm.amdgcn.s.barrier", void, [], attributes="convergent")
-        b.line(f'fence syncscope("workgroup") acquire, !mmra {local}')
+        b.line(f'fence syncscope("workgroup") acquire{which}')
 
     def warp_barrier(self, b: Builder) -> None:
         """Lanes run in step; only the compiler must keep the order."""
@@ -238,7 +241,11 @@ class AmdGpu(Gpu):
     def fence(self, b: Builder, scope: MemSyncScope) -> None:
         b.fence("acq_rel", SCOPES[scope])
 
-    # Bytes and messages
+    # Assembly, bytes and messages
+
+    def assembly_type(self, letter: str, type: Type) -> Type:
+        """Wide values take several registers."""
+        return type if type.bits > WORD and not type.is_vector else super().assembly_type(letter, type)
 
     def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
         """A selector of the instruction is a byte."""

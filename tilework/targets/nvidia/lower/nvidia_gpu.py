@@ -117,7 +117,7 @@ class NvidiaGpu(AtomicInstructions):
 
     # Threads together
 
-    def barrier(self, b: Builder, warps: Warps) -> None:
+    def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
         if warps.count == 1 and not warps.are_all:
             return self.warp_barrier(b)
         number = [constant(i32, warps.barrier)]
