@@ -6,8 +6,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
-from tilework.ir.create import add_result, append_op, create_op, drop_op, relink_uses, set_type
+from tilework.ir.create import add_result, append_op, clone_op, create_op, drop_op, relink_uses, set_type
 from tilework.ir.locations import file_loc
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
 from tilework.ir.types import i1, i32, int_attr
 
 LOC = file_loc("k.py", 1, 2)
@@ -87,3 +89,28 @@ def test_add_result_and_set_type() -> None:
     assert list(op.results) == [op.results[0], result] and (result.op, result.index, result.type) == (op, 1, i1)
     set_type(result, i32)
     assert result.type == i32 and [value.type for value in op.results] == [i32, i32]
+
+
+def test_clone_op_clones_loops_and_branches() -> None:
+    module = parse_module(
+        """module { tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {
+          %c = arith.constant 0 : i32
+          %c1 = arith.constant 1 : i32
+          %x = scf.for %i = %c to %n step %c1 iter_args(%a = %c) -> (i32) : i32 {
+            %b = arith.addi %a, %i : i32
+            scf.yield %b : i32 }
+          %f = arith.cmpi slt, %x, %n : i32
+          cf.cond_br %f, ^bb1, ^bb2(%x : i32)
+        ^bb1:
+          cf.br ^bb2(%n : i32)
+        ^bb2(%y: i32):
+          tt.print "y" {hex = false, isSigned = array<i32: 1>} : %y : i32
+          tt.return } }"""
+    )
+    ours, theirs = clone_op(module, {}), module.clone()
+    assert print_module(ours) == print_module(theirs) == print_module(module)
+    for mine, other in zip(ours.walk(), theirs.walk(), strict=True):
+        assert mine.parent is None or mine.parent_op() is not other.parent_op()
+        order = [[(use.operation.name, use.index) for use in result.uses] for result in mine.results]
+        assert order == [[(use.operation.name, use.index) for use in result.uses] for result in other.results]
+        assert not {id(value.owner) for value in mine.operands} & {id(op) for op in module.walk()}

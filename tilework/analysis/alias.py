@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of
 from tilework.ir import ttg, ttng
+from tilework.ir.functions import ops_in_order
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
 Aliases = dict[SSAValue, tuple[SSAValue, ...]]
@@ -36,7 +37,7 @@ def aliases(root: Operation) -> Aliases:
     """The buffers behind every memory descriptor under `root`; those that name none are absent."""
     buffers: list[SSAValue] = []
     edges: dict[SSAValue, list[SSAValue]] = {}
-    for op in root.walk():
+    for op in ops_in_order(*root.regions):
         if type(op) is ttg.LocalAllocOp:
             buffers.append(op.results[0])
         for source, target in value_flows(op):

@@ -122,11 +122,9 @@ def collect(
     explicit: list[Buffer] = []
     temporary: list[Buffer] = []
     for op, number in numbers.items():
-        regions = async_regions(op)
         if type(op) is ttg.LocalAllocOp:
-            explicit.append(
-                Buffer(op, "explicit", explicit_bytes(op), explicit_alignment(op), lifetimes[op.results[0]], regions)
-            )
+            size, live = explicit_bytes(op), lifetimes[op.results[0]]
+            explicit.append(Buffer(op, "explicit", size, explicit_alignment(op), live, async_regions(op)))
             continue
         alignment = ALIGNMENTS.get(type(op), SCRATCH_ALIGNMENT)
         if type(op) is tt.CallOp:
@@ -139,7 +137,7 @@ def collect(
             size, kind = scratch_size(op, target), "scratch"
         if size:
             live = Interval(0, FOREVER) if op is function else Interval(number, number + 1)
-            temporary.append(Buffer(op, kind, size, alignment, live, regions))
+            temporary.append(Buffer(op, kind, size, alignment, live, async_regions(op)))
     if temporary and temporary[-1].owner is function:
         temporary.insert(0, temporary.pop())
     if not explicit:

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilework.analysis.axis_lattice import AxisInfo, join, unknown
 from tilework.analysis.axis_transfer import TRANSFER, moved, pointee_bytes
 from tilework.ir import tt, ttg
-from tilework.ir.functions import callee_of, functions_by_name, modules, symbol_of
+from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order, symbol_of
 from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor, shape_of
 
@@ -89,7 +89,7 @@ def callers_first(by_name: Mapping[str, Operation]) -> tuple[list[Operation], di
     calls: dict[str, list[Operation]] = {}
     callees: dict[Operation, list[str]] = {}
     for function in by_name.values():
-        for op in function.walk():
+        for op in ops_in_order(*function.regions):
             if type(op) is tt.CallOp:
                 name = callee_of(op)
                 calls.setdefault(name, []).append(op)

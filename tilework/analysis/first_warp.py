@@ -23,6 +23,7 @@ from tilework.analysis.allocation import async_regions
 from tilework.analysis.cost import COPIES, ring_size
 from tilework.ir import ttg, ttng
 from tilework.ir.effects import is_pure
+from tilework.ir.functions import ops_in_order
 from tilework.ir.types import is_tensor
 
 BY_ONE_THREAD = frozenset({ttng.BarrierExpectOp, ttng.AsyncTMACopyGlobalToLocalOp})
@@ -47,7 +48,7 @@ class FirstWarp:
 def first_warp(module: ModuleOp) -> FirstWarp:
     """The runs of a module."""
     found = FirstWarp()
-    for op in module.walk():
+    for op in ops_in_order(*module.regions):
         if isinstance(op, ttg.WarpSpecializeOp):
             for region in (op.default_region, *op.partitions):
                 for block in region.blocks:

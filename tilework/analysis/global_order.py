@@ -29,7 +29,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilework.analysis.origins import UNKNOWN, Origins, memory_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
-from tilework.ir.functions import callee_of, functions_by_name, modules
+from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
 from tilework.ir.nesting import LOOPS, loop_around
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import shape_of
@@ -67,7 +67,7 @@ class Access:
 def global_order(module: ModuleOp) -> GlobalOrder:
     """The waits and fences of a module of TTGIR; none without TMA."""
     found = GlobalOrder()
-    if not any(type(op) in COPIES_IN or type(op) in COPIES_OUT for op in module.walk()):
+    if not any(type(op) in COPIES_IN or type(op) in COPIES_OUT for op in ops_in_order(*module.regions)):
         return found
     origins = memory_origins(module)
     for functions in map(functions_by_name, modules(module)):
@@ -84,7 +84,7 @@ def accesses_of(
     if name in known or name not in functions:
         return known.get(name, [])
     own = known[name] = []
-    for op in functions[name].walk():
+    for op in ops_in_order(*functions[name].regions):
         if type(op) is tt.CallOp:
             called = accesses_of(callee_of(op), functions, origins, known)
             own += dict.fromkeys(Access(op, one.by_tma, one.writes, one.origins) for one in called)

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 
 from tilework.analysis.allocation import aligned
 from tilework.ir import tt, ttg
-from tilework.ir.functions import callee_of, functions_by_name, is_private
+from tilework.ir.functions import callee_of, functions_by_name, is_private, ops_in_order
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def lay_out(name: str, functions: Mapping[str, Operation], found: GlobalScratch)
         return found.frames.get(name, Frame(0, 1))
     found.frames[name] = Frame(0, 1)  # a function that calls itself has no memory there
     end, alignment = 0, 1
-    for op in functions[name].walk():
+    for op in ops_in_order(*functions[name].regions):
         if type(op) is ttg.GlobalScratchAllocOp:
             needed = Frame(number(op, "nbytes"), number(op, "alignment"))
         elif type(op) is tt.CallOp:

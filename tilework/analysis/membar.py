@@ -45,12 +45,15 @@ class Barriers:
     after: dict[Operation, None] = field(default_factory=dict)
 
 
-def barriers(module: ModuleOp, target: Target, exempt: Filter | None = None) -> Barriers:
-    """The barriers of a module whose buffers lie where `module_allocation` puts them."""
+def barriers(
+    module: ModuleOp, target: Target, exempt: Filter | None = None, own: dict[str, Allocation] | None = None
+) -> Barriers:
+    """The barriers of a module whose buffers lie where `module_allocation` puts them; `own` are those of `module` if known."""
     found, alone = Barriers(), first_warp(module)
     for table in modules(module):
         summaries: dict[str, Pending] = {}
-        for name, allocation in module_allocation(table, target).items():
+        places = own if table is module and own is not None else module_allocation(table, target)
+        for name, allocation in places.items():
             summaries[name] = BarrierWalk(allocation, summaries, found, exempt, alone).run()
     return found
 

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.functions import callee_of, functions_by_name, has_body, is_private, modules
+from tilework.ir.functions import callee_of, functions_by_name, has_body, is_private, modules, ops_in_order
 from tilework.ir.ttc import BufferType
 from tilework.ir.types import PointerType, TensorDescType, element_type
 
@@ -120,7 +120,7 @@ def sources_and_edges(root: ModuleOp) -> tuple[Origins, list[Pair]]:
             for position, argument in enumerate(function.regions[0].blocks[0].args):
                 if is_address(argument.type):
                     origins[argument] = frozenset({position})
-        for op in function.walk():
+        for op in ops_in_order(*function.regions):
             edges += flows(op)
             if type(op) is tt.CallOp:
                 edges += call_flows(op, functions)
@@ -143,6 +143,6 @@ def call_flows(op: Operation, functions: Mapping[str, Operation]) -> Iterator[Pa
         yield argument, parameter
         if isinstance(parameter.type, BufferType):
             yield parameter, argument
-    for inner in callee.walk():
+    for inner in ops_in_order(*callee.regions):
         if type(inner) is tt.ReturnOp:
             yield from zip(inner.operands, op.results, strict=True)

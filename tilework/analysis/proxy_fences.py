@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from tilework.analysis.allocation import Allocation, allocations
 from tilework.analysis.pending import CLEAN, EVERYTHING, Accesses, Pending, Walk
 from tilework.ir import ttg, ttng
-from tilework.ir.functions import is_private
+from tilework.ir.functions import is_private, ops_in_order
 from tilework.target import Target
 
 ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
@@ -24,13 +24,13 @@ ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherO
 def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
     """The ops that need a fence in front of them, in program order."""
     found: dict[Operation, None] = {}
-    if not any(type(op) in ASYNC_WRITES for op in module.walk()):
+    if not any(type(op) in ASYNC_WRITES for op in ops_in_order(*module.regions)):
         return []
     for allocation in allocations(module, target):
         # a function that is called finds memory that its callers have used
         everything: Accesses = frozenset({(EVERYTHING, allocation.function)})
         FenceWalk(allocation, found).run(Pending(everything, everything) if is_private(allocation.function) else CLEAN)
-    return [op for op in module.walk() if op in found] if found else []
+    return [op for op in ops_in_order(*module.regions) if op in found] if found else []
 
 
 class FenceWalk(Walk):

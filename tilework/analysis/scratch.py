@@ -25,6 +25,7 @@ from tilework.ir.encodings import (
     encoding_of,
     layout_of,
 )
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import threads_per_warp
 from tilework.ir.rewrite import attr_value
 from tilework.ir.types import array_values, axis_of, bit_width, is_tensor, shape_of
@@ -186,7 +187,7 @@ def function_scratch(function: Operation) -> int:
     """A byte for each warp that only runs partitions: where it reads what to do next."""
     warps = [
         sum(array_values(op.properties["partitionNumWarps"]))
-        for op in function.walk()
+        for op in ops_in_order(*function.regions)
         if type(op) is ttg.WarpSpecializeOp
     ]
     return max(warps, default=0)

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, Use
 from xdsl.ir.core import SSAValues
 from xdsl.irdl import IRDLOperation, OptionalDef
 
@@ -117,6 +117,44 @@ def append_op(block: Block, op: Operation) -> None:
         last._next_op = op
         op._prev_op = last
     block._last_op = op
+
+
+Values = dict[SSAValue, SSAValue]
+Blocks = dict[Block, Block]
+
+
+def clone_op(op: OpT, values: Values, blocks: Blocks | None = None) -> OpT:
+    """What `Operation.clone` does, for an op without successors; `values` and `blocks` say what stands for what."""
+    operands, types = [values.get(value, value) for value in op._operands], [result._type for result in op.results]
+    new = create_op(type(op), operands, types, op.location, op.properties, op.attributes)
+    for result, own in zip(op.results, new.results, strict=True):
+        values[result] = own
+        own._name = result._name
+    for region in op.regions:
+        new.add_region(inner := Region())
+        clone_into(inner, region, values, {} if blocks is None else blocks)
+    return new
+
+
+def clone_into(target: Region, source: Region, values: Values, blocks: Blocks) -> None:
+    """What `Region.clone_into` does, where `target` is empty.
+
+    Where control flow is structured a value is defined in front of its uses, and is known when they are copied.
+    """
+    if len(source.blocks) != 1 or ((last := source.blocks[0]._last_op) is not None and last._successors):
+        source.clone_into(target, value_mapper=values, block_mapper=blocks)
+        return
+    block = source.blocks[0]
+    blocks[block] = copy = Block()
+    for index, argument in enumerate(block.args):
+        values[argument] = own = copy.insert_arg(argument.type, index, argument.location)
+        own._name = argument._name
+    op = block._first_op
+    while op is not None:
+        new = clone_op(op, values, blocks)
+        append_op(copy, new)
+        op = op._next_op
+    target.add_block(copy)
 
 
 def add_result(op: Operation, type: Attribute) -> OpResult:

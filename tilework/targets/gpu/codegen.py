@@ -88,7 +88,7 @@ class Emitter:
         self.module = Module("tilework")
         self.lines = LineTable(self.module, gpu.line_tables) if lines else None
         self.allocation = module_allocation(source, gpu.target)
-        self.barriers = barriers(source, gpu.target, ordered_by_mbarrier)
+        self.barriers = barriers(source, gpu.target, ordered_by_mbarrier, self.allocation)
         self.alone = first_warp(source)
         self.around = gpu.around(source)
         if self.around is not None:

@@ -13,6 +13,7 @@ from tilework.ir import tt
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import defining_op
 from tilework.ir.types import PointerType, array_values, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
@@ -97,7 +98,7 @@ def is_the_same_for_all(load: Operation) -> bool:
         else:
             left += [operand for operand in op.operands if operand not in seen]
             seen.update(op.operands)
-    return function is not None and any(type(op) is tt.GetProgramIdOp for op in function.walk())
+    return function is not None and any(type(op) is tt.GetProgramIdOp for op in ops_in_order(*function.regions))
 
 
 @lowers(tt.LoadOp)

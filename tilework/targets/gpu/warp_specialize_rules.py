@@ -27,6 +27,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_pure
+from tilework.ir.functions import ops_in_order
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import array_values, is_tensor
 from tilework.targets.gpu.device import Warps
@@ -47,11 +48,11 @@ class Specialised:
 
     def __init__(self, low: Lowering, function: tt.FuncOp, total: int, registers: int | None) -> None:
         self.low, self.registers = low, registers
-        self.ops = [op for op in function.walk() if isinstance(op, ttg.WarpSpecializeOp)]
+        self.ops = [op for op in ops_in_order(*function.regions) if isinstance(op, ttg.WarpSpecializeOp)]
         self.all = Warps(total, 0, MEETING, are_all=False)
         (first, *others), entry = self.ops, function.regions[0].blocks[0]
         self.runs_once = not others and first.parent is entry
-        if low.facts.num_ctas > 1 or any(type(op) in CLUSTER_BARRIER for op in function.walk()):
+        if low.facts.num_ctas > 1 or any(type(op) in CLUSTER_BARRIER for op in ops_in_order(*function.regions)):
             # the barrier of a cluster is for all threads of its blocks
             raise low.refuse(first, "a cluster of blocks with partitions of warps")
         self.ends_kernel = self.runs_once and isinstance(first.next_op, tt.ReturnOp)  # nobody waits for the workers

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 from tilework.analysis.allocation import allocations
 from tilework.errors import DoesNotFit
 from tilework.ir.encodings import distributed_of, layout_of
+from tilework.ir.functions import ops_in_order
 from tilework.ir.tt import DotOp
 from tilework.ir.ttg import WarpSpecializeOp
 from tilework.ir.types import bit_width, element_type, is_float
@@ -34,7 +35,7 @@ def check_fit(module: ModuleOp, options: CompileOptions, target: Target, propert
     share = properties.get("max_num_regs", 1 << 16) // threads if not special else MOST_REGISTERS  # groups trade theirs
     registers = min(options.maxnreg or MOST_REGISTERS, share, MOST_REGISTERS)
     shared = shared_bytes(module, target)
-    carried = max((accumulators(op) for op in module.walk() if isinstance(op, ForOp)), default=0)
+    carried = max((accumulators(op) for op in ops_in_order(*module.regions) if isinstance(op, ForOp)), default=0)
     for needed, limit, name in (
         (threads, MOST_THREADS, "threads"),
         (shared, properties.get("max_shared_mem", shared), "shared memory"),
@@ -49,12 +50,12 @@ def shared_bytes(module: ModuleOp, target: Target) -> int:
 
 
 def partitions(module: ModuleOp) -> list[WarpSpecializeOp]:
-    return [op for op in module.walk() if isinstance(op, WarpSpecializeOp)]
+    return [op for op in ops_in_order(*module.regions) if isinstance(op, WarpSpecializeOp)]
 
 
 def may_have_partitions(module: ModuleOp, target: Target) -> bool:
     """Whether loops of a kernel may be warp specialized: there is a product of warp groups."""
-    return Feature.WGMMA in target.features and any(type(op) is DotOp for op in module.walk())
+    return Feature.WGMMA in target.features and any(type(op) is DotOp for op in ops_in_order(*module.regions))
 
 
 def partitions_fit(module: ModuleOp, target: Target) -> bool:

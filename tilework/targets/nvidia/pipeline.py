@@ -101,9 +101,10 @@ def specialization(most: str) -> str:
 
 def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[], list[str]]) -> Any:
     """Run passes to TTGIR; the passes `whole` instead if partitions of warps need more shared memory than there is."""
-    from tilework.targets.nvidia.fit import may_have_partitions, partitions_fit  # lazily: when something is compiled
+    from tilework.ir.create import clone_op  # lazily: when something is compiled
+    from tilework.targets.nvidia.fit import may_have_partitions, partitions_fit
 
-    before = module.clone() if may_have_partitions(module, target) else None
+    before = clone_op(module, {}) if may_have_partitions(module, target) else None
     made = run_passes(module, names, "make_ttgir")
     if before is not None and not partitions_fit(made, target):
         made = run_passes(before, whole(), "make_ttgir")

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import convert
 from tilework.ir.encodings import encoding_of, with_encoding
-from tilework.ir.functions import functions
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_before, recreate, replace_op
 from tilework.ir.types import bit_width, element_type, is_float, with_element
@@ -41,7 +41,7 @@ class AmdAccelerateMatmulPass(Pass):
     def run(self, module: ModuleOp) -> None:
         dots = [
             op
-            for op in module.walk()
+            for op in ops_in_order(*module.regions)
             if type(op) in (tt.DotOp, tt.DotScaledOp) and encoding_of(op.results[0].type) is not None
         ]
         if not dots:

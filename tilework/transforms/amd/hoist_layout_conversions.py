@@ -11,6 +11,7 @@ from xdsl.ir import Operation, OpResult
 
 from tilework.ir import ttg
 from tilework.ir.encodings import operand_index
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import ops_around
 from tilework.transforms.passes import Pass
 
@@ -19,7 +20,7 @@ class AmdHoistLayoutConversionsPass(Pass):
     name = "tritonamdgpu-hoist-layout-conversions"
 
     def run(self, module: ModuleOp) -> None:
-        for op in tuple(module.walk()):
+        for op in ops_in_order(*module.regions):
             if type(op) is ttg.ConvertLayoutOp and operand_index(op.results[0].type) is not None:
                 hoist(op)
 

@@ -13,6 +13,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import distributed_of, is_accumulator, with_encoding
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import insert_before, recreate, replace_op
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
@@ -23,7 +24,7 @@ class AmdOptimizeEpiloguePass(Pass):
     name = "tritonamdgpu-optimize-epilogue"
 
     def run(self, module: ModuleOp) -> None:
-        for op in tuple(module.walk()):
+        for op in ops_in_order(*module.regions):
             if type(op) is tt.StoreOp and is_tensor(op.operands[1].type):
                 store_as_computed(op)
 

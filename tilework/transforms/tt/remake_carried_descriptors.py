@@ -25,7 +25,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_give, also_yield
 from tilework.ir.enums import PaddingOption
-from tilework.ir.functions import callee_of, functions_by_name, modules
+from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
 from tilework.ir.nesting import LOOPS, end_of, loop_around, owner_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
@@ -44,7 +44,7 @@ class RemakeCarriedDescriptorsPass(Pass):
 
     def run(self, module: ModuleOp) -> None:
         for table in modules(module):
-            ops = [inner for function in functions_by_name(table).values() for inner in function.walk()]
+            ops = [inner for function in functions_by_name(table).values() for inner in ops_in_order(*function.regions)]
             loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
             calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
             if loops or calls:
@@ -68,7 +68,7 @@ class Rewrite:
         self.parts: dict[SSAValue, Parts] = {}
         self.in_parts: set[Operation] = set()  # loops and terminators that pass descriptors on in parts
         self.call_sites = CallSites()
-        makes = [op for op in module.walk() if type(op) is tt.MakeTensorDescOp]
+        makes = [op for op in ops_in_order(*module.regions) if type(op) is tt.MakeTensorDescOp]
         self.paddings = sorted({padding_of(make) for make in makes}, key=KINDS.__getitem__)
 
     def run(self, loops: Sequence[Operation], calls: Sequence[Operation]) -> None:

@@ -29,6 +29,7 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.ir.types import (
     Shape,
@@ -53,7 +54,7 @@ class RewriteTensorDescriptorToPointerPass(Pass):
     name = "triton-rewrite-tensor-descriptor-to-pointer"
 
     def run(self, module: ModuleOp) -> None:
-        if any(has_descriptors(inner) for inner in module.walk()):
+        if any(has_descriptors(inner) for inner in ops_in_order(*module.regions)):
             rewrite = Rewrite()
             rewrite.regions(module)
             for dead in reversed(rewrite.dead):

@@ -24,6 +24,7 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import PaddingOption
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate, replace_op
 from tilework.ir.types import Shape, element_type, i64, is_block_pointer, is_float, shape_of
@@ -36,7 +37,7 @@ class RewriteTensorPointerPass(Pass):
     name = "triton-rewrite-tensor-pointer"
 
     def run(self, module: ModuleOp) -> None:
-        if any(has_block_pointers(inner) for inner in module.walk()):
+        if any(has_block_pointers(inner) for inner in ops_in_order(*module.regions)):
             rewrite = Rewrite()
             rewrite.regions(module)
             for pointer in reversed(rewrite.dead):

@@ -22,6 +22,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import cmpf, unary
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import is_inside, loop_around, only_op, owner_of
 from tilework.ir.rewrite import constant_value, defining_op, insert_after
 from tilework.ir.types import element_type, is_tensor, shape_of
@@ -36,7 +37,7 @@ class ScaledMaximumPass(FunctionPass):
     name = "tt-scaled-maximum"
 
     def run_on(self, function: Operation) -> None:
-        dots = [op for op in function.walk() if type(op) is tt.DotOp]
+        dots = [op for op in ops_in_order(*function.regions) if type(op) is tt.DotOp]
         found = {dot: scaling for dot in dots if (scaling := scaling_of(dot)) is not None}
         lefts = {dot: dot.operands[0] for dot in dots}
         for scaling in found.values():

@@ -21,7 +21,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import sources_of
 from tilework.ir import tt
-from tilework.ir.functions import callee_of, functions_by_name, modules
+from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
 from tilework.ir.nesting import LOOPS, blocks_within, home_of
 from tilework.ir.types import i1, int_attr
 from tilework.transforms.passes import Pass
@@ -40,15 +40,19 @@ class SpinLoadsPass(Pass):
 def mark_spins(functions: Mapping[str, Operation]) -> None:
     """The loads of one module that loops wait for, in the loops and in the functions that they call."""
     called: set[str] = set()
-    for loop in [op for function in functions.values() for op in function.walk() if type(op) is scf.WhileOp]:
+    for loop in [
+        op for function in functions.values() for op in ops_in_order(*function.regions) if type(op) is scf.WhileOp
+    ]:
         inside = set(blocks_within(loop))
         called |= make_volatile(deciding_ops(loop, inside), inside)
     waiting = list(called)
     while waiting:
         if (function := functions.get(waiting.pop())) is None:
             continue
-        loops = set[Block]().union(*(blocks_within(inner) for inner in function.walk() if type(inner) in LOOPS))
-        further = make_volatile(function.walk(), loops) - called
+        loops = set[Block]().union(
+            *(blocks_within(inner) for inner in ops_in_order(*function.regions) if type(inner) in LOOPS)
+        )
+        further = make_volatile(ops_in_order(*function.regions), loops) - called
         called |= further
         waiting += further
 

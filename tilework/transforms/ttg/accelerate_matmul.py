@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import convert
 from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of, with_encoding
-from tilework.ir.functions import functions
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
@@ -70,7 +70,9 @@ class AccelerateMatmulPass(Pass):
 
     def run(self, module: ModuleOp) -> None:
         dots = [
-            inner for inner in module.walk() if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None
+            inner
+            for inner in ops_in_order(*module.regions)
+            if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None
         ]
         if not dots:
             return
@@ -82,7 +84,7 @@ class AccelerateMatmulPass(Pass):
             accelerate(dot, target, allowed, self.keep_operands)
         for function in functions(module):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
-        for inner in tuple(module.walk()):
+        for inner in ops_in_order(*module.regions):
             if type(inner) is tt.DotOp:
                 widen_operands(inner, target)
 

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
 from tilework.ir import ttg
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import (
     MAX_REGISTERS,
     TOTAL_WARPS,
@@ -40,7 +41,7 @@ class AllocateWarpGroupsPass(Pass):
         base = find_num_warps(module)
         if base is None:
             return
-        special = [inner for inner in module.walk() if isinstance(inner, ttg.WarpSpecializeOp)]
+        special = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.WarpSpecializeOp)]
         extra = extra_warps(special)
         for inner in special:
             pad(inner, extra - sum(warps_of(inner)))

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import ttg
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.rewrite import insert_before
 from tilework.ir.types import Shape, i32, int_attr, shape_of
@@ -30,7 +31,7 @@ class CoalesceAsyncCopyPass(Pass):
     name = "tritongpu-coalesce-async-copy"
 
     def run(self, module: ModuleOp) -> None:
-        copies = [inner for inner in module.walk() if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
+        copies = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
         wanted = [(copy, encoding) for copy in copies if (encoding := clipped(copy)) is not None]
         if wanted:
             facts = axis_info(module)

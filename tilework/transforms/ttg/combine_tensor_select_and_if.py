@@ -22,6 +22,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_give
 from tilework.ir.create import append_op
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, replace_op
 from tilework.ir.scf_ext import make_yield
@@ -33,7 +34,7 @@ class CombineTensorSelectAndIfPass(Pass):
     name = "tritongpu-combine-tensor-select-and-if"
 
     def run(self, module: ModuleOp) -> None:
-        selects = [inner for inner in module.walk() if type(inner) is SelectOp and is_candidate(inner)]
+        selects = [inner for inner in ops_in_order(*module.regions) if type(inner) is SelectOp and is_candidate(inner)]
         chosen: dict[Operation, list[Operation]] = {}
         for select in selects:
             use_operands_in_branches(select)

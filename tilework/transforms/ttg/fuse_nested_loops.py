@@ -31,6 +31,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.effects import is_speculatable
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, loop_around
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
@@ -45,7 +46,7 @@ class FuseNestedLoopsPass(Pass):
     name = "tritongpu-fuse-nested-loops"
 
     def run(self, module: ModuleOp) -> None:
-        for outer in [inner for inner in module.walk() if type(inner) is scf.ForOp]:
+        for outer in [inner for inner in ops_in_order(*module.regions) if type(inner) is scf.ForOp]:
             if outer.parent is None:
                 continue
             if ALWAYS in outer.attributes:

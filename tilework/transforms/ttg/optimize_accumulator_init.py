@@ -24,7 +24,7 @@ from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_yield
 from tilework.ir.create import add_result
-from tilework.ir.functions import functions
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_after, insert_before, is_dead
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
@@ -38,7 +38,7 @@ class OptimizeAccumulatorInitPass(Pass):
 
     def run(self, module: ModuleOp) -> None:
         changed = False
-        for dot in [inner for inner in module.walk() if type(inner) is ttng.WarpGroupDotOp]:
+        for dot in [inner for inner in ops_in_order(*module.regions) if type(inner) is ttng.WarpGroupDotOp]:
             loop = dot.parent_op()
             if isinstance(loop, scf.ForOp) and may_ignore_accumulator(dot):
                 changed |= optimize(dot, loop)

@@ -26,6 +26,7 @@ from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
@@ -65,7 +66,7 @@ class PrefetchPass(Pass):
     name = "tritongpu-prefetch"
 
     def run(self, module: ModuleOp) -> None:
-        for loop in [inner for inner in module.walk() if type(inner) is scf.ForOp]:
+        for loop in [inner for inner in ops_in_order(*module.regions) if type(inner) is scf.ForOp]:
             prefetch(loop)
 
 

@@ -18,6 +18,7 @@ from tilework.ir.encodings import (
     dot_operand_of,
     layout_of,
 )
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import replace_op
 from tilework.ir.types import bit_width, element_type, is_pointer, shape_of
 from tilework.layouts.construct import dot_shared
@@ -30,7 +31,7 @@ class ReduceDataDuplicationPass(Pass):
     name = "tritongpu-reduce-data-duplication"
 
     def run(self, module: ModuleOp) -> None:
-        for convert in [inner for inner in module.walk() if type(inner) is ttg.ConvertLayoutOp]:
+        for convert in [inner for inner in ops_in_order(*module.regions) if type(inner) is ttg.ConvertLayoutOp]:
             through_buffer(convert)
 
 

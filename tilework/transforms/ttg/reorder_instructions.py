@@ -24,6 +24,7 @@ from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_value_alloc, writes
 from tilework.ir.encodings import operand_index
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import enclosing_op, loop_around
 from tilework.ir.rewrite import defining_op, insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
@@ -48,7 +49,7 @@ class ReorderInstructionsPass(Pass):
     name = "tritongpu-reorder-instructions"
 
     def run(self, module: ModuleOp) -> None:
-        ops = list(module.walk())
+        ops = ops_in_order(*module.regions)
         for inner in ops:
             if type(inner) is ttg.ConvertLayoutOp:
                 sink_below_deallocs(inner)
@@ -60,7 +61,7 @@ class ReorderInstructionsPass(Pass):
         for inner in ops:
             if type(inner) in TRANSPOSITIONS and (source := defining_op(inner.operands[0])) is not None:
                 move_behind(inner, source)
-        for inner in list(module.walk()):
+        for inner in ops_in_order(*module.regions):
             if type(inner) is ttg.LocalLoadOp and operand_index(inner.results[0].type) == 1:
                 load_a_first(inner)
 

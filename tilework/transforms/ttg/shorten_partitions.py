@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from tilework.analysis.cost import TENSOR, loop_cost
 from tilework.ir import ttg, ttng
-from tilework.ir.functions import functions, has_body
+from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.carried_row_sums import carry_row_sums
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
@@ -28,7 +28,7 @@ class ShortenPartitionsPass(Pass):
 
     def run(self, module: ModuleOp) -> None:
         for function in filter(has_body, functions(module)):
-            special = [op for op in function.walk() if type(op) is ttg.WarpSpecializeOp]
+            special = [op for op in ops_in_order(*function.regions) if type(op) is ttg.WarpSpecializeOp]
             for loop in (loop for op in special for loop in loops_in(op)):
                 shorten(loop)
             if special:

@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
 from tilework.ir import ttg, ttng
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import is_inside, loop_around
 from tilework.ir.rewrite import insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
@@ -30,7 +31,7 @@ class FenceInsertionPass(Pass):
     def run(self, module: ModuleOp) -> None:
         if self.target and Feature.ASYNC_PROXY not in Target.parse(self.target).features:
             return
-        dots = [inner for inner in module.walk() if type(inner) is ttng.WarpGroupDotOp]
+        dots = [inner for inner in ops_in_order(*module.regions) if type(inner) is ttng.WarpGroupDotOp]
         if not dots:
             return
         known = aliases(module)
@@ -43,7 +44,7 @@ class FenceInsertionPass(Pass):
 def stores_by_buffer(root: Operation, known: Aliases) -> dict[SSAValue, list[Operation]]:
     """The ops by which threads fill each buffer."""
     found: dict[SSAValue, list[Operation]] = {}
-    for op in root.walk():
+    for op in ops_in_order(*root.regions):
         if type(op) is ttg.LocalStoreOp:
             for buffer in known.get(op.operands[1], ()):
                 found.setdefault(buffer, []).append(op)

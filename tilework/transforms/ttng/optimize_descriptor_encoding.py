@@ -22,7 +22,7 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import set_type
 from tilework.ir.encodings import descriptor_with_encoding, encoding_of
-from tilework.ir.functions import functions_by_name, modules
+from tilework.ir.functions import functions_by_name, modules, ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
@@ -135,7 +135,7 @@ class Groups:
 def group(functions: dict[str, tt.FuncOp], values: Sequence[SSAValue]) -> Groups:
     """Collect who uses which descriptor, and which belong together."""
     groups = Groups(values)
-    for op in (op for function in functions.values() for op in function.walk()):
+    for op in (op for function in functions.values() for op in ops_in_order(*function.regions)):
         if isinstance(op, LOADS):
             loaded = op.results[0]
             note_use(groups.of(op.operands[0]), loaded.type)

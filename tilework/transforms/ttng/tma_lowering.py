@@ -31,7 +31,7 @@ from tilework.ir.effects import is_terminator
 from tilework.ir.encodings import (
     shared_of,
 )
-from tilework.ir.functions import entry_around
+from tilework.ir.functions import entry_around, ops_in_order
 from tilework.ir.rewrite import (
     constant,
     constant_value,
@@ -59,7 +59,7 @@ class TMALoweringPass(Pass):
 
     def run(self, module: ModuleOp) -> None:
         made: set[SSAValue] = set()
-        for inner in list(module.walk()):
+        for inner in ops_in_order(*module.regions):
             if (rule := RULES.get(type(inner))) is not None:
                 rule(inner, made)
 

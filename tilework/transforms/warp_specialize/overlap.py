@@ -24,7 +24,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import ttng
-from tilework.ir.create import append_op
+from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure
 from tilework.ir.nesting import body_of, enclosing_op
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
@@ -242,7 +242,7 @@ class Rotation:
     def emit(self, block: Block, ops: Iterable[Operation], here: Mapping) -> None:
         """Copy `ops` to the end of `block`."""
         for op in ops:
-            copy = op.clone(value_mapper=here) if op.regions else op.clone_without_regions(value_mapper=here)
+            copy = clone_op(op, here)
             if type(copy) is ttng.WarpGroupDotOp:
                 copy.properties["isAsync"] = int_attr(1, i1)
             block.add_op(copy)

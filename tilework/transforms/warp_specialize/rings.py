@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.carried import also_carry, also_give, also_yield
-from tilework.ir.create import create_op, set_type
+from tilework.ir.create import clone_into, create_op, set_type
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, ops_around
 from tilework.ir.rewrite import erase_op, replace_all_uses
@@ -86,7 +86,7 @@ class Program:
         values: dict[SSAValue, SSAValue] = dict(zip(arguments, arguments, strict=True))
         region = Region()
         blocks: dict[Block, Block] = {}
-        source.clone_into(region, value_mapper=values, block_mapper=blocks)
+        clone_into(region, source, values, blocks)
         block = region.blocks[0]
         for own, argument in zip(tuple(block.args), arguments, strict=True):
             replace_all_uses(own, argument)

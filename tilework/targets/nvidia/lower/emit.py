@@ -5,6 +5,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.ir import ttg
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import MAX_REGISTERS
 from tilework.ir.types import i32, int_attr
 from tilework.target import Target
@@ -28,7 +29,7 @@ def emit_module(
     module: ModuleOp, capability: int, *, fuses: bool = True, lines: bool = True, options: Any = None
 ) -> str:
     """LLVM text of every function of a module of TTGIR; partitions get their warps first."""
-    if any(isinstance(op, ttg.WarpSpecializeOp) for op in module.walk()):
+    if any(isinstance(op, ttg.WarpSpecializeOp) for op in ops_in_order(*module.regions)):
         if (most := getattr(options, "maxnreg", None)) is not None:
             module.attributes[MAX_REGISTERS] = int_attr(most, i32)
         AllocateWarpGroupsPass().run(module)

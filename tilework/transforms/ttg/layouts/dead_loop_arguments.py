@@ -21,14 +21,14 @@ from tilework.ir.effects import TERMINATORS, is_pure, writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, owner_of
 
-FOLLOWED = (scf.ForOp, scf.IfOp)  # what these yield is only as live as their results
+FOLLOWED = frozenset({scf.ForOp, scf.IfOp})  # what these yield is only as live as their results
 TERMINATOR_NAMES = frozenset(kind.name for kind in TERMINATORS)
 
 
 def cut_dead_loop_arguments(function: Operation) -> bool:
     """Let the dead arguments of all `scf.for` under `function` yield themselves. True if there was one."""
     ops = ops_in_order(*function.regions)
-    loops = [op for op in ops if isinstance(op, scf.ForOp) and len(op._operands) > 3]
+    loops = [op for op in ops if type(op) is scf.ForOp and len(op._operands) > 3]
     if not loops:
         return False
     live = live_values(ops)
@@ -50,12 +50,13 @@ def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
     """The values that something outside of their own computation needs."""
     pending: list[SSAValue] = []
     for op in ops:
-        if isinstance(op, scf.ForOp):
+        kind = type(op)
+        if kind is scf.ForOp:
             pending += op._operands[:3]
-        elif isinstance(op, scf.IfOp | scf.WhileOp):
+        elif kind is scf.IfOp or kind is scf.WhileOp:
             pending += op._operands
         elif op.name in TERMINATOR_NAMES:
-            if not isinstance(op.parent_op(), FOLLOWED):
+            if type(op.parent_op()) not in FOLLOWED:
                 pending += op._operands
         elif writes(op) or (op.regions and not is_pure(op)):
             pending += op._operands
@@ -70,7 +71,7 @@ def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
 
 def needed_for(value: SSAValue) -> Sequence[SSAValue]:
     """What `value` is computed from."""
-    if isinstance(value, OpResult) and not isinstance(value.op, FOLLOWED):
+    if type(value) is OpResult and type(value.op) not in FOLLOWED:
         return value.op._operands
-    followed = isinstance(owner_of(value), FOLLOWED)
-    return [source for sources in sources_of(value) for source in sources] if followed else ()
+    is_followed = type(owner_of(value)) in FOLLOWED
+    return [source for sources in sources_of(value) for source in sources] if is_followed else ()
