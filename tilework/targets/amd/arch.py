@@ -17,6 +17,7 @@ class AmdFeature(StrEnum):
     BUFFER_ATOMICS = "buffer_atomics"
     CACHE_SCOPES = "cache_scopes"  # instructions say which caches they go past
     DOT2 = "dot2"  # two products of f16 and a sum in f32
+    DOT2_BF16 = "dot2_bf16"
     DPP_MOVES = "dpp_moves"  # a lane reads another one of its row, within an instruction
     FP8_FNUZ = "fp8_fnuz"  # instructions for 8-bit floats without infinities and -0
     FP8_OCP = "fp8_ocp"
@@ -53,7 +54,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "gfx950": Family(
         "CDNA4", 64, 160 << 10, mfma=4,
-        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16),
+        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16),
     ),
     "gfx101": Family("RDNA1", 32, 64 << 10),
     "gfx103": Family("RDNA2", 32, 64 << 10, features=(A.DOT2,)),

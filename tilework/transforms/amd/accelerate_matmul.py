@@ -9,12 +9,13 @@
     %d  = ttg.convert_layout %d1 : ... -> #blocked
 
 `matrix_choice` says which instruction; 8-bit floats that it does not multiply become f16, sums are in f32, i32 or f64.
+A dot without one has operands that can be multiplied and added: floats of one type, or pairs of f16 summed in f32.
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp, f16
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import convert
@@ -22,8 +23,10 @@ from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_before, recreate, replace_op
-from tilework.ir.types import bit_width, element_type, is_float, with_element
-from tilework.layouts.encodings import Distributed, DotOperand
+from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, is_float, shape_of, with_element
+from tilework.layouts.encodings import DotOperand
+from tilework.layouts.families import Encoding
+from tilework.target import Target
 from tilework.transforms.amd.matrix_choice import Choice, choose
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.folding.worklist import Driver
@@ -53,8 +56,8 @@ class AmdAccelerateMatmulPass(Pass):
                 if found.factor is not None and bit_width(op.operands[0].type) == 8:
                     remark(op, EMULATED)
                 accelerate(op, found)
-            else:
-                widen_bytes(op)
+            elif not can_multiply_add(op, target):
+                widen(op)
         for function in functions(module):
             Driver({}).run(function)  # dead conversions go, new constants move to the front
 
@@ -69,21 +72,37 @@ def accelerate(op: Operation, found: Choice) -> None:
         factors.append(moved if found.factor is None else cast(op, moved, found.factor))
     new = recreate(op, operands=(*factors, total), result_types=(total.type,))
     insert_before(op, new)
-    narrow = cast(op, new.results[0], element_type(given))
-    replace_op(op, ttg.ConvertLayoutOp.make(narrow, given, op.location))
+    moved = laid_out(op, new.results[0], encoding_of(given))
+    replace_op(op, results=(cast(op, moved, element_type(given)),))
 
 
-def widen_bytes(op: Operation) -> None:
-    """A dot without an instruction multiplies what LLVM can: no floats of 8 bits."""
-    for index, operand in enumerate(op.operands[:2]):
-        element = element_type(operand.type)
-        if is_float(element) and bit_width(element) == 8:
-            op.operands[index] = cast(op, operand, f16)
+def can_multiply_add(op: Operation, target: Target) -> bool:
+    """Whether the dot needs no instruction: integers, floats of one type that is computed with, or pairs with a wider sum."""
+    a, b, c = kinds = [element_type(operand.type) for operand in op.operands[:3]]
+    is_even = shape_of(op.operands[0].type)[-1] % 2 == 0
+    pairs = {f16: "dot2", bf16: "dot2_bf16"}
+    return (
+        not is_float(c)
+        or (len(set(kinds)) == 1 and a in (f16, f32, f64))
+        or (a == b and c == f32 and is_even and pairs.get(a) in target.features)
+    )
 
 
-def laid_out(op: Operation, value: SSAValue, layout: Distributed) -> SSAValue:
+def widen(op: Operation) -> None:
+    """Multiply and add in f16 if every value is one, else in f32."""
+    kinds = [element_type(operand.type) for operand in op.operands[:3]]
+    given = op.results[0].type
+    common = f16 if all(bit_width(kind) <= 16 and kind != bf16 for kind in kinds) else f32
+    operands = [cast(op, operand, common) for operand in op.operands[:3]]
+    new = recreate(op, operands=operands, result_types=(with_element(given, common),))
+    insert_before(op, new)
+    replace_op(op, results=(cast(op, new.results[0], element_type(given)),))
+
+
+def laid_out(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValue:
     """`value` in another layout, in front of `op`."""
-    made = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), op.location)
+    location = value.op.location if isinstance(value, OpResult) else op.location
+    made = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location)
     insert_before(op, made)
     return made.results[0]
 

@@ -145,11 +145,19 @@ def choose_mfma(
     is_tail = is_chain_tail(op)
     bits = bit_width(factor) if factor is not None else bit_width(a)
     width = (4 if bits == 16 else base) if is_tail else base * kpack
+    grid = warp_grid(op, tile, is_tail)
+    beside, is_transposed = (1,) * len(grid), tile != (4, 64)
+    if version == 4 and tile == (16, 16) and bits == 16 and len(grid) == 2:  # two instructions of a chain side by side
+        if is_chain_head(op) and n == 16 and grid[1] == 1 and m >= 32 * grid[0]:
+            beside = (2, 1)
+        elif is_chain_head(op, 1) and m == 16 and grid[0] == 1 and n >= 32 * grid[1]:
+            beside, is_transposed = (1, 2), False
     layout = AmdMfma(
         version,
-        warp_grid(op, tile, is_tail),
+        grid,
         (*tile, depth),
-        tile != (4, 64),
+        is_transposed,
+        tiles_per_warp=beside,
         element_bit_width=64 if kind == "f64" else 32,
         cga=result_cga(c),
     )
@@ -196,8 +204,8 @@ def warp_grid(op: Operation, tile: tuple[int, int], is_tail: bool) -> tuple[int,
     return (across, down) if across * columns > n else (down, across)
 
 
-def is_chain_head(op: Operation) -> bool:
-    """Whether the left operand of a later dot of the region comes from this one."""
+def is_chain_head(op: Operation, side: int = 0) -> bool:
+    """Whether the left (or right, 1) operand of a later dot of the region comes from this one."""
     region = op.parent_region()
     seen, queue = {op}, [op]
     while queue:
@@ -207,7 +215,7 @@ def is_chain_head(op: Operation) -> bool:
                 if other in seen or other.parent_region() is not region:
                     continue
                 if type(other) is tt.DotOp:
-                    if use.index == 0:
+                    if use.index == side:
                         return True
                     continue
                 seen.add(other)

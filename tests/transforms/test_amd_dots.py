@@ -1,0 +1,66 @@
+"""Which matrix instruction each dot becomes, and how its operands lie, as Triton decides it (`amd/dots.txt`)."""
+
+import re
+from pathlib import Path
+
+from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
+from tilework.target import Target
+from tilework.transforms.registry import parse_pipeline, run_pipeline
+
+DECISIONS = [
+    line.split(" | ")
+    for line in (Path(__file__).parent / "amd" / "dots.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+KINDS = {"fp16": "f16", "fp32": "f32", "fp64": "f64", "i32": "i32", "i8": "i8", "bf16": "bf16"}
+KINDS |= {"fp8e4nv": "f8E4M3FN", "fp8e5": "f8E5M2", "fp8e4b8": "f8E4M3FNUZ", "fp8e5b16": "f8E5M2FNUZ"}
+MODULE = """
+#blocked = #ttg.blocked<{{sizePerThread = [1, 1], threadsPerWarp = [{lanes}, 4], warpsPerCTA = [{warps}, 1], order = [1, 0]}}>
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = "hip:{arch}",
+                    "ttg.threads-per-warp" = {wave} : i32}} {{
+  tt.func @f(%a: tensor<{m}x{k}x{a}, #ttg.dot_op<{{opIdx = 0, parent = #blocked}}>>,
+             %b: tensor<{k}x{n}x{b}, #ttg.dot_op<{{opIdx = 1, parent = #blocked}}>>,
+             %c: tensor<{m}x{n}x{c}, #blocked>) -> tensor<{m}x{n}x{c}, #blocked> {{
+    %d = tt.dot %a, %b, %c{precision} : tensor<{m}x{k}x{a}, #ttg.dot_op<{{opIdx = 0, parent = #blocked}}>>
+         * tensor<{k}x{n}x{b}, #ttg.dot_op<{{opIdx = 1, parent = #blocked}}>> -> tensor<{m}x{n}x{c}, #blocked>
+    tt.return %d : tensor<{m}x{n}x{c}, #blocked>
+  }}
+}}
+"""
+DOT = re.compile(
+    r"tt\.(\w+) .* : tensor<[\dx]+x(\w+), #ttg.dot_op<{opIdx = 0, parent = #(\w+)(?:, kWidth = (\d+))?}>> \*"
+)
+LAYOUT = re.compile(r"#mma = #ttg.amd_(\w+)<{(.*)}>")
+
+
+def decided(given: str) -> str:
+    """``mfma3 32x32x8 T warps 2x2 f16 kWidth 4``, or ``fma f32``."""
+    arch, a, b, c, precision, shape, warps, side, kpack = given.split()
+    m, n, k = shape.split("x")
+    wave = Target.parse(f"hip:{arch}").warp_size
+    settings = {"arch": arch, "a": KINDS[a], "b": KINDS[b], "c": KINDS[c], "m": m, "n": n, "k": k, "warps": warps}
+    settings |= {"wave": wave, "lanes": wave // 4, "precision": ", inputPrecision = tf32" * (precision == "tf32")}
+    module = parse_module(MODULE.format(**settings))
+    kpack = "1" if arch == "gfx950" else kpack
+    run_pipeline(
+        module, parse_pipeline(f"tritonamdgpu-accelerate-matmul{{matrix-instruction-size={side} kpack={kpack}}}")
+    )
+    text = print_module(module)
+    dot = DOT.search(text)
+    assert dot is not None, text
+    kind, element, parent, width = dot.groups()
+    if parent != "mma":
+        return f"fma {element}"
+    layout = LAYOUT.search(text)
+    assert layout is not None, text
+    fields = dict(re.findall(r"(\w+) = (\[.*?\]|\w+)", layout[2]))
+    tile, grid = ("x".join(re.findall(r"\d+", fields.get(name, "16x16x16"))) for name in ("instrShape", "warpsPerCTA"))
+    turned = "T" if "true" in (fields.get("isTransposed"), fields.get("isTranspose")) else "-"
+    told = f"{layout[1]}{fields['version']} {tile} {turned} warps {grid} {element} kWidth {width}"
+    return told + " scaled" * (kind == "dot_scaled")
+
+
+def test_dots_are_as_tritons() -> None:
+    found = {given: decided(given) for given, _ in DECISIONS}
+    assert found == dict(DECISIONS)
