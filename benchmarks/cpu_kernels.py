@@ -64,15 +64,17 @@ def sum_all(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.atomic_add(out_ptr, total)
 
 
-@tilework.autotune(configs=configs({"ROWS": 1}, {"ROWS": 4}, {"ROWS": 16}), key=["n_cols"])
+@tilework.autotune(
+    configs=configs(*({"ROWS": rows, "CACHE": cache} for rows in (1, 4, 16) for cache in ("", ".cs"))), key=["n_cols"]
+)
 @tilework.jit
-def softmax(out_ptr, in_ptr, n_rows, n_cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def softmax(out_ptr, in_ptr, n_rows, n_cols, ROWS: tl.constexpr, BLOCK: tl.constexpr, CACHE: tl.constexpr):
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
     cols = tl.arange(0, BLOCK)[None, :]
     mask = (rows < n_rows) & (cols < n_cols)
     x = tl.load(in_ptr + rows * n_cols + cols, mask=mask, other=-float("inf"))
     e = tl.exp(x - tl.max(x, axis=1)[:, None])
-    tl.store(out_ptr + rows * n_cols + cols, e / tl.sum(e, axis=1)[:, None], mask=mask)
+    tl.store(out_ptr + rows * n_cols + cols, e / tl.sum(e, axis=1)[:, None], mask=mask, cache_modifier=CACHE)
 
 
 @tilework.autotune(configs=configs({"ROWS": 1}, {"ROWS": 4}), key=["n_cols"])

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -292,6 +293,45 @@ def test_loads_of_rectangles_become_copies_where_the_launch_proves_it() -> None:
             kernel = by_pointers[(-(-m // 64),)](a, b, c, m, n, k, k + pad, BM=64, BN=64, BK=32, PARTS=pad == 0)
         np.testing.assert_array_equal(c, a[:, :k].astype(np.float32) @ b.T.astype(np.float32))
         assert ("cp.async.bulk.tensor" in kernel.asm["ptx"]) == copies and kernel.metadata.global_scratch_size == 0
+
+
+@tilework.jit
+def of_columns(a_ptr, b_ptr, c_ptr, K, A: tl.constexpr, B: tl.constexpr, SIDE: tl.constexpr, BK: tl.constexpr):
+    """Whose operands have rows (1) or columns (0) that are contiguous."""
+    i, rk = tl.arange(0, SIDE), tl.arange(0, BK)
+    acc = tl.zeros((SIDE, SIDE), tl.int32 if a_ptr.dtype.element_ty.is_int() else tl.float32)
+    for k in range(0, K, BK):
+        if A:
+            a = tl.load(a_ptr + i[:, None] * K + (k + rk)[None, :])
+        else:
+            a = tl.load(a_ptr + i[:, None] + (k + rk)[None, :] * SIDE)
+        if B:
+            b = tl.load(b_ptr + (k + rk)[:, None] * SIDE + i[None, :])
+        else:
+            b = tl.load(b_ptr + (k + rk)[:, None] + i[None, :] * K)
+        acc = tl.dot(a, b, acc, out_dtype=acc.dtype)
+    tl.store(c_ptr + i[:, None] * SIDE + i[None, :], acc.to(c_ptr.dtype.element_ty))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "a_rows", "b_rows", "block"),
+    [(np.float32, 1, 1, 32), (np.int8, 0, 0, 64), (ml_dtypes.float8_e4m3fn, 0, 1, 64)],
+)
+@pytest.mark.filterwarnings("ignore::tilework.errors.PerformanceWarning")
+def test_operands_that_tensor_cores_cannot_read_are_copies_too(
+    dtype: type, a_rows: int, b_rows: int, block: int
+) -> None:
+    rng, depth = np.random.default_rng(0), 3 * block
+    a, b = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((64, depth), (depth, 64)))
+    c = np.zeros((64, 64), np.int32 if dtype is np.int8 else np.float32)
+    with knobs.nvidia.scope():
+        knobs.nvidia.auto_tma = True
+        given = np.asarray(a, order="C" if a_rows else "F"), np.asarray(b, order="C" if b_rows else "F")
+        flat = [x.ravel(order="K") for x in given]
+        kernel = of_columns[(1,)](*flat, c, depth, a_rows, b_rows, SIDE=64, BK=block)
+    np.testing.assert_array_equal(c, a.astype(c.dtype) @ b.astype(c.dtype))
+    assert kernel.asm["ttgir"].count("async_tma_copy_global_to_local") and "wgmma" in kernel.asm["ptx"]
+    assert "async_copy_global_to_local" not in kernel.asm["ttgir"]
 
 
 def test_kernels_with_copies_however_they_are_launched(tmp_path: Path) -> None:

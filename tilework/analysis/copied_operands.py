@@ -5,8 +5,8 @@
         acc = tl.dot(a, b, acc)                   b = tl.load(...).to(tl.float16)             acc = tl.dot(q, codes[k], acc)
     both                                      none: b must be loaded by all threads       none, if q is small
 
-On an H200 copies of 32 KB in each turn win 6 to 12 % for products, and 4 to 35 % for attention with 128 keys. Those of 16 KB lose up to 6 %
-(64 keys), and those beside operands that all threads load 5 % (fp8 with one operand of the wrong major).
+On an H200 copies of 32 KB in each turn win 6 to 12 % for products (17 % for tf32 with an operand of the wrong major), and 4 to 35 % for
+attention with 128 keys. Those of 16 KB lose up to 6 % (64 keys), and those beside operands that all threads load 5 %.
 Stage: TTIR. Cost: one walk, and the operands of dots in loops.
 """
 
@@ -28,22 +28,18 @@ LEAST_ROWS = 64  # of a product that a warpgroup computes
 LEAST_BYTES = 32768  # of the tiles of a turn
 
 
-def dot_operands(value: SSAValue, turned: bool = False) -> list[tuple[int, bool]]:
-    """(operand, whether it is turned before) of each dot that uses a tile; empty if anything else uses it."""
-    found: list[tuple[int, bool]] = []
-    for use in value.uses:
-        if type(use.operation) is tt.DotOp and use.index < 2:
-            found.append((use.index, turned))
-        elif type(use.operation) is tt.TransOp and (more := dot_operands(use.operation.results[0], not turned)):
-            found += more
-        else:
-            return []
-    return found
+def feeds_dots(value: SSAValue) -> bool:
+    """Whether only dots use a tile, as it is or turned."""
+    users = [(use.operation, use.index) for use in value.uses]
+    return bool(users) and all(
+        place < 2 if type(user) is tt.DotOp else type(user) is tt.TransOp and feeds_dots(user.results[0])
+        for user, place in users
+    )
 
 
 def is_candidate(op: Operation) -> TypeGuard[tt.LoadOp]:
     """Whether an op is a load, and only dots use what it loads."""
-    return isinstance(op, tt.LoadOp) and not op.is_volatile.value.data and bool(dot_operands(op.result))
+    return isinstance(op, tt.LoadOp) and not op.is_volatile.value.data and feeds_dots(op.result)
 
 
 def loops_of_products(ops: Iterable[Operation], num_warps: int) -> dict[Operation, list[tt.DotOp]]:

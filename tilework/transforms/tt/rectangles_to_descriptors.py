@@ -22,7 +22,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.analysis.copied_operands import dot_operands, is_candidate, loops_of_products, worth_copying
+from tilework.analysis.copied_operands import is_candidate, loops_of_products, worth_copying
 from tilework.analysis.index_forms import IndexForms, Poly, Wrapped
 from tilework.analysis.launch_numbers import LaunchNumbers
 from tilework.analysis.rectangles import Rectangle, based, is_likely, rectangle_of
@@ -107,13 +107,6 @@ def is_waiting(op: Operation) -> bool:
     return type(op) is scf.WhileOp and reads(op)
 
 
-def is_readable(load: tt.LoadOp, found: Rectangle) -> bool:
-    """Whether tensor cores read the rows of the array as the dot wants them: two bytes any way, others along k."""
-    along_k = {(0, False): False, (0, True): True, (1, False): True, (1, True): False}
-    uses = dot_operands(load.result)
-    return bit_width(load.result.type) == 16 or all(along_k[use] == found.is_transposed for use in uses)
-
-
 class Rewrite:
     """The loads of a kernel: `made` is what the launcher is told about each hidden argument, by what it describes."""
 
@@ -135,8 +128,6 @@ class Rewrite:
             return remark(
                 load, f"{STAYS} it reads no rectangle of an array that is bounded by its mask, or pads not with 0"
             )
-        if not is_readable(load, found):
-            return remark(load, f"{STAYS} tensor cores read {bit_width(load.result.type)}-bit operands along k only")
         if self.only_likely and not is_likely(found, self.forms, bit_width(load.result.type) // 8):
             return remark(
                 load,
