@@ -97,6 +97,7 @@ class DriverLibrary(ABC):
     vendor: ClassVar[str]  # as users call its software: CUDA
     names: ClassVar[Mapping[str, str]]  # of `CALLS`, and of those for contexts and launches, in the library
     functions: ClassVar[Mapping[str, tuple[Any, ...]]]
+    results: ClassVar[Mapping[str, Any]] = {}  # of those that return no number
     error: ClassVar[type[DriverError]]
 
     def __init__(self, loaded: Any) -> None:
@@ -114,7 +115,7 @@ class DriverLibrary(ABC):
                 f"Triton Error [{self.vendor}]: the driver has no function {symbol}: it is too old, update it"
             )
         if isinstance(self.loaded, ctypes.CDLL):
-            found.argtypes, found.restype = self.functions[symbol], c_int
+            found.argtypes, found.restype = self.functions[symbol], self.results.get(symbol, c_int)
         self.raw[name] = found
         return found
 

@@ -107,11 +107,12 @@ def read_metadata(data: bytes) -> dict[str, Any]:
     raise StageError("the code object has no metadata")
 
 
-def read_notes(data: bytes) -> KernelNotes:
+def read_notes(data: bytes, name: str | None = None) -> KernelNotes:
+    """Of the kernel with this name, or the only one."""
     metadata = read_metadata(data)
-    kernels = metadata["amdhsa.kernels"]
+    kernels = [one for one in metadata["amdhsa.kernels"] if name in (None, one[".name"])]
     if len(kernels) != 1:
-        raise StageError(f"the code object has {len(kernels)} kernels: one is wanted")
+        raise StageError(f"the code object has {len(kernels)} kernels{f' {name}' if name else ''}: one is wanted")
     (kernel,) = kernels
     arguments = (Argument(one[".offset"], one[".size"], one[".value_kind"]) for one in kernel.get(".args", ()))
     numbers = (

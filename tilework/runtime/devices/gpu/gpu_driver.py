@@ -152,11 +152,17 @@ class GpuDriver(Driver):
         compiles for it, as torch's compile workers do.
         """
         is_asked = knobs.runtime.device in cls.asked_by
-        if not (is_asked or knobs.runtime.device in (None, "auto")) or not cls.gpus.found.is_installed():
+        is_open = knobs.runtime.device in (None, "auto") and cls.is_likely()
+        if not (is_asked or is_open) or not cls.gpus.found.is_installed():
             return False
         if not is_asked and torch_cuda(not cls.is_hip) is not None:
             return False
         return cls.gpus.found.why_unusable() is None or cls.is_fork_of_user()
+
+    @classmethod
+    def is_likely(cls) -> bool:
+        """Whether it is worth looking for the library, which takes longer than this."""
+        return True
 
     @classmethod
     def is_fork_of_user(cls) -> bool:

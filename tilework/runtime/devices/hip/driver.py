@@ -1,0 +1,102 @@
+"""AMD GPUs as devices: their limits, loading and launching code objects.
+
+    >>> driver.active.get_current_target()
+    GPUTarget(backend='hip', arch='gfx942', warp_size=64)
+
+Torch for ROCm calls its devices cuda, and so do arguments of kernels; where it is loaded and can use a GPU it decides about the current device
+and stream.
+"""
+
+import ctypes
+import os
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import StageError
+from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
+from tilework.runtime.devices.gpu.parameters import Parameter
+from tilework.runtime.devices.hip import device as hip_device
+from tilework.targets.amd import libhip
+from tilework.targets.amd.libhip import library
+from tilework.targets.base import GPUTarget
+
+ELF = b"\x7fELF"
+DEVICE_FILES = ("/dev/kfd", "/dev/dxg")
+
+
+class HipUtils(GpuUtils):
+    """What the runtime asks about AMD GPUs and their binaries."""
+
+    def __init__(self) -> None:
+        super().__init__(hip_device.GPUS)
+
+    def find_properties(self, device: int) -> dict[str, Any]:
+        return library().properties(device)
+
+    def check_format(self, name: str, data: bytes) -> None:
+        if not data.startswith(ELF):
+            raise RuntimeError(
+                f"{name} cannot be loaded on a HIP device: its last stage is no code object. TILEWORK_DEVICE=native runs kernels"
+                " on the CPU"
+            )
+
+    def load_module(self, name: str, data: bytes) -> int:
+        """Load a code object; for which GPU it was made is part of the error."""
+        module = ctypes.c_void_p()
+        if code := library().code("load_module", ctypes.byref(module), data, 0, None, None):
+            arch = self.get_device_properties(library().current_device())["arch"]
+            why = f": it is for {target_of(data)}, the device is {arch}" if code == libhip.NO_BINARY else ""
+            library().check(code, f" (loading {name}{why})")
+        return module.value or 0
+
+    def declared(self, function: int, name: str, data: bytes) -> tuple[Parameter, ...] | None:
+        """From the notes, which know sizes, and which of them are addresses; the runtime fills in what is hidden."""
+        from tilework.targets.amd.kernel_notes import read_notes  # lazily: who launches elsewhere needs it not
+
+        try:
+            found = read_notes(data, name).arguments
+        except StageError:
+            return None
+        given = (one for one in found if not one.kind.startswith("hidden_"))
+        return tuple(Parameter(one.size, "u64" if one.kind == "global_buffer" else "") for one in given)
+
+
+def target_of(data: bytes) -> str:
+    """The architecture that a code object is for, with features if it insists on some."""
+    from tilework.targets.amd.kernel_notes import read_metadata  # lazily: only failures ask
+
+    return read_metadata(data)["amdhsa.target"].partition("--")[2]
+
+
+class HipDriver(GpuDriver):
+    """Runs kernels on AMD GPUs."""
+
+    asked_by = ("hip",)
+    is_hip = True
+    kind, words, pointer_type, descriptor_type = "hip", "an AMD GPU", "hipDeviceptr_t", "TDMDescriptor"
+    gpus, own_interface, array_cls = hip_device.GPUS, hip_device, hip_device.DeviceArray
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.utils: HipUtils = HipUtils()
+
+    @classmethod
+    def is_likely(cls) -> bool:
+        """Whether the kernel of the system has a driver for such a GPU, of Linux or of WSL, or somebody names the library."""
+        is_named = libhip.FOUND.found is not None or knobs.amd.libhip_path is not None
+        return is_named or any(map(os.path.exists, DEVICE_FILES))
+
+    def launcher_cls(self, source: Any, metadata: Any) -> Any:
+        # lazily: only launches on a GPU need it
+        from tilework.runtime.devices.hip.launch_kernel import HipLauncher, SanitizedHipLauncher
+
+        is_checked = bool(getattr(metadata, "sanitizer", None))
+        return (SanitizedHipLauncher if is_checked else HipLauncher)(self.utils, source, metadata)
+
+    def architecture(self, device: int) -> str:
+        return self.utils.get_device_properties(device)["arch"].partition(":")[0]
+
+    def get_current_target(self) -> GPUTarget:
+        device = self.get_current_device()
+        arch = knobs.runtime.override_arch or self.architecture(device)
+        return GPUTarget("hip", arch, self.utils.get_device_properties(device)["warpSize"])

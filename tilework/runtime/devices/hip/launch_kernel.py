@@ -1,0 +1,26 @@
+"""Start kernels on AMD GPUs: one `hipModuleLaunchKernel` per launch."""
+
+from typing import Any
+
+from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher
+from tilework.runtime.devices.hip.device import GPUS, DeviceArray
+from tilework.runtime.devices.launcher import Extent
+from tilework.runtime.sanitize.gpu_checked_launch import SanitizedLauncher
+
+
+class HipLauncher(GpuLauncher):
+    """Launches one kernel."""
+
+    gpus, array_cls, routine = GPUS, DeviceArray, "run_hip"
+
+    def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
+        super().__init__(functions, source, metadata)
+        self.is_plain = type(self) is HipLauncher
+        self.last = () if self.call == "launch_cooperative" else (None,)  # arguments in one buffer, which nobody gives
+
+    def put(self, frame: Frame, blocks: Extent, stream: int, function: int) -> int:
+        return self.launch(function, *blocks, self.block, 1, 1, self.shared, stream, frame.addresses, *self.last)
+
+
+class SanitizedHipLauncher(SanitizedLauncher, HipLauncher):
+    """Runs a kernel that checks itself."""

@@ -1,0 +1,182 @@
+"""AMD's runtime library: where it is, how it calls what every vendor has (`targets/driver_library.py`), what it says about a device.
+
+    >>> libhip.library().properties(0)["arch"]
+    'gfx942:sramecc+:xnack-'
+
+It is found where the knob `amd.libhip_path` (TRITON_LIBHIP_PATH) says; else the copy is taken that the process has loaded already, torch's,
+or one of ROCm. A thread uses device 0 until it says otherwise: there are no contexts, their place is taken by the number of the device.
+"""
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from ctypes import c_int, c_uint, c_void_p
+from typing import Any
+
+from tilework import knobs
+from tilework.targets.driver_library import CALLS, OUT, DriverError, DriverLibrary, FoundLibrary
+
+FILE = "libamdhip64.so"
+SONAMES = (FILE, f"{FILE}.7", f"{FILE}.6")
+OLDEST = 6
+RELEASE, STEP = 10_000_000, 100_000  # what a version counts as, and a minor one
+NO_BINARY = 209
+
+# places in hipDeviceProp_tR0600: bytes, and a letter of `struct`
+PROPERTY_BYTES, TEXT_BYTES = 1472, 256
+PROPERTIES = {
+    "max_shared_mem": (296, "Q"),
+    "max_num_regs": (304, "i"),
+    "multiprocessor_count": (388, "i"),
+    "sm_clock_rate": (348, "i"),
+    "mem_clock_rate": (608, "i"),
+    "mem_bus_width": (612, "i"),
+    "arch": (1160, f"{TEXT_BYTES}s"),
+    "warpSize": (308, "i"),
+    "max_threads_per_sm": (624, "i"),
+}
+
+NAMES = {
+    "driver_version": "hipDriverGetVersion",
+    "count_devices": "hipGetDeviceCount",
+    "ask_context": "hipGetDevice",
+    "set_context": "hipSetDevice",
+    "synchronize": "hipDeviceSynchronize",
+    "load_module": "hipModuleLoadDataEx",
+    "find_function": "hipModuleGetFunction",
+    "unload_module": "hipModuleUnload",
+    "ask_function": "hipFuncGetAttribute",
+    "launch": "hipModuleLaunchKernel",
+    "launch_cooperative": "hipModuleLaunchCooperativeKernel",
+    "allocate": "hipMalloc",
+    "free": "hipFree",
+    "copy_in": "hipMemcpyHtoDAsync",
+    "copy_out": "hipMemcpyDtoHAsync",
+    "fill": "hipMemsetD8Async",
+    "pin": "hipHostMalloc",
+    "unpin": "hipHostFree",
+    "ask_pointer": "hipPointerGetAttribute",
+    "create_stream": "hipStreamCreateWithFlags",
+    "destroy_stream": "hipStreamDestroy",
+    "wait_for_stream": "hipStreamSynchronize",
+    "begin_capture": "hipStreamBeginCapture",
+    "end_capture": "hipStreamEndCapture",
+    "make_executable": "hipGraphInstantiateWithFlags",
+    "launch_graph": "hipGraphLaunch",
+    "destroy_executable": "hipGraphExecDestroy",
+    "destroy_graph": "hipGraphDestroy",
+    "create_event": "hipEventCreateWithFlags",
+    "record_event": "hipEventRecord",
+    "wait_for_event": "hipEventSynchronize",
+    "elapsed_time": "hipEventElapsedTime",
+    "destroy_event": "hipEventDestroy",
+}
+LAUNCH = (c_void_p, *[c_uint] * 7, c_void_p, c_void_p)
+FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    **{NAMES[name]: types for name, types in CALLS.items()},
+    "hipGetDevice": (OUT,),
+    "hipSetDevice": (c_int,),
+    "hipGetDevicePropertiesR0600": (OUT, c_int),  # without R0600 it fills the structure of ROCm 5
+    "hipModuleLaunchKernel": (*LAUNCH, c_void_p),
+    "hipModuleLaunchCooperativeKernel": LAUNCH,
+    "hipGetErrorString": (c_int,),
+    "hipGetLastError": (),
+}
+
+
+class HipError(DriverError):
+    """A function of the runtime failed; `code` is its hipError_t."""
+
+    form = "Triton Error [HIP]:  Code: {code}, Messsage: {text}"  # as Triton spells it
+
+
+class Hip(DriverLibrary):
+    """The functions of a loaded library."""
+
+    vendor, names, functions, error = "HIP", NAMES, FUNCTIONS, HipError
+    results = {"hipGetErrorString": ctypes.c_char_p}
+
+    def start(self) -> None:
+        version = c_int()
+        self.driver_version(ctypes.byref(version))
+        release, rest = divmod(version.value, RELEASE)
+        if release < OLDEST:
+            told = f"{release}.{rest // STEP}.{rest % STEP}"
+            raise RuntimeError(f"libamdhip64 version {told} is not supported! Required major version is >={OLDEST}.")
+
+    def error_text(self, code: int) -> str:
+        text: Any = self.code("hipGetErrorString", code)
+        return text.decode() if text else f"error {code}"
+
+    def forget_error(self) -> None:
+        self.code("hipGetLastError")
+
+    def properties(self, device: int) -> dict[str, Any]:
+        """Limits, clocks (kHz) and the name of the architecture, with its features."""
+        room = ctypes.create_string_buffer(PROPERTY_BYTES)
+        self.hipGetDevicePropertiesR0600(ctypes.byref(room), device)
+        found = {name: struct.unpack_from(f"<{form}", room, place)[0] for name, (place, form) in PROPERTIES.items()}
+        return found | {"arch": found["arch"].partition(b"\0")[0].decode()}
+
+    def context(self) -> int:
+        return self.current_device()
+
+    def has_context(self) -> bool:
+        return True
+
+    def use_device(self, device: int) -> None:
+        self.hipSetDevice(device)
+
+    def current_device(self) -> int:
+        device = c_int()
+        self.hipGetDevice(ctypes.byref(device))
+        return device.value
+
+
+def load() -> ctypes.CDLL:
+    """The library that the knob names, else the first that is found; RuntimeError says where it was looked for."""
+    if named := knobs.amd.libhip_path:
+        if not os.path.basename(named).startswith(FILE) or not os.path.isfile(named):
+            raise RuntimeError(f"TRITON_LIBHIP_PATH {named!r} does not point to a valid {FILE}")
+        return opened(named)
+    for name in SONAMES:
+        try:
+            return ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        except OSError:  # not loaded yet
+            continue
+    tried = [os.path.join(folder, FILE) for folder in folders()]
+    for path in tried:
+        if os.path.isfile(path):
+            return opened(path)
+    for name in SONAMES:
+        try:
+            return ctypes.CDLL(name, mode=os.RTLD_LAZY)
+        except OSError:  # the system does not know it either
+            continue
+    raise RuntimeError(
+        f"cannot locate {FILE} after attempted paths {[*tried, *SONAMES]}; ROCm has it, and TRITON_LIBHIP_PATH can name it"
+    )
+
+
+def opened(path: str) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(path, mode=os.RTLD_LAZY)
+    except OSError as error:
+        raise RuntimeError(f"{path} cannot be loaded: {error}") from None
+
+
+def folders() -> Iterator[str]:
+    """Where the library may lie, the best first."""
+    yield from (os.path.join(place, "torch", "lib") for place in sys.path if place.endswith("site-packages"))
+    yield from (folder for folder in (knobs.getenv("LD_LIBRARY_PATH") or "").split(":") if folder)
+    programs = (os.path.join(folder, "hipconfig") for folder in (knobs.getenv("PATH") or "").split(":"))
+    named = [os.path.dirname(os.path.dirname(os.path.realpath(path))) for path in programs if os.path.isfile(path)]
+    for root in (knobs.getenv("HIP_PATH"), *named, knobs.getenv("ROCM_PATH"), "/opt/rocm"):
+        if root:
+            yield os.path.join(root, "lib")
+
+
+FOUND = FoundLibrary(Hip, load)
+library = FOUND.library
