@@ -12,6 +12,7 @@ from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver, registered_drivers
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.hip.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.targets import driver_library
 from tilework.targets.cpu.pipeline import device as host_device
@@ -36,7 +37,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> EmulatedCuda:
 
 
 def test_without_a_gpu_the_host_runs_kernels() -> None:
-    assert registered_drivers()[-2:] == [CudaDriver, CpuDriver]
+    assert registered_drivers()[-3:] == [CudaDriver, HipDriver, CpuDriver]
     assert not CudaDriver.is_active() and CpuDriver.is_active() and type(default_driver()) is CpuDriver
 
 
@@ -65,7 +66,7 @@ def test_asking_for_a_gpu_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"cuInit": lambda self, flags: 100}, "Triton Error .CUDA.: unknown error"),
+        ({"cuInit": lambda self, flags: 100}, "Triton Error .CUDA.: no capable device"),
         ({"cuDeviceGetCount": lambda self, count: setattr(count._obj, "value", 0) or 0}, "the driver finds no GPU"),
     ],
 )

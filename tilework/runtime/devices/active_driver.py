@@ -4,10 +4,10 @@
     GPUTarget(backend='cpu', arch='host', warp_size=1)
 
 The choice is made at first use, so importing tilework touches no device. TILEWORK_DEVICE decides it: ``cuda`` asks for an
-NVIDIA GPU and is an error where none can be used, ``native`` and ``evaluator`` for the host, ``emulator`` for a GPU that is
-not there. Without it, or with ``auto``, a GPU is active if one can be used, and the arguments of a launch choose: arrays and
-tensors of the host go to the CPU, all else to the GPU. Programs that say `import triton` have that choice with ``auto`` only.
-`set_active` overrides all that.
+NVIDIA GPU and ``hip`` for one of AMD's, which is an error where none can be used, ``native`` and ``evaluator`` for the host,
+``emulator`` for a GPU that is not there. Without it, or with ``auto``, a GPU is active if one can be used, and the arguments of a
+launch choose: arrays and tensors of the host go to the CPU, all else to the GPU. Programs that say `import triton` have that
+choice with ``auto`` only. `set_active` overrides all that.
 """
 
 import threading
@@ -52,14 +52,16 @@ def default_driver() -> "Driver":
     found = [cls for cls in drivers if cls.is_active()]
     if len(found) != 1:
         names = ", ".join(cls.__name__ for cls in found)
-        raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.")
+        which = ", ".join(name for cls in found for name in cls.asked_by)
+        hint = f" TILEWORK_DEVICE chooses: {which}" if which else ""
+        raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.{hint}")
     return found[0]()
 
 
 def drivers_asked_for(asked: str | None, drivers: "list[type[Driver]]") -> "list[type[Driver]]":
     """Those that a value of TILEWORK_DEVICE means; an error if it means nothing."""
     if asked is not None and asked not in (names := [name for cls in drivers for name in cls.asked_by]):
-        raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:sm_90], not {asked!r}")
+        raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:ARCH], not {asked!r}")
     return [cls for cls in drivers if asked in cls.asked_by]
 
 

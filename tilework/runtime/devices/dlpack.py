@@ -9,11 +9,11 @@ GPU arrays of a type that the CUDA array interface has no letter for (JAX's bf16
 import ctypes
 from typing import Any, NamedTuple
 
-CUDA = 2  # DLPack's number of the kind of device
+CUDA, ROCM = 2, 10  # DLPack's numbers of kinds of devices
 CODES = {(0, bits): f"i{bits}" for bits in (8, 16, 32, 64)} | {(1, bits): f"u{bits}" for bits in (8, 16, 32, 64)}
 CODES |= {(2, 16): "fp16", (2, 32): "fp32", (2, 64): "fp64", (4, 16): "bf16", (6, 8): "u1"}
 CODES |= {(10, 8): "fp8e4nv", (11, 8): "fp8e4b8", (12, 8): "fp8e5", (13, 8): "fp8e5b16"}
-LEGACY_STREAM = 1  # how DLPack calls CUDA's default stream
+DEFAULT_STREAMS = {CUDA: 1, ROCM: 0}  # how DLPack calls those that drivers call 0
 
 
 class Tensor(ctypes.Structure):
@@ -36,12 +36,14 @@ class Exported(NamedTuple):
 
 def is_cuda_export(arg: Any) -> bool:
     """Whether an object offers memory of a GPU through DLPack."""
-    return hasattr(arg, "__dlpack__") and hasattr(arg, "__dlpack_device__") and int(arg.__dlpack_device__()[0]) == CUDA
+    is_export = hasattr(arg, "__dlpack__") and hasattr(arg, "__dlpack_device__")
+    return is_export and int(arg.__dlpack_device__()[0]) in DEFAULT_STREAMS
 
 
 def exported(arg: Any, stream: int) -> Exported:
     """What the capsule says that `arg` gives for work on a stream, which it waits for by itself."""
-    capsule, pointer = arg.__dlpack__(stream=stream or LEGACY_STREAM), ctypes.pythonapi.PyCapsule_GetPointer
+    chosen = stream or DEFAULT_STREAMS[int(arg.__dlpack_device__()[0])]
+    capsule, pointer = arg.__dlpack__(stream=chosen), ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     tensor = Tensor.from_address(pointer(capsule, b"dltensor"))
     code = CODES.get((tensor.code, tensor.bits))

@@ -11,7 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 NOWHERE, HOST, DEVICE = 0, 1, 2
-DLPACK = {1: HOST, 2: DEVICE, 3: HOST}  # by DLPack's number of a kind of device; 3 is pinned memory
+DLPACK = {
+    1: HOST,
+    2: DEVICE,
+    3: HOST,
+    10: DEVICE,
+    11: HOST,
+}  # by DLPack's number of a kind of device; 3 and 11 are pinned memory
 
 Rule = Callable[[Any], int]
 

@@ -3,7 +3,7 @@
     notes = read_notes(data)            # of an object or a code object
     notes.vgprs, notes.private_bytes    # registers of each lane, and bytes of its stack, into which others are spilt
 
-The note is a map in MessagePack, the owner of which is AMDGPU; the descriptor has 64 bytes and is the symbol ``NAME.kd``.
+For the emulator the LLVM text of the kernel is put behind the code object, which loaders do not see. The note is a map in MessagePack, the owner of which is AMDGPU; the descriptor has 64 bytes and is the symbol ``NAME.kd``.
 """
 
 import struct
@@ -22,6 +22,7 @@ LENGTHS = {
     0xC4: ("bytes", ">B"), 0xC5: ("bytes", ">H"), 0xC6: ("bytes", ">I"), 0xD9: ("text", ">B"), 0xDA: ("text", ">H"), 0xDB: ("text", ">I"),
     0xDC: ("list", ">H"), 0xDD: ("list", ">I"), 0xDE: ("map", ">H"), 0xDF: ("map", ">I"),
 }  # fmt: skip
+TEXT = b"\0LLVM text\0"
 CONSTANTS = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
@@ -128,3 +129,15 @@ def read_descriptor(data: bytes) -> Descriptor:
     rodata = next(section.data for section in read_sections(data) if section.name == ".rodata")
     lds, private, kernarg, entry, _, _, _, properties, _ = DESCRIPTOR.unpack_from(rodata)
     return Descriptor(lds, private, kernarg, entry, 32 if properties & WAVE_32 else 64)
+
+
+def with_text(data: bytes, text: str) -> bytes:
+    return data + TEXT + text.encode()
+
+
+def text_behind(data: bytes) -> str:
+    """The LLVM text that a code object for the emulator was made of."""
+    found = data.partition(TEXT)[2]
+    if not found:
+        raise StageError("the code object was not made for the emulator: the LLVM text of its kernel is not there")
+    return found.decode()

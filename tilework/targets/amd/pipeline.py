@@ -81,6 +81,11 @@ class HipBackend(Backend):
     def tells_small_arrays(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return knobs.amd.use_buffer_ops
 
+    @property
+    def is_emulated(self) -> bool:
+        """Whether what runs the code objects executes the LLVM text that they are made of."""
+        return (knobs.runtime.device or "").startswith("emulator")
+
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         arch = knobs.runtime.override_arch or settings.get("arch") or self.target.arch
         target = target_of(str(arch))
@@ -124,8 +129,9 @@ class HipBackend(Backend):
 
         def hsaco(text: str) -> bytes:
             from tilework.targets.amd.code_object import to_code_object  # lazily: loads LLVM
+            from tilework.targets.amd.kernel_notes import with_text
 
-            return to_code_object(text)
+            return with_text(to_code_object(text), text) if self.is_emulated else to_code_object(text)
 
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
@@ -152,7 +158,7 @@ class HipBackend(Backend):
     def hash(self) -> str:
         import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
 
-        return f"hip-{self.target.arch}-llvmlite-{llvmlite.__version__}"
+        return f"hip-{self.target.arch}-llvmlite-{llvmlite.__version__}{'-text' * self.is_emulated}"
 
 
 def target_of(arch: str) -> Target:

@@ -3,6 +3,7 @@
 Operands are names of values, or constants as the text has them: what they are as arrays, `translate_ir` knows.
 """
 
+import os
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -142,7 +143,8 @@ class Locations:
             scope = self.attribute(node, "scope")
             while scope and not self.attribute(scope, "file"):
                 scope = self.attribute(scope, "scope")
-            file = self.attribute(self.attribute(scope, "file"), "filename")
+            unit = self.attribute(scope, "file")
+            file = os.path.join(self.attribute(unit, "directory"), self.attribute(unit, "filename"))
             here = ((file, int(line)),) if line and file else ()
             self.found[node] = here + (self.places(above) if above else ())
         return self.found[node]

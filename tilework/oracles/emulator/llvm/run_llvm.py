@@ -101,6 +101,7 @@ class LoadedKernel:
         grid3, sizes = three(grid), three(threads)
         if (count := sizes[0] * sizes[1] * sizes[2]) > self.threads:
             raise EmulatorError(f"{self.function.name} allows {self.threads} threads in a workgroup, not {count}")
+        self.executed = 0  # instructions
         group = self.group(sizes, wave or wave_size(self.arch), lds_bytes, checks)
         group.findings, group.told, group.max_instructions = [], set(), max_instructions
         self.write_hidden(grid3, sizes)
@@ -112,6 +113,7 @@ class LoadedKernel:
                     for x in range(grid3[0]):
                         try:
                             group.run((x, y, z), values)
+                            self.executed += group.executed
                         except MemoryFault:  # which has been reported
                             continue
                         except Trapped as error:

@@ -116,12 +116,14 @@ class Workgroup:
         if self.counts_accesses:
             self.lds.issue(np.unique(threads // self.wave))
 
-    def report(self, kind: str, what: str, ins: Instruction, thread: int, other: Instruction | None = None) -> None:
+    def report(
+        self, kind: str, what: str, ins: Instruction, thread: int, other: Instruction | None = None, address: int | None = None
+    ) -> None:  # fmt: skip
         sites = tuple(
             Site(one.place, one.line, one.text, one.places, "LLVM") for one in (ins, other) if one is not None
         )
         who = f"thread {self.item(thread)} of workgroup {self.place}"
-        finding = Finding(kind, f"{who}: {what}", sites, None, self.place)
+        finding = Finding(kind, f"{who}: {what}", sites, address, self.place)
         if finding.key not in self.told and len(self.findings) < MOST:
             self.told.add(finding.key)
             self.findings.append(finding)
@@ -220,7 +222,7 @@ class Workgroup:
         text = f"{error} (workgroup {self.place}{thread}){source}\n  LLVM line {ins.line}: {ins.text}"
         if isinstance(error, MemoryFault):
             found: EmulatorError = MemoryFault(text, error.thread, error.address)
-            self.report("bad access", error.what, ins, error.thread)
+            self.report("bad access", error.what, ins, error.thread, address=error.address)
         else:
             found = type(error)(text) if isinstance(error, Trapped) else EmulatorError(text)
         found.located = True  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ import ctypes
 from typing import Any
 
 from tilework.targets import driver_library
+from tilework.targets.amd import libhip
 from tilework.targets.nvidia import libcuda
 
 
@@ -37,8 +38,39 @@ def set_context_callback(cuda: Any) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(set)
 
 
+def hip_launch_callback(hip: Any) -> Any:
+    """`hipModuleLaunchKernel` as a function of numbers and addresses."""
+
+    def launch(function: int, *rest: Any) -> int:
+        *numbers, addresses, extra = rest
+        places = (ctypes.c_void_p * len(hip.objects[function].given)).from_address(addresses)
+        return hip.hipModuleLaunchKernel(function, *numbers, places, extra)
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, *libhip.FUNCTIONS["hipModuleLaunchKernel"])(launch)
+
+
+def hip_cooperative_callback(hip: Any) -> Any:
+    """`hipModuleLaunchCooperativeKernel`, likewise."""
+
+    def launch(function: int, *rest: Any) -> int:
+        places = (ctypes.c_void_p * len(hip.objects[function].given)).from_address(rest[-1])
+        return hip.hipModuleLaunchCooperativeKernel(function, *rest[:-1], places)
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, *libhip.FUNCTIONS["hipModuleLaunchCooperativeKernel"])(launch)
+
+
+def hip_device_callback(hip: Any) -> Any:
+    """`hipGetDevice` as a function of an address."""
+    ask = lambda place: hip.hipGetDevice(Reference(ctypes.c_int, place))  # noqa: E731
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(ask)
+
+
 CALLBACKS = {
     "cuLaunchKernelEx": launch_callback,
     "cuCtxGetCurrent": context_callback,
     "cuCtxSetCurrent": set_context_callback,
+    "hipModuleLaunchKernel": hip_launch_callback,
+    "hipModuleLaunchCooperativeKernel": hip_cooperative_callback,
+    "hipGetDevice": hip_device_callback,
+    "hipSetDevice": lambda hip: ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(hip.hipSetDevice),
 }

@@ -1,58 +1,56 @@
-"""``TILEWORK_DEVICE=emulator`` or ``emulator:sm_80``: programs run, as they are, on a GPU that is not there.
+"""``TILEWORK_DEVICE=emulator``, ``emulator:sm_80`` or ``emulator:gfx942``: programs run, as they are, on a GPU that is not there.
 
     TILEWORK_DEVICE=emulator python softmax.py
 
-Kernels are compiled as for a real GPU, and their PTX is executed by the emulator, on the NumPy arrays and CPU tensors
-themselves: nothing is copied. A launch is checked, and is over when it returns. Nothing of CUDA is needed, ptxas neither.
-Its clock counts what warps do (`emulated_libcuda.py`), so that an autotuner here finds the configuration with the fewest steps, which
-need not be the fastest one on a GPU.
+Kernels are compiled as for a real GPU, and their PTX (for AMD's: their LLVM text) is executed by the emulator, on the NumPy arrays and CPU
+tensors themselves: nothing is copied. A launch is checked, and is over when it returns. Nothing of CUDA or ROCm is needed. Its clock
+counts what warps do (`emulated_library.py`), so that an autotuner here finds the configuration with the fewest steps, which need not be
+the fastest one on a GPU.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.driver import CudaDriver
-from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.gpu.gpu_driver import GpuDriver
+from tilework.runtime.devices.hip.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.targets.nvidia import libcuda
 
-ARCHITECTURES = {f"sm_{number}": number for number in (80, 86, 87, 89, 90)}
+NVIDIA = {f"sm_{number}": number for number in (80, 86, 87, 89, 90)}
+AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 DEFAULT = "sm_90"
 CAPACITY = 16 << 30
 
 
-def asked_architecture(device: str | None) -> int:
-    """``emulator:sm_80`` -> 80."""
-    name = (device or "").partition(":")[2] or DEFAULT
-    if name not in ARCHITECTURES:
-        raise ValueError(f"TILEWORK_DEVICE={device}: the emulator is one of {', '.join(ARCHITECTURES)}, not {name!r}")
-    return ARCHITECTURES[name]
+def emulated_driver() -> "EmulatedDriver":
+    """What TILEWORK_DEVICE asks for."""
+    device = knobs.runtime.device
+    arch = (device or "").partition(":")[2] or DEFAULT
+    if arch not in (*NVIDIA, *AMD):
+        raise ValueError(f"TILEWORK_DEVICE={device}: the emulator is one of {', '.join((*NVIDIA, *AMD))}, not {arch!r}")
+    if arch in NVIDIA:
+        from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda  # lazily: each with its emulator
+
+        return EmulatedCudaDriver(EmulatedCuda(capacity=CAPACITY, arch=NVIDIA[arch], checks=True))
+    from tilework.runtime.devices.emulated.emulated_libhip import EmulatedHip  # lazily: as above
+
+    return EmulatedHipDriver(EmulatedHip(capacity=CAPACITY, arch=arch))
 
 
-class EmulatedDriver(CudaDriver):
+class EmulatedDriver(GpuDriver):
     """Runs kernels in the emulator."""
 
     asked_by = ("emulator",)
 
-    def __init__(self) -> None:
+    def __init__(self, library: Any) -> None:
         super().__init__()
-        libcuda.FOUND.use(EmulatedCuda(capacity=CAPACITY, arch=asked_architecture(knobs.runtime.device), checks=True))
+        self.gpus.found.use(library)
         self.host = CpuDriver()
 
     @classmethod
     def is_active(cls) -> bool:
         return (knobs.runtime.device or "").startswith("emulator")
-
-    def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        # lazily: with the emulator
-        from tilework.runtime.devices.cuda.proved_launch import with_proof
-        from tilework.runtime.devices.emulated.emulated_launch import EmulatedLauncher, SanitizedEmulatedLauncher
-
-        checked = bool(getattr(metadata, "sanitizer", None))
-        launcher = (SanitizedEmulatedLauncher if checked else EmulatedLauncher)(self.utils, source, metadata)
-        return with_proof(launcher, source, metadata)
 
     def launches_natively(self) -> bool:
         return False
@@ -60,8 +58,9 @@ class EmulatedDriver(CudaDriver):
     def _initialized_torch(self) -> None:
         """Torch has no say about this device."""
 
-    def set_current_device(self, device: int) -> None:
-        cuda_device.set_device(device)
+    @classmethod
+    def torch_cuda(cls) -> None:
+        """Torch has no say about this device."""
 
     def get_active_torch_device(self) -> Any:
         """Where the tensors of programs are."""
@@ -70,9 +69,6 @@ class EmulatedDriver(CudaDriver):
     def check_arguments(self, args: Sequence[Any]) -> None:
         """The memory is that of the host."""
         self.host.check_arguments(args)
-
-    def get_device_interface(self) -> Any:
-        return cuda_device
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """There is no cache to be emptied."""
@@ -85,11 +81,35 @@ class EmulatedDriver(CudaDriver):
         from tilework.runtime.tuning.benchmark import summarize  # lazily: most programs time nothing
 
         def steps(fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean") -> Any:
-            start, end = (cuda_device.Event(enable_timing=True) for _ in range(2))
+            start, end = (self.own_interface.Event(enable_timing=True) for _ in range(2))
             start.record()
             fn()
             end.record()
-            cuda_device.synchronize()
+            self.own_interface.synchronize()
             return summarize([start.elapsed_time(end)], quantiles, return_mode)
 
         return steps
+
+
+class EmulatedCudaDriver(EmulatedDriver, CudaDriver):
+    """NVIDIA's."""
+
+    def launcher_cls(self, source: Any, metadata: Any) -> Any:
+        # lazily: with the emulator
+        from tilework.runtime.devices.cuda.proved_launch import with_proof
+        from tilework.runtime.devices.emulated.emulated_launch import EmulatedCudaLauncher, SanitizedCudaLauncher
+
+        checked = bool(getattr(metadata, "sanitizer", None))
+        launcher = (SanitizedCudaLauncher if checked else EmulatedCudaLauncher)(self.utils, source, metadata)
+        return with_proof(launcher, source, metadata)
+
+
+class EmulatedHipDriver(EmulatedDriver, HipDriver):
+    """AMD's."""
+
+    def launcher_cls(self, source: Any, metadata: Any) -> Any:
+        # lazily: with the emulator
+        from tilework.runtime.devices.emulated.emulated_launch import EmulatedHipLauncher, SanitizedHipLauncher
+
+        checked = bool(getattr(metadata, "sanitizer", None))
+        return (SanitizedHipLauncher if checked else EmulatedHipLauncher)(self.utils, source, metadata)

@@ -8,22 +8,22 @@ import numpy as np
 
 from tilework.oracles.emulator.arenas import Extent as Lent
 from tilework.oracles.emulator.counters import Counters
-from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.findings import Finding
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, Region
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices import allocators
 from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
-from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.devices.emulated.emulated_library import EmulatedLibrary
 from tilework.runtime.devices.emulated.found import error_of, failure_of, warn_of_slow_lines
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
-from tilework.runtime.devices.gpu.gpu_launcher import Functions
+from tilework.runtime.devices.gpu.gpu_launcher import Functions, GpuLauncher
+from tilework.runtime.devices.hip.launch_kernel import HipLauncher
 from tilework.runtime.devices.launcher import Extent, Scratch
 from tilework.runtime.sanitize.gpu_checked_launch import SanitizedLauncher
-from tilework.targets.nvidia.libcuda import library
 
 
-class EmulatedLauncher(CudaLauncher):
+class EmulatedLauncher(GpuLauncher):
     """Runs one kernel; `counters` is what its last launch did, line by line."""
 
     def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
@@ -38,17 +38,30 @@ class EmulatedLauncher(CudaLauncher):
 
     def start(self, grid: Extent, stream: int, function: int, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid; inside of a graph, when the graph is replayed."""
-        emulated: EmulatedCuda = library().loaded
+        library = self.gpus.library()
+        emulated: EmulatedLibrary = library.loaded
         launch = ObservedLaunch(self, grid, args, scratch)
         with emulated.lock:  # what is found in a launch is told by the thread that made it
             with emulated.observed(launch):
                 super().start(grid, stream, function, args, scratch)
             if stream not in emulated.captures:
-                library().cuStreamSynchronize(stream)
+                library.wait_for_stream(stream)
 
 
-class SanitizedEmulatedLauncher(SanitizedLauncher, EmulatedLauncher):
-    """Runs one kernel that checks itself."""
+class EmulatedCudaLauncher(EmulatedLauncher, CudaLauncher):
+    """Of NVIDIA's."""
+
+
+class EmulatedHipLauncher(EmulatedLauncher, HipLauncher):
+    """Of AMD's."""
+
+
+class SanitizedCudaLauncher(SanitizedLauncher, EmulatedCudaLauncher):
+    """One that checks itself."""
+
+
+class SanitizedHipLauncher(SanitizedLauncher, EmulatedHipLauncher):
+    """One that checks itself."""
 
 
 class HostScratch:
@@ -88,14 +101,15 @@ class ObservedLaunch:
         """The kernel could not go on."""
         raise failure_of(error) from None
 
-    def done(self, device: Device) -> None:
+    def done(self, findings: Sequence[Finding], counters: Counters | None) -> None:
         """All programs have run."""
-        assert device.counters is not None and device.checker is not None
-        self.launcher.counters = counters = Counters()
-        counters.lines = dict(device.counters.lines)
-        if device.checker.findings:
-            raise error_of(device.checker.findings, [region for _, region in self.arrays])
-        warn_of_slow_lines(self.launcher.name, counters)
+        if counters is not None:
+            self.launcher.counters = Counters()
+            self.launcher.counters.lines = dict(counters.lines)
+        if findings:
+            raise error_of(findings, [region for _, region in self.arrays])
+        if self.launcher.counters is not None:
+            warn_of_slow_lines(self.launcher.name, self.launcher.counters)
 
 
 def is_pointer(type: Any, arg: Any) -> bool:

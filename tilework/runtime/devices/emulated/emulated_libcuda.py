@@ -1,44 +1,30 @@
-"""The CUDA driver library without a GPU: the functions of libcuda, called as through ctypes, on top of the PTX emulator.
+"""The CUDA driver library without a GPU: what only NVIDIA's has, on top of the PTX emulator; see `emulated_library.py`.
 
-    cuda = libcuda.Cuda(EmulatedCuda())             # where `libcuda.library()` has one of NVIDIA's
-    cuda.cuLaunchKernelEx(...)                      # real PTX is executed
-    cuda.loaded.launches[0].stream
-
-Work is queued and runs when its stream, an event or the device is synchronised, so that what should be asynchronous is seen to
-be. The clock of events moves by one millisecond per kernel, or, where launches are
-counted, by one for each instruction of a warp, sector of global memory and turn of shared memory. A cubin is an ELF magic number and the PTX behind it.
+Where launches are counted the clock of events counts instructions of warps, sectors of global memory and turns of shared memory. A cubin is
+an ELF magic number and the PTX behind it.
 """
 
 import ctypes
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from tilework.oracles.emulator import tensor_map
-from tilework.oracles.emulator.arenas import Extent, MemoryFault
 from tilework.oracles.emulator.counters import Counts
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction, cluster_of
 from tilework.oracles.emulator.layout import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
-from tilework.runtime.devices.emulated.callbacks import CALLBACKS
+from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
 from tilework.runtime.devices.emulated.results import (
-    CAPTURE_UNSUPPORTED,
-    ILLEGAL_ADDRESS,
     INVALID_CONTEXT,
     INVALID_DEVICE,
     INVALID_HANDLE,
     INVALID_PTX,
     INVALID_VALUE,
-    LAUNCH_FAILED,
     NOT_FOUND,
     NOT_INITIALIZED,
-    NOT_READY,
     OK,
-    OUT_OF_MEMORY,
     TEXTS,
 )
 from tilework.targets import driver_library
@@ -47,7 +33,6 @@ from tilework.targets.nvidia.arch import describe
 
 ELF = b"\x7fELF"
 PLAIN_SHARED = 48 << 10
-PATIENCE = 10_000_000  # instructions of a block, some minutes
 H200 = {  # a smaller GPU has less shared memory, and another number
     libcuda.WARP_SIZE: 32,
     libcuda.MAX_REGISTERS: 65536,
@@ -56,29 +41,6 @@ H200 = {  # a smaller GPU has less shared memory, and another number
     libcuda.MEMORY_CLOCK_RATE: 3_201_000,
     libcuda.MEMORY_BUS_WIDTH: 6144,
 }
-
-
-class Observer(Protocol):
-    """What surrounds a launch on memory of this process: `extents` are lent to it, `done` and `failed` may raise."""
-
-    extents: list[Extent]
-
-    def done(self, device: Device) -> None: ...
-    def failed(self, error: EmulatorError) -> None: ...
-
-
-@dataclass
-class Launched:
-    """One `cuLaunchKernelEx`."""
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int
-    stream: int
-    attributes: dict[int, Any]
-    parameters: list[bytes]
-    device: int
 
 
 @dataclass
@@ -90,20 +52,14 @@ class LoadedKernel:
     set: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass
-class Happening:
-    """An event."""
+class EmulatedCuda(EmulatedLibrary):
+    """The functions of the library. With `checks` launches are checked and counted."""
 
-    timed: bool
-    moment: float | None = None
-
-
-class EmulatedCuda:
-    """The functions of the library; everything else is for tests to look at. With `checks` launches are checked and counted."""
+    names = libcuda.NAMES
 
     def __init__(self, devices: int = 1, capacity: int = 1 << 30, arch: int = 90, checks: bool = False) -> None:
         watching = {"check": True, "collect": True, "counters": True, "replicas": True, "max_instructions": PATIENCE}
-        self.devices = [Device(capacity, **watching if checks else {}) for _ in range(devices)]
+        super().__init__([Device(capacity, **watching if checks else {}) for _ in range(devices)])
         target = describe(str(arch))
         assert target is not None
         facts = {
@@ -112,66 +68,13 @@ class EmulatedCuda:
             libcuda.MAX_SHARED_OPTIN: target.limits.shared_bytes,
         }
         self.facts = H200 | facts
-        self.objects: dict[int, Any] = {}
-        self.queue: list[tuple[int, Callable[[], Any]]] = []
-        self.captures: dict[int, list[Callable[[], Any]]] = {}
-        self.launches: list[Launched] = []
         self.limits = {libcuda.LIMIT_PRINTF_FIFO: 1 << 20}
-        self.texts: dict[int, ctypes.c_char_p] = {}
-        self.thread = threading.local()
-        self.initialized, self.clock, self.failure, self.fault = False, 0.0, OK, ""
+        self.initialized = False
         self.retained: list[int] = []
-        self.cleared = 0  # bytes that were set
-        self.lock = threading.RLock()
-        self.callbacks: dict[str, Any] = {}
 
-    # what the functions below share
-
-    @property
-    def device(self) -> Device:
-        return self.devices[self.thread.context - 1]
-
-    def has_context(self) -> bool:
-        return getattr(self.thread, "context", None) is not None
-
-    def keep(self, thing: Any) -> int:
-        handle = 0x1000 + 16 * len(self.objects)
-        self.objects[handle] = thing
-        return handle
-
-    def enqueue(self, stream: int | None, work: Callable[[], Any]) -> int:
-        if stream and stream not in self.objects:
-            return INVALID_HANDLE
-        if self.failure:
-            return self.failure
-        with self.lock:
-            if (recording := self.captures.get(stream or 0)) is not None:
-                recording.append(work)
-            else:
-                self.queue.append((stream or 0, work))
-        return OK
-
-    def run(self, is_due: Callable[[int], bool]) -> int:
-        """Do the work of some streams, in order."""
-        with self.lock:
-            before, due = self.queue, [work for stream, work in self.queue if is_due(stream)]
-            self.queue = [(stream, work) for stream, work in self.queue if not is_due(stream)]
-            while due:
-                try:
-                    due.pop(0)()
-                except EmulatorError as error:
-                    self.failure = ILLEGAL_ADDRESS if isinstance(error, MemoryFault) else LAUNCH_FAILED
-                    self.fault = str(error)
-                except BaseException:  # of an observer: what comes after it waits for the next time
-                    self.queue = [*((stream, work) for stream, work in before if work in due), *self.queue]
-                    raise
-        return self.failure
-
-    def address(self, name: str) -> int:
-        """Where machine code calls a function."""
-        if name not in self.callbacks:
-            self.callbacks[name] = CALLBACKS[name](self)
-        return ctypes.cast(self.callbacks[name], ctypes.c_void_p).value or 0
+    def current(self) -> int | None:
+        context = getattr(self.thread, "context", None)
+        return None if context is None else context - 1
 
     # initialisation, devices, contexts
 
@@ -188,8 +91,7 @@ class EmulatedCuda:
         return OK
 
     def cuDeviceGetCount(self, count: Any) -> int:
-        count._obj.value = len(self.devices)
-        return OK if self.initialized else NOT_INITIALIZED
+        return super().count_devices(count) if self.initialized else NOT_INITIALIZED
 
     def cuDeviceGet(self, device: Any, number: int) -> int:
         device._obj.value = number
@@ -219,11 +121,6 @@ class EmulatedCuda:
             return INVALID_CONTEXT
         device._obj.value = self.thread.context - 1
         return OK
-
-    def cuCtxSynchronize(self) -> int:
-        if not self.has_context():
-            return INVALID_CONTEXT
-        return CAPTURE_UNSUPPORTED if self.captures else self.run(lambda stream: True)
 
     def cuCtxSetLimit(self, limit: int, value: int) -> int:
         if not self.has_context():
@@ -257,10 +154,6 @@ class EmulatedCuda:
         except EmulatorError:
             return NOT_FOUND
         function._obj.value = self.keep(LoadedKernel(found, self.thread.context - 1))
-        return OK
-
-    def cuModuleUnload(self, module: int) -> int:
-        self.objects[module] = None
         return OK
 
     def cuFuncGetAttribute(self, value: Any, attribute: int, function: int) -> int:
@@ -311,142 +204,14 @@ class EmulatedCuda:
         except EmulatorError:
             return INVALID_VALUE
         self.launches.append(launched)
-        shared, observer = given.shared, getattr(self.thread, "observer", None)
+        shared = given.shared
+        launch = lambda: device.launch(kernel.function, grid, block, values, shared, cluster)  # noqa: E731
 
-        def work() -> None:
-            if observer is None:
-                self.clock += 1.0
-                return device.launch(kernel.function, grid, block, values, shared, cluster)
-            with device.memory.lend(observer.extents):
-                try:
-                    device.launch(kernel.function, grid, block, values, shared, cluster)
-                except EmulatorError as error:
-                    observer.failed(error)
-            self.clock += steps_of(device)
-            return observer.done(device)
+        def told() -> Any:
+            assert device.checker is not None
+            return device.checker.findings, device.counters, steps_of(device)
 
-        return self.enqueue(given.stream, work)
-
-    @contextmanager
-    def observed(self, observer: Observer) -> Iterator[None]:
-        """What this thread launches in the block is surrounded by an observer, whenever it runs."""
-        self.thread.observer = observer
-        try:
-            yield
-        finally:
-            self.thread.observer = None
-
-    # memory
-
-    def cuMemAlloc_v2(self, address: Any, size: int) -> int:
-        if not self.has_context():
-            return INVALID_CONTEXT
-        try:
-            address._obj.value = self.device.allocate(size)
-        except EmulatorError:
-            return OUT_OF_MEMORY
-        return OK
-
-    def cuMemFree_v2(self, address: int) -> int:
-        for device in self.devices:
-            if device.memory.index(address) is not None:
-                device.free(address)
-                return OK
-        return INVALID_VALUE
-
-    def cuMemHostAlloc(self, address: Any, size: int, flags: int) -> int:
-        return self.cuMemAlloc_v2(address, size)
-
-    def cuMemFreeHost(self, address: ctypes.c_void_p) -> int:
-        return self.cuMemFree_v2(address.value or 0)
-
-    def cuPointerGetAttribute(self, value: Any, attribute: int, address: int) -> int:
-        assert attribute == driver_library.POINTER_DEVICE_ADDRESS
-        if not any(device.memory.index(address) is not None for device in self.devices):
-            return INVALID_VALUE
-        value._obj.value = address
-        return OK
-
-    def cuMemcpyHtoDAsync_v2(self, target: int, source: int, size: int, stream: int) -> int:
-        data, device = ctypes.string_at(source, size), self.device
-        return self.enqueue(stream, lambda: device.memory.write(target, data))
-
-    def cuMemcpyDtoHAsync_v2(self, target: int, source: int, size: int, stream: int) -> int:
-        device = self.device
-        return self.enqueue(stream, lambda: ctypes.memmove(target, device.memory.read(source, size), size))
-
-    def cuMemsetD8Async(self, target: int, value: int, size: int, stream: int) -> int:
-        device = self.device
-
-        def work() -> None:
-            device.memory.bytes.data[device.memory.span(target, size)] = value
-            self.cleared += size
-
-        return self.enqueue(stream, work)
-
-    # streams, graphs, events
-
-    def cuStreamCreate(self, stream: Any, flags: int) -> int:
-        if not self.has_context():
-            return INVALID_CONTEXT
-        stream._obj.value = self.keep("stream")
-        return OK
-
-    def cuStreamDestroy_v2(self, stream: int) -> int:
-        return self.run(lambda one: one == stream)
-
-    def cuStreamSynchronize(self, stream: int) -> int:
-        return CAPTURE_UNSUPPORTED if stream in self.captures else self.run(lambda one: one == stream)
-
-    def cuStreamBeginCapture_v2(self, stream: int, mode: int) -> int:
-        if not stream:
-            return CAPTURE_UNSUPPORTED
-        self.captures[stream] = []
-        return OK
-
-    def cuStreamEndCapture(self, stream: int, graph: Any) -> int:
-        if stream not in self.captures:
-            return INVALID_VALUE
-        graph._obj.value = self.keep(self.captures.pop(stream))
-        return OK
-
-    def cuGraphInstantiateWithFlags(self, executable: Any, graph: int, flags: int) -> int:
-        executable._obj.value = self.keep(list(self.objects[graph]))
-        return OK
-
-    def cuGraphLaunch(self, executable: int, stream: int) -> int:
-        work = self.objects[executable]
-        return self.enqueue(stream, lambda: [step() for step in work])
-
-    def cuGraphExecDestroy(self, executable: int) -> int:
-        return OK
-
-    def cuGraphDestroy(self, graph: Any) -> int:
-        return OK
-
-    def cuEventCreate(self, event: Any, flags: int) -> int:
-        if not self.has_context():
-            return INVALID_CONTEXT
-        event._obj.value = self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING))
-        return OK
-
-    def cuEventRecord(self, event: int, stream: int) -> int:
-        return self.enqueue(stream, lambda: setattr(self.objects[event], "moment", self.clock))
-
-    def cuEventSynchronize(self, event: int) -> int:
-        return self.run(lambda stream: True)
-
-    def cuEventElapsedTime(self, milliseconds: Any, start: int, end: int) -> int:
-        first, last = self.objects[start], self.objects[end]
-        if not (first.timed and last.timed):
-            return INVALID_HANDLE
-        if first.moment is None or last.moment is None:
-            return NOT_READY
-        milliseconds._obj.value = last.moment - first.moment
-        return OK
-
-    def cuEventDestroy_v2(self, event: int) -> int:
-        return OK
+        return self.enqueue(given.stream, self.watched(device, launch, told))
 
     # tensor maps
 

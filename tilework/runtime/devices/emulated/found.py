@@ -22,8 +22,9 @@ from tilework.oracles.emulator.syntax import EmulatorError, Trapped
 from tilework.oracles.interpreter.allowed_memory import LANGUAGE, Region, is_near
 from tilework.runtime.sanitize.checked_launch import HELP_UNKNOWN, KernelAccessError, distance, place_text, rendered
 
-VERBS = {"ld": "reads", "st": "writes", "atom": "updates", "red": "updates", "cp": "copies"}
-OPCODE = re.compile(rf"\b({'|'.join(VERBS)})\.")
+VERBS = {"ld": "reads", "st": "writes", "atom": "updates", "red": "updates", "cp": "copies"}  # of PTX, then of LLVM
+VERBS |= {"atomicrmw": "updates", "cmpxchg": "updates", "atomic": "updates", "load": "reads", "store": "writes"}
+OPCODE = re.compile(rf"\b({'|'.join(VERBS)})(?:\.|\s)")
 ADDRESS = re.compile(r"global address (0x[0-9a-f]+)")
 FEW = 32  # turns or sectors: not worth a warning
 TWICE = 2
@@ -51,7 +52,7 @@ def told(finding: Finding, regions: Sequence[Region]) -> str:
     title = ADDRESS.sub(lambda match: element_text(int(match[1], 16), regions) or match[0], title)
     notes = [f"and {place_text(place)}" for place in places[1:] if place != places[0]]
     site = finding.sites[0]
-    return rendered(places[0], title, help=help, notes=(*notes, f"PTX line {site.line}: {site.text}"))
+    return rendered(places[0], title, help=help, notes=(*notes, f"{site.language} line {site.line}: {site.text}"))
 
 
 def access_text(finding: Finding, address: int, regions: Sequence[Region]) -> tuple[str, str]:

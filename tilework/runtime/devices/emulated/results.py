@@ -1,14 +1,18 @@
-"""What functions of the driver return, and what it says about that."""
+"""What functions of drivers return, and what they say about that: CUDA and HIP have the same numbers."""
 
 OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
-INVALID_DEVICE, INVALID_CONTEXT, INVALID_PTX, INVALID_HANDLE, NOT_FOUND, NOT_READY = 101, 201, 218, 400, 500, 600
+NO_DEVICE, INVALID_DEVICE, INVALID_IMAGE, INVALID_CONTEXT, NO_BINARY, INVALID_PTX = 100, 101, 200, 201, 209, 218
+INVALID_HANDLE, NOT_FOUND, NOT_READY = 400, 500, 600
 ILLEGAL_ADDRESS, LAUNCH_FAILED, CAPTURE_UNSUPPORTED = 700, 719, 900
 TEXTS = {
     INVALID_VALUE: "invalid argument",
     OUT_OF_MEMORY: "out of memory",
     NOT_INITIALIZED: "initialization error",
+    NO_DEVICE: "no capable device is detected",
     INVALID_DEVICE: "invalid device ordinal",
+    INVALID_IMAGE: "device kernel image is invalid",
     INVALID_CONTEXT: "invalid device context",
+    NO_BINARY: "no kernel image is available for execution on the device",
     INVALID_PTX: "a PTX JIT compilation failed",
     INVALID_HANDLE: "invalid resource handle",
     NOT_FOUND: "named symbol not found",

@@ -8,7 +8,7 @@
     x = DeviceArray.of(np.arange(8.0))           # memory on the GPU, for programs that have no torch
     x.numpy()
 
-The modules `cuda/device.py` and `hip/device.py` have these names for the GPUs of their vendor; `get_device_interface()` of a driver gives
+The modules `cuda/device.py` and `hip/hip_device.py` have these names for the GPUs of their vendor; `get_device_interface()` of a driver gives
 one of them where torch is not loaded, or cannot use the GPU. The current device is that of the thread, and so is the current stream; a
 thread that uses no device yet uses device 0. Objects free what they hold when they are collected.
 """

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher
-from tilework.runtime.devices.hip.device import GPUS, DeviceArray
+from tilework.runtime.devices.hip.hip_device import GPUS, DeviceArray
 from tilework.runtime.devices.launcher import Extent
 from tilework.runtime.sanitize.gpu_checked_launch import SanitizedLauncher
 

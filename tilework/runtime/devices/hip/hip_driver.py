@@ -15,7 +15,7 @@ from tilework import knobs
 from tilework.errors import StageError
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
 from tilework.runtime.devices.gpu.parameters import Parameter
-from tilework.runtime.devices.hip import device as hip_device
+from tilework.runtime.devices.hip import hip_device
 from tilework.targets.amd import libhip
 from tilework.targets.amd.libhip import library
 from tilework.targets.base import GPUTarget

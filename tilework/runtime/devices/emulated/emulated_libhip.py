@@ -1,0 +1,191 @@
+"""AMD's runtime library without a GPU: what only HIP has, on top of the emulator of LLVM text; see `emulated_library.py`.
+
+A code object is loaded if it is for the architecture of the device, and the LLVM text that it was made of stands behind it
+(`targets/amd/kernel_notes.py`): that is what runs. Its notes say what the kernel takes.
+"""
+
+import ctypes
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilework.errors import StageError
+from tilework.oracles.emulator.arenas import Memory
+from tilework.oracles.emulator.findings import CheckFailed, Finding
+from tilework.oracles.emulator.llvm.ir_types import dtype_of
+from tilework.oracles.emulator.llvm.run_llvm import LoadedKernel, load_kernel
+from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
+from tilework.runtime.devices.emulated.results import (
+    INVALID_DEVICE,
+    INVALID_HANDLE,
+    INVALID_IMAGE,
+    INVALID_VALUE,
+    NO_BINARY,
+    NOT_FOUND,
+    OK,
+    TEXTS,
+)
+from tilework.targets import driver_library
+from tilework.targets.amd import libhip
+from tilework.targets.amd.arch import describe
+from tilework.targets.amd.kernel_notes import Argument, KernelNotes, read_notes, text_behind
+
+VERSION = 70_051_831  # 7.0
+LARGEST_BLOCK = 1024
+MI300 = {  # a smaller GPU has other lanes, and another name
+    "max_num_regs": 65536,
+    "multiprocessor_count": 304,
+    "sm_clock_rate": 2_100_000,
+    "mem_clock_rate": 1_300_000,
+    "mem_bus_width": 8192,
+    "max_threads_per_sm": 2048,
+}
+
+
+class LlvmDevice:
+    """The memory of a GPU."""
+
+    def __init__(self, capacity: int) -> None:
+        self.memory = Memory(capacity)
+
+
+@dataclass
+class LoadedObject:
+    """A module."""
+
+    text: str
+    notes: KernelNotes
+    device: int
+
+
+@dataclass
+class LoadedFunction:
+    """A function of a module, and what it was found to do in its last launch."""
+
+    kernel: LoadedKernel
+    notes: KernelNotes
+    device: int
+    findings: list[Finding]
+
+    @property
+    def given(self) -> list[Argument]:
+        """What launches pass; the runtime adds what is hidden."""
+        return [one for one in self.notes.arguments if not one.kind.startswith("hidden_")]
+
+
+class EmulatedHip(EmulatedLibrary):
+    """The functions of the library."""
+
+    names = libhip.NAMES
+
+    def __init__(self, devices: int = 1, capacity: int = 1 << 30, arch: str = "gfx942") -> None:
+        super().__init__([LlvmDevice(capacity) for _ in range(devices)])
+        target = describe(arch)
+        assert target is not None
+        self.arch, self.lds = target.label, target.limits.shared_bytes
+        self.facts = MI300 | {
+            "max_shared_mem": self.lds,
+            "warpSize": target.warp_size,
+            "arch": f"{arch}:sramecc+:xnack-".encode(),
+        }
+        self.forgotten = 0  # errors
+
+    def current(self) -> int:
+        return getattr(self.thread, "device", 0)
+
+    def driver_version(self, version: Any) -> int:
+        version._obj.value = VERSION
+        return OK
+
+    def hipGetErrorString(self, code: int) -> bytes:
+        return TEXTS.get(code, "unknown error").encode()
+
+    def hipGetLastError(self) -> int:
+        self.forgotten += 1
+        return OK
+
+    def hipGetDevice(self, device: Any) -> int:
+        device._obj.value = self.current()
+        return OK
+
+    def hipSetDevice(self, device: int) -> int:
+        if not 0 <= device < len(self.devices):
+            return INVALID_DEVICE
+        self.thread.device = device
+        return OK
+
+    def hipGetDevicePropertiesR0600(self, place: Any, device: int) -> int:
+        if not 0 <= device < len(self.devices):
+            return INVALID_DEVICE
+        for name, (offset, form) in libhip.PROPERTIES.items():
+            struct.pack_into(f"<{form}", place._obj, offset, self.facts[name])
+        return OK
+
+    # code
+
+    def load_module(self, module: Any, data: bytes, count: int, options: Any, values: Any) -> int:
+        try:
+            text, notes = text_behind(data), read_notes(data)
+        except StageError:
+            return INVALID_IMAGE
+        if notes.target.partition("--")[2].partition(":")[0] != self.arch:
+            return NO_BINARY
+        module._obj.value = self.keep(LoadedObject(text, notes, self.current()))
+        return OK
+
+    def find_function(self, function: Any, module: int, name: bytes) -> int:
+        loaded: LoadedObject = self.objects[module]
+        if loaded.notes.name != name.decode():
+            return NOT_FOUND
+        kernel = load_kernel(loaded.text, self.arch, loaded.notes.name, self.devices[loaded.device].memory)
+        function._obj.value = self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, []))
+        return OK
+
+    def ask_function(self, value: Any, attribute: int, function: int) -> int:
+        notes: KernelNotes = self.objects[function].notes
+        value._obj.value = {
+            driver_library.FUNCTION_MAX_THREADS: min(notes.max_threads, LARGEST_BLOCK),
+            driver_library.FUNCTION_SHARED: notes.lds_bytes,
+            driver_library.FUNCTION_LOCAL: notes.private_bytes,
+            driver_library.FUNCTION_REGISTERS: notes.vgprs,
+        }[attribute]
+        return OK
+
+    def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
+        *given, extra = rest
+        assert extra is None, "arguments are given one by one"
+        return self.launch_with(function, {}, *given)
+
+    def hipModuleLaunchCooperativeKernel(self, function: int, *given: Any) -> int:
+        return self.launch_with(function, {driver_library.LAUNCH_COOPERATIVE: 1}, *given)
+
+    def launch_with(
+        self, function: int, attributes: dict[int, Any], gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int,
+        stream: int | None, addresses: Any,
+    ) -> int:  # fmt: skip
+        loaded: LoadedFunction = self.objects[function]
+        if self.current() != loaded.device:
+            return INVALID_HANDLE
+        grid, block, kernel = (gx, gy, gz), (bx, by, bz), loaded.kernel
+        if min(*grid, *block) < 1 or bx * by * bz > min(loaded.notes.max_threads, LARGEST_BLOCK) or shared > self.lds:
+            return INVALID_VALUE
+        assert len(addresses) >= len(loaded.given), "the runtime would read past the end of the parameters"
+        raw = [ctypes.string_at(addresses[index], one.size) for index, one in enumerate(loaded.given)]
+        parameters = zip(kernel.function.params, raw, strict=True)
+        values = [np.frombuffer(data, dtype_of(kind))[0] for (kind, _), data in parameters]
+        self.launches.append(
+            Launched(loaded.notes.name, grid, block, shared, stream or 0, attributes, raw, loaded.device)
+        )
+
+        def launch() -> None:
+            loaded.findings = []
+            try:
+                kernel.launch(grid, block, values, shared, max_instructions=PATIENCE)
+            except CheckFailed as error:
+                loaded.findings = error.findings
+                raise
+
+        told = lambda: (loaded.findings, None, kernel.executed)  # noqa: E731
+        return self.enqueue(stream, self.watched(self.devices[loaded.device], launch, told))

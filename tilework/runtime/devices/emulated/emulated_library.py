@@ -1,0 +1,311 @@
+"""A driver library without a GPU: what the libraries of all vendors do, called as through ctypes, on top of an emulator.
+
+    cuda = libcuda.Cuda(EmulatedCuda())             # where `libcuda.library()` has one of NVIDIA's
+    cuda.cuLaunchKernelEx(...)                      # real PTX is executed
+    cuda.loaded.launches[0].stream
+
+A vendor's class says what its functions are called (`names`), how a thread chooses a device, and how code is loaded and launched. Work is queued
+and runs when its stream, an event or the device is synchronised, so that what should be asynchronous is seen to be. The clock of
+events moves by one millisecond per kernel, or, where launches are counted, by one for each thing that they count.
+"""
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from tilework.oracles.emulator.arenas import Extent, MemoryFault
+from tilework.oracles.emulator.counters import Counters
+from tilework.oracles.emulator.findings import CheckFailed, Finding
+from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.runtime.devices.emulated.callbacks import CALLBACKS
+from tilework.runtime.devices.emulated.results import (
+    CAPTURE_UNSUPPORTED,
+    ILLEGAL_ADDRESS,
+    INVALID_CONTEXT,
+    INVALID_HANDLE,
+    INVALID_VALUE,
+    LAUNCH_FAILED,
+    NOT_READY,
+    OK,
+    OUT_OF_MEMORY,
+)
+from tilework.targets import driver_library
+
+PATIENCE = 10_000_000  # instructions of a block, some minutes
+
+
+class Observer(Protocol):
+    """What surrounds a launch on memory of this process: `extents` are lent to it, `done` and `failed` may raise."""
+
+    extents: list[Extent]
+
+    def done(self, findings: Sequence[Finding], counters: Counters | None) -> None: ...
+    def failed(self, error: EmulatorError) -> None: ...
+
+
+@dataclass
+class Launched:
+    """One launch."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    stream: int
+    attributes: dict[int, Any]
+    parameters: list[bytes]
+    device: int
+
+
+@dataclass
+class Happening:
+    """An event."""
+
+    timed: bool
+    moment: float | None = None
+
+
+class EmulatedLibrary:
+    """The functions of a library; everything else is for tests to look at."""
+
+    names: ClassVar[Mapping[str, str]]
+
+    def __init_subclass__(cls) -> None:
+        """What is written here under the names of `CALLS` gets those of the vendor."""
+        for name, symbol in cls.names.items():
+            if not hasattr(cls, symbol) and hasattr(cls, name):
+                setattr(cls, symbol, getattr(cls, name))
+
+    def __init__(self, devices: Sequence[Any]) -> None:
+        self.devices = devices  # each has a `memory`
+        self.objects: dict[int, Any] = {}
+        self.queue: list[tuple[int, Callable[[], Any]]] = []
+        self.captures: dict[int, list[Callable[[], Any]]] = {}
+        self.launches: list[Launched] = []
+        self.thread = threading.local()
+        self.clock, self.failure, self.fault = 0.0, OK, ""
+        self.cleared = 0  # bytes that were set
+        self.lock = threading.RLock()
+        self.callbacks: dict[str, Any] = {}
+
+    # what the functions below share
+
+    def current(self) -> int | None:
+        """The number of the device that this thread uses; None if it uses none."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> Any:
+        return self.devices[self.current() or 0]
+
+    def has_context(self) -> bool:
+        return self.current() is not None
+
+    def keep(self, thing: Any) -> int:
+        handle = 0x1000 + 16 * len(self.objects)
+        self.objects[handle] = thing
+        return handle
+
+    def enqueue(self, stream: int | None, work: Callable[[], Any]) -> int:
+        if stream and stream not in self.objects:
+            return INVALID_HANDLE
+        if self.failure:
+            return self.failure
+        with self.lock:
+            if (recording := self.captures.get(stream or 0)) is not None:
+                recording.append(work)
+            else:
+                self.queue.append((stream or 0, work))
+        return OK
+
+    def run(self, is_due: Callable[[int], bool]) -> int:
+        """Do the work of some streams, in order."""
+        with self.lock:
+            before, due = self.queue, [work for stream, work in self.queue if is_due(stream)]
+            self.queue = [(stream, work) for stream, work in self.queue if not is_due(stream)]
+            while due:
+                try:
+                    due.pop(0)()
+                except EmulatorError as error:
+                    self.failure = ILLEGAL_ADDRESS if is_bad_access(error) else LAUNCH_FAILED
+                    self.fault = str(error)
+                except BaseException:  # of an observer: what comes after it waits for the next time
+                    self.queue = [*((stream, work) for stream, work in before if work in due), *self.queue]
+                    raise
+        return self.failure
+
+    def address(self, name: str) -> int:
+        """Where machine code calls a function."""
+        if name not in self.callbacks:
+            self.callbacks[name] = CALLBACKS[name](self)
+        return ctypes.cast(self.callbacks[name], ctypes.c_void_p).value or 0
+
+    @contextmanager
+    def observed(self, observer: Observer) -> Iterator[None]:
+        """What this thread launches in the block is surrounded by an observer, whenever it runs."""
+        self.thread.observer = observer
+        try:
+            yield
+        finally:
+            self.thread.observer = None
+
+    def watched(
+        self,
+        device: Any,
+        launch: Callable[[], None],
+        told: Callable[[], tuple[Sequence[Finding], Counters | None, int]],
+    ) -> Callable[[], None]:
+        """What a launch by this thread puts into the queue; `told` gives what was found and counted, and the steps of the clock."""
+        observer: Observer | None = getattr(self.thread, "observer", None)
+
+        def work() -> None:
+            if observer is None:
+                self.clock += 1.0
+                return launch()
+            with device.memory.lend(observer.extents):
+                try:
+                    launch()
+                except CheckFailed:
+                    pass  # which `told` gives
+                except EmulatorError as error:
+                    observer.failed(error)
+            findings, counters, steps = told()
+            self.clock += steps
+            return observer.done(findings, counters)
+
+        return work
+
+    # devices
+
+    def count_devices(self, count: Any) -> int:
+        count._obj.value = len(self.devices)
+        return OK
+
+    def synchronize(self) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        return CAPTURE_UNSUPPORTED if self.captures else self.run(lambda stream: True)
+
+    def unload_module(self, module: int) -> int:
+        self.objects[module] = None
+        return OK
+
+    # memory
+
+    def allocate(self, address: Any, size: int) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        try:
+            address._obj.value = self.device.memory.allocate(size)
+        except EmulatorError:
+            return OUT_OF_MEMORY
+        return OK
+
+    def free(self, address: int) -> int:
+        for device in self.devices:
+            if device.memory.index(address) is not None:
+                device.memory.free(address)
+                return OK
+        return INVALID_VALUE
+
+    def pin(self, address: Any, size: int, flags: int) -> int:
+        return self.allocate(address, size)
+
+    def unpin(self, address: ctypes.c_void_p) -> int:
+        return self.free(address.value or 0)
+
+    def ask_pointer(self, value: Any, attribute: int, address: int) -> int:
+        assert attribute == driver_library.POINTER_DEVICE_ADDRESS
+        if not any(device.memory.index(address) is not None for device in self.devices):
+            return INVALID_VALUE
+        value._obj.value = address
+        return OK
+
+    def copy_in(self, target: int, source: int, size: int, stream: int) -> int:
+        data, device = ctypes.string_at(source, size), self.device
+        return self.enqueue(stream, lambda: device.memory.write(target, data))
+
+    def copy_out(self, target: int, source: int, size: int, stream: int) -> int:
+        device = self.device
+        return self.enqueue(stream, lambda: ctypes.memmove(target, device.memory.read(source, size), size))
+
+    def fill(self, target: int, value: int, size: int, stream: int) -> int:
+        device = self.device
+
+        def work() -> None:
+            device.memory.bytes.data[device.memory.span(target, size)] = value
+            self.cleared += size
+
+        return self.enqueue(stream, work)
+
+    # streams, graphs, events
+
+    def create_stream(self, stream: Any, flags: int) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        stream._obj.value = self.keep("stream")
+        return OK
+
+    def destroy_stream(self, stream: int) -> int:
+        return self.run(lambda one: one == stream)
+
+    def wait_for_stream(self, stream: int) -> int:
+        return CAPTURE_UNSUPPORTED if stream in self.captures else self.run(lambda one: one == stream)
+
+    def begin_capture(self, stream: int, mode: int) -> int:
+        if not stream:
+            return CAPTURE_UNSUPPORTED
+        self.captures[stream] = []
+        return OK
+
+    def end_capture(self, stream: int, graph: Any) -> int:
+        if stream not in self.captures:
+            return INVALID_VALUE
+        graph._obj.value = self.keep(self.captures.pop(stream))
+        return OK
+
+    def make_executable(self, executable: Any, graph: int, flags: int) -> int:
+        executable._obj.value = self.keep(list(self.objects[graph]))
+        return OK
+
+    def launch_graph(self, executable: int, stream: int) -> int:
+        work = self.objects[executable]
+        return self.enqueue(stream, lambda: [step() for step in work])
+
+    def destroy_executable(self, executable: int) -> int:
+        return OK
+
+    def destroy_graph(self, graph: Any) -> int:
+        return OK
+
+    def create_event(self, event: Any, flags: int) -> int:
+        if not self.has_context():
+            return INVALID_CONTEXT
+        event._obj.value = self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING))
+        return OK
+
+    def record_event(self, event: int, stream: int) -> int:
+        return self.enqueue(stream, lambda: setattr(self.objects[event], "moment", self.clock))
+
+    def wait_for_event(self, event: int) -> int:
+        return self.run(lambda stream: True)
+
+    def elapsed_time(self, milliseconds: Any, start: int, end: int) -> int:
+        first, last = self.objects[start], self.objects[end]
+        if not (first.timed and last.timed):
+            return INVALID_HANDLE
+        if first.moment is None or last.moment is None:
+            return NOT_READY
+        milliseconds._obj.value = last.moment - first.moment
+        return OK
+
+    def destroy_event(self, event: int) -> int:
+        return OK
+
+
+def is_bad_access(error: EmulatorError) -> bool:
+    findings = error.findings if isinstance(error, CheckFailed) else ()
+    return isinstance(error, MemoryFault) or any(finding.address is not None for finding in findings)
