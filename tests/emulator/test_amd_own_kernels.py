@@ -13,6 +13,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.compiler import ASTSource, compile
+from tilework.errors import OutOfResources
 from tilework.language.extra import hip, libdevice
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.emulator.syntax import Trapped
@@ -81,7 +82,11 @@ def launch(
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv", "float8_e5m2fnuz": "*fp8e5b16"}
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
-    facts = {(place,): [["tt.pointer_range", 32]] for place, arg in enumerate(args) if isinstance(arg, np.ndarray)}
+    facts = {
+        (place,): [["tt.pointer_range", 32], *([["tt.divisibility", 16]] if arg.ctypes.data % 16 == 0 else [])]
+        for place, arg in enumerate(args)
+        if isinstance(arg, np.ndarray)
+    }
     signature = dict(zip(kernel.arg_names, types, strict=False))
     source = ASTSource(kernel, signature=signature, constexprs=constants, attrs=facts)
     target = Target.parse(f"hip:{arch}")
@@ -133,20 +138,30 @@ def chosen_products(a, b, chosen, out, sums, count, SIZE: tl.constexpr):
     tl.store(sums + i, rows)
 
 
-@pytest.mark.parametrize(("arch", "num_stages"), [("gfx942", 2), ("gfx1100", 3), ("gfx942", 4)])
+@pytest.mark.parametrize(("arch", "num_stages"), [("gfx942", 4), ("gfx1100", 2)])
 def test_pipelined_loops(arch: str, num_stages: int) -> None:
     """Loads wait in LDS and, where more than a product uses them, in registers; those of their addresses run further ahead."""
     random = np.random.default_rng(0)
-    a, b = random.integers(-3, 4, (2, 6, 16, 16)).astype(np.float16)
+    a, b = random.integers(-3, 4, (2, 6, 32, 32)).astype(np.float16)
     chosen = random.permutation(6).astype(np.int32)
-    for count in (0, 1, 2, 6):
-        out, sums = np.full((16, 16), 7, np.float32), np.full(16, 7, np.float32)
-        launch(chosen_products, arch, [a, b, chosen, out, sums, count], num_stages=num_stages, SIZE=16)
+    for count in (0, 2, 5):
+        out, sums = np.full((32, 32), 7, np.float32), np.full(32, 7, np.float32)
+        ttgir = launch(chosen_products, arch, [a, b, chosen, out, sums, count], num_stages=num_stages, SIZE=32)
         left, right = (given[chosen[:count]].astype(np.float32) for given in (a, b))
         for k in range(count):
-            left[k, :, 16 - k :] = 0
+            left[k, :, 32 - k :] = 0
         assert np.array_equal(out, np.einsum("kij,kjl->il", left, right)), count
+        assert f"memdesc<{max(num_stages - 2, 1)}x32x32xf16" in ttgir
         assert np.array_equal(sums, np.einsum("kij,k->i", left, np.arange(count))), count
+
+
+def test_too_much_lds() -> None:
+    a = np.zeros((256, 256), np.float16)
+    line = product.fn.__code__.co_firstlineno
+    with pytest.raises(
+        OutOfResources, match=rf"LDS of `product` .*:{line + 1}\) on hip:gfx942, Required: 262144, .* 65536"
+    ):
+        launch(product, "gfx942", [a, a, a], num_stages=3, SIZE=256, STEP=128)
 
 
 @tilework.jit

@@ -12,6 +12,7 @@ from tilework.targets.base import Backend, Stage, run_passes
 from tilework.targets.diagnostics import wants_remarks
 from tilework.targets.options import CompileOptions
 
+LLIR_PASSES = ["optimize-amd-lds-usage"]
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 
@@ -124,6 +125,7 @@ class HipBackend(Backend):
             # lazily: the compiler loads when something is compiled
             from tilework.targets.amd.lower.emit import emit_module
 
+            run_passes(module, LLIR_PASSES, "make_llir")
             lines = not knobs.compilation.disable_line_info
             return emit_module(module, target, fuses=options.enable_fp_fusion, lines=lines, options=options)
 

@@ -1,0 +1,108 @@
+"""Let conversions that need too much LDS go in two steps.
+
+    %y = ttg.convert_layout %x : #rows -> #columns          128x256xf32: 128 KiB at once, no two threads keep an element
+    ==>
+    %t = ttg.convert_layout %x : #rows -> #tmp              32 KiB
+    %y = ttg.convert_layout %t : #tmp -> #columns           64 KiB
+
+Between the two lies a layout with the neighbours of the source or of the result in a thread, or none: of all spreads of lanes and warps
+the one whose larger half is smallest. Fires only where the kernel does not fit, the largest conversions first, until it does. A kernel
+that does not fit even so is refused.
+Stage: TTGIR to TTGIR. Cost: one walk; where the kernel does not fit, an allocation and a search for each conversion.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tilework.analysis.allocation import allocations
+from tilework.analysis.scratch import scratch_size
+from tilework.errors import PLACE, DoesNotFit
+from tilework.ir import ttg
+from tilework.ir.encodings import distributed_of, layout_of, with_encoding
+from tilework.ir.functions import symbol_of
+from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
+from tilework.ir.rewrite import recreate, replace_op
+from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.types import bit_width, shape_of
+from tilework.layouts.construct import default_blocked
+from tilework.layouts.conversion import scratch_bytes
+from tilework.layouts.encodings import Blocked
+from tilework.layouts.queries import contig_per_thread, order
+from tilework.layouts.to_linear import to_linear
+from tilework.target import Target
+from tilework.transforms.passes import Pass
+
+
+class OptimizeAmdLdsUsagePass(Pass):
+    name = "optimize-amd-lds-usage"
+
+    def run(self, module: ModuleOp) -> None:
+        target = find_target(module)
+        limit = target.limits.shared_bytes
+        if most_bytes(module, target) <= limit:
+            return
+        sizes = {op: scratch_size(op, target) for op in module.walk() if type(op) is ttg.ConvertLayoutOp}
+        converts = sorted((op for op in sizes if sizes[op]), key=lambda op: sizes[op])
+        while (largest := max(allocations(module, target), key=lambda found: found.size)).size > limit:
+            if not converts:
+                kernel, places = symbol_of(largest.function), PLACE.findall(str(largest.function.location))
+                line = f" ({places[0][0]}:{places[0][1]})" if places else ""
+                raise DoesNotFit(largest.size, limit, f"LDS of `{kernel}`{line} on {target}")
+            convert = converts.pop()
+            in_two_steps(convert, sizes[convert], target)
+
+
+def most_bytes(module: ModuleOp, target: Target) -> int:
+    """What the kernel needs at most: all buffers side by side, and all scratch memory."""
+    total = 0
+    for op in module.walk():
+        if type(op) is ttg.LocalAllocOp and isinstance(kind := op.results[0].type, MemDescType):
+            total += 2 * prod(kind.alloc_dims) * max(8, bit_width(kind)) // 8  # as much again for padding
+        else:
+            total += scratch_size(op, target)
+    return total
+
+
+def in_two_steps(convert: Operation, bytes: int, target: Target) -> None:
+    """Replace `convert` if the larger one of two needs less."""
+    source, result = convert.operands[0], convert.results[0]
+    shape, bits = shape_of(source.type), bit_width(source.type)
+    ends = layout_of(source.type), layout_of(result.type)
+    best: Blocked | None = None
+    for between in steps(convert):
+        middle = to_linear(between, shape)
+        halves = ((ends[0], middle), (middle, ends[1]))
+        larger = max(scratch_bytes(*half, bits, *target.matrix_access) for half in halves)
+        if larger < bytes:
+            best, bytes = between, larger
+    if best is not None:
+        first = ttg.ConvertLayoutOp.make(source, with_encoding(source.type, best), convert.location)
+        replace_op(convert, first, recreate(convert, operands=first.results))
+
+
+def steps(convert: Operation) -> Iterator[Blocked]:
+    """Layouts that may lie between: with the neighbours of either end, or none, and any spread of lanes and warps."""
+    values = (convert.operands[0], convert.results[0])
+    shape, warps, lanes = shape_of(values[0].type), num_warps(convert), threads_per_warp(convert)
+    ends = [layout for value in values if (layout := distributed_of(value.type)) is not None]
+    held = [(contig_per_thread(layout, shape), order(layout, shape)) for layout in ends]
+    for size, axes in dict.fromkeys((*held, ((1,) * len(shape), held[0][1]))):
+        layout = default_blocked(shape, size, axes, warps, lanes)
+        for across in spreads(lanes, len(shape)):
+            for spread in spreads(warps, len(shape)):
+                yield replace(layout, threads_per_warp=across, warps_per_cta=spread)
+
+
+def spreads(count: int, rank: int) -> Iterator[tuple[int, ...]]:
+    """The ways to write `count`, a power of two, as a product of `rank` factors."""
+    if rank == 1:
+        yield (count,)
+        return
+    factor = 1
+    while factor <= count:
+        yield from ((factor, *rest) for rest in spreads(count // factor, rank - 1))
+        factor *= 2
