@@ -40,8 +40,8 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input, Span, Token
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
+from xdsl.utils.lexer import Input, Span
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 import tilework.ir.arith_text
 import tilework.ir.scf_text  # noqa: F401 - it declares forms, as the line above does
@@ -55,6 +55,7 @@ from tilework.ir.form_reader import reader_of
 from tilework.ir.legacy import spellings
 from tilework.ir.legacy.shared_tensors import OLD_WORDS, is_shared_tensor, translate_shared_tensors
 from tilework.ir.legacy.spellings import modern_name
+from tilework.ir.lexer import IRLexer, WordParser
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
 from tilework.ir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
 
@@ -103,52 +104,7 @@ def parse_module(text: str, filename: str = "<string>", parser_type: "type[IRPar
         raise IRSyntaxError(message, text, parser.pos if parser else 0, filename) from error
 
 
-# White space and comments, then an identifier or a character of punctuation that starts nothing longer.
-COMMON_TOKEN = re.compile(
-    r"(?:\s++|//[^\n]*+)*+"
-    r"([A-Za-z_][\w$.]*+|[%!^](?:[0-9]++|[A-Za-z$._-][\w$.-]*+)|#(?!-\})(?:[0-9]++|[A-Za-z$._-][\w$.-]*+)"
-    r"|[:,()}\[\]<>=*?|+]|\{(?!-#))",
-    re.ASCII,
-)
-TOKEN_KINDS = {kind.value: kind for kind in MLIRTokenKind if kind.value in set(":,(){}[]<>=*?|+")} | {
-    "%": MLIRTokenKind.PERCENT_IDENT,
-    "!": MLIRTokenKind.EXCLAMATION_IDENT,
-    "^": MLIRTokenKind.CARET_IDENT,
-    "#": MLIRTokenKind.HASH_IDENT,
-}
-
-
-class IRLexer(MLIRLexer):
-    """The common tokens by one regular expression; string literals in linear time, with any text that is UTF-8."""
-
-    def lex(self) -> MLIRToken:
-        content = self.input.content
-        match = COMMON_TOKEN.match(content, self.pos)
-        if match is None:
-            return super().lex()
-        start, self.pos = match.span(1)
-        kind = TOKEN_KINDS.get(content[start], MLIRTokenKind.BARE_IDENT)
-        return Token(kind, Span(start, self.pos, self.input))
-
-    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
-
-    def _lex_string_literal(self, start_pos: int) -> MLIRToken:
-        token = super()._lex_string_literal(start_pos)
-        if token.kind is MLIRTokenKind.BYTES_LIT and is_utf8(token.span.bytes_contents):  # pyright: ignore
-            return Token(MLIRTokenKind.STRING_LIT, token.span)
-        return token
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether `data` is text."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-class IRParser(Parser):
+class IRParser(WordParser):
     """xDSL's parser with the differences listed above."""
 
     def __init__(self, text: str, filename: str) -> None:
@@ -255,10 +211,11 @@ class IRParser(Parser):
         token = self._current_token
         if token.kind is not MLIRTokenKind.BARE_IDENT and token.kind is not MLIRTokenKind.EXCLAMATION_IDENT:
             return super().parse_optional_type()
-        match = TYPE_TEXT.match(self.source, token.span.start)
+        start = self.pos
+        match = TYPE_TEXT.match(self.source, start)
         text = token.text if match is None else match[0]
         if (known := self._types.get(text)) is not None:
-            self._resume_from(token.span.start + len(text))
+            self._resume_from(start + len(text))
             return known
         type = super().parse_optional_type()
         if type is None:
@@ -267,7 +224,7 @@ class IRParser(Parser):
             self.raise_error(f"an integer has at most {MAX_WIDTH} bits, not {type.width.data}", token.span)
         type = spellings.sized(type) or type
         type = cast(TypeAttribute, self._interned.setdefault(type, type))  # pyright: ignore
-        if not self.source[token.span.start + len(text) : self._current_token.span.start].strip():
+        if not self.source[start + len(text) : self._current_token.span.start].strip():
             self._types[text] = type
         return type
 
