@@ -260,3 +260,13 @@ def test_functions_of_the_device_library(arch: str) -> None:
         "__nv_rintf",
         "__ocml_isnan_f32",
     ]
+
+
+def test_operands_turn_over_in_registers() -> None:
+    """On gfx942 an operand that memory holds across K is stored to LDS along K, and read from there in words."""
+    a, b = np.random.default_rng(1).standard_normal((2, 64, 64)).astype(np.float16)
+    out = np.zeros((64, 64), np.float32)
+    text = launch(product, "gfx942", [a, b, out], num_stages=2, SIZE=64, STEP=64)
+    assert "#ttg.amd_rotating_shared<{vec = 4, perPhase = 1, maxPhase = 16, order = [0, 1]}>" in text
+    assert text.count("amdg.in_thread_transpose") >= 1
+    assert np.allclose(out, a.astype(np.float32) @ b.astype(np.float32), atol=1e-4)

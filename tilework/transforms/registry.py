@@ -64,6 +64,7 @@ PASSES: dict[str, str] = {
     "tritonamdgpu-block-pingpong": "amd.block_pingpong:AmdBlockPingpongPass",
     "tritonamdgpu-optimize-epilogue": "amd.optimize_epilogue:AmdOptimizeEpiloguePass",
     "tritonamdgpu-hoist-layout-conversions": "amd.hoist_layout_conversions:AmdHoistLayoutConversionsPass",
+    "tritonamdgpu-in-thread-transpose": "amd.in_thread_transpose:AmdInThreadTransposePass",
     "tritonamdgpu-canonicalize-pointers": "amd.canonicalize_pointers:AmdCanonicalizePointersPass",
     "tritonamdgpu-convert-buffer-ops": "amd.convert_buffer_ops:AmdConvertBufferOpsPass",
     "tritonamdgpu-fold-true-cmpi": "amd.fold_true_cmpi:AmdFoldTrueCmpIPass",

@@ -14,12 +14,15 @@ from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.access_rules import RMW_RULES, exchange_all, update
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import memory_bytes, signed
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.table import evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
 
 BYTES = (1 << 31) - 2  # of a buffer
+
+
+rules({amdg.InThreadTransposeOp: lambda machine, op, src: src})
 
 
 def segmented(op: Operation, operands: tuple[Any, ...]) -> list[Any]:

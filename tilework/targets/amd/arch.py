@@ -22,6 +22,7 @@ class AmdFeature(StrEnum):
     FP8_FNUZ = "fp8_fnuz"  # instructions for 8-bit floats without infinities and -0
     FP8_OCP = "fp8_ocp"
     PACKED_BF16 = "packed_bf16"  # f32 to bf16 in one instruction
+    IN_THREAD_TRANSPOSE = "in_thread_transpose"  # operands are best turned over in registers on their way to LDS
     PINGPONG = "pingpong"  # waves of a SIMD are best told to take turns at its matrix unit
     ROW_SWAP = "row_swap"  # permlanex16
     SPLIT_WAITS = "split_waits"  # a counter for each kind of memory, in place of one word
@@ -49,7 +50,8 @@ FAMILIES: dict[str, Family] = {
     "gfx942": Family(
         "CDNA3", 64, 64 << 10, mfma=3,
         features=(
-            *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_FNUZ, A.PINGPONG, A.XF32,
+            *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_FNUZ, A.PINGPONG,
+            A.IN_THREAD_TRANSPOSE, A.XF32,
         ),
     ),
     "gfx950": Family(

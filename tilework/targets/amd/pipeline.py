@@ -37,8 +37,17 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 2, side
         "canonicalize",
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
+        *(
+            ["tritonamdgpu-in-thread-transpose", "tritongpu-remove-layout-conversions"]
+            if by_target(knobs.amd.use_in_thread_transpose, target, AmdFeature.IN_THREAD_TRANSPOSE)
+            else ()
+        ),
         "tritonamdgpu-reorder-instructions",
-        *(["tritonamdgpu-block-pingpong"] if takes_turns(target) and num_stages > 1 else ()),
+        *(
+            ["tritonamdgpu-block-pingpong"]
+            if num_stages > 1 and by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
+            else ()
+        ),
         *buffer_passes(),
         "tritonamdgpu-fold-true-cmpi",
         "canonicalize",
@@ -47,10 +56,9 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 2, side
     ]
 
 
-def takes_turns(target: Target) -> bool:
-    """Whether waves alternate between loading and multiplying: TRITON_HIP_USE_BLOCK_PINGPONG, or by the target."""
-    asked = knobs.amd.use_block_pingpong
-    return AmdFeature.PINGPONG in target.features if asked is None else asked
+def by_target(asked: bool | None, target: Target, feature: AmdFeature) -> bool:
+    """What the environment asks for, else what is good on the target."""
+    return feature in target.features if asked is None else asked
 
 
 def buffer_passes() -> list[str]:

@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt
+from tilework.ir import amdg, tt
 from tilework.ir.encodings import encoding_of
 from tilework.ir.types import bf16, element_type, f8E4M3FN, f8E4M3FNUZ, f32, i8, shape_of
 from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
 from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma
 from tilework.targets.amd.lower.own_rules import lowers
+from tilework.targets.gpu.convert import lower_convert
 from tilework.targets.gpu.dot_rules import multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.llvm.types import Type, i1, i16, i32, i64, vector
@@ -80,6 +81,9 @@ def lower_dot(low: Lowering, op: Operation) -> Registers:
     if isinstance(encoding, AmdMfma):
         return lower_mfma(low, op, encoding)
     return lower_wmma(low, op, encoding) if isinstance(encoding, AmdWmma) else multiply_add(low, op)
+
+
+lowers(amdg.InThreadTransposeOp)(lower_convert)  # registers change places
 
 
 def runs(registers: Registers, count: int) -> list[Registers]:
