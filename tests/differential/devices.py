@@ -27,6 +27,8 @@ from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.runtime.devices.host.pack import Packer, packer
+from tilework.runtime.launch.small_arrays import is_small
+from tilework.runtime.launch.specialize import parse_attr
 from tilework.target import Target
 from tilework.targets.amd import code_object
 from tilework.targets.amd import pipeline as amd_pipeline
@@ -166,8 +168,10 @@ def unoptimised(
         backend_name=backend, arch=90, features=frozenset({"tma"}), default_dot_input_precision="ieee"
     )
     signature = {**given, **dict.fromkeys((*constants, *fixed), "constexpr")}
+    arrays = {name: value for name, value in args.items() if backend == "hip" and isinstance(value, np.ndarray)}
+    facts = {(kernel.arg_names.index(name),): parse_attr("S") for name, value in arrays.items() if is_small(value)}
     try:
-        return compile_to_ttir(kernel, signature, {**constants, **fixed}, {}, options), given
+        return compile_to_ttir(kernel, signature, {**constants, **fixed}, facts, options), given
     except CompilationError as error:
         raise Refused(innermost(error)) from error
 

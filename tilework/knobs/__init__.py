@@ -460,7 +460,7 @@ class nvidia_knobs(base_knobs):
 
 
 class amd_knobs(base_knobs):
-    """AMD's compiler; read by programs that set them, tilework has no such backend."""
+    """The compiler for AMD GPUs."""
 
     use_buffer_ops = env_bool("AMDGCN_USE_BUFFER_OPS", True)
     use_buffer_atomics = env_bool("AMDGCN_USE_BUFFER_ATOMICS", True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilework.runtime.launch.specialize import Spec, array_address, is_array, specialize
 
-LIMIT = 2**31 - 1
+LIMIT = 2**31 - 2  # bytes that buffer instructions reach
 
 
 def is_small(arg: Any) -> bool:

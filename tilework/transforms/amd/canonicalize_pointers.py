@@ -18,6 +18,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.axis_transfer import pointee_bytes
 from tilework.analysis.value_flows import sources_of
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, convert
@@ -30,7 +31,7 @@ from tilework.transforms.passes import FunctionPass
 RANGE, SMALL = "tt.pointer_range", 32
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
 SHAPING = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, ttg.ConvertLayoutOp, tt.TransOp, tt.ReshapeOp})
-ALONG = SHAPING | {tt.AddPtrOp, tt.SplatOp}  # ops whose first operand is the pointer that they move
+ALONG = SHAPING | {tt.AddPtrOp, tt.SplatOp, tt.BitcastOp}  # ops whose first operand is the pointer that they move
 MOVING = ALONG | {SelectOp, scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.ConditionOp}
 EXTENSIONS = frozenset({arith.ExtSIOp, arith.ExtUIOp})
 
@@ -83,6 +84,8 @@ class Rewrite:
         if has_hints or (base := self.base_of(pointers)) is None:
             return
         offset = self.total(self.of(pointers), with_element(pointers.type, i32), op)
+        if (type_ := element_type(pointers.type)) != base.type:
+            base = put(behind(base), tt.BitcastOp.make(base, type_, op.location))
         splat = tt.SplatOp.make(base, pointers.type, op.location)
         moved = tt.AddPtrOp.make(splat.results[0], offset, op.location)
         insert_before(op, splat, moved)
@@ -112,7 +115,7 @@ class Rewrite:
     def sources(self, value: SSAValue) -> list[SSAValue]:
         """The pointers that a pointer is made of, in a way that its offset can be; nothing for others."""
         op = owner_of(value)
-        if isinstance(value, OpResult) and type(op) in ALONG:
+        if isinstance(value, OpResult) and type(op) in ALONG and size_of(value) == size_of(value.op.operands[0]):
             return [value.op.operands[0]]
         if type(op) is SelectOp:
             return list(op.operands[1:])
@@ -259,6 +262,11 @@ def is_pointer(type: Attribute) -> bool:
     return isinstance(element_type(type), PointerType)
 
 
+def size_of(pointer: SSAValue) -> int:
+    """The bytes of what a pointer points to; one that is no pointer has 1."""
+    return pointee_bytes(pointer.type)
+
+
 def offset_type(pointer: SSAValue) -> Attribute:
     return with_element(pointer.type, i32)
 
@@ -268,6 +276,12 @@ def offset_type(pointer: SSAValue) -> Attribute:
 
 def of_addptr(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
     return rewrite.plus(rewrite.of(op.operands[0]), rewrite.apart(op.operands[1]), op)
+
+
+def of_bitcast(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
+    """Elements of another type and the same size, or the array itself as elements of another size."""
+    source = op.operands[0]
+    return rewrite.of(source) if size_of(source) == size_of(value) else Offset()
 
 
 def of_shaped(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
@@ -330,6 +344,7 @@ def of_if(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
 RULES: dict[type[Operation], Callable[[Rewrite, Operation, SSAValue], Offset]] = {
     tt.AddPtrOp: of_addptr,
     tt.SplatOp: lambda rewrite, op, value: rewrite.of(op.operands[0]),
+    tt.BitcastOp: of_bitcast,
     SelectOp: of_select,
     scf.ForOp: of_for,
     scf.WhileOp: of_while,

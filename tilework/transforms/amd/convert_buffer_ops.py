@@ -40,7 +40,7 @@ from tilework.layouts.queries import order
 from tilework.transforms.amd.canonicalize_pointers import small_arguments
 from tilework.transforms.passes import Pass
 
-BYTES = (1 << 31) - 1
+BYTES = (1 << 31) - 2
 ON_INTEGERS = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.ADD, RMWOp.UMAX, RMWOp.UMIN, RMWOp.EXCH)
 SCOPES = (MemSyncScope.GPU, MemSyncScope.CTA)
 ATOMICS, BF16_PAIRS = "buffer_atomics", "packed_bf16"  # features of targets

@@ -28,7 +28,10 @@ class HIPBackend(HipBackend, ListedBackend):
         return target.backend == "hip"
 
     is_within_2gb = staticmethod(is_small)
-    parse_attr = staticmethod(parse_attr)
+
+    @staticmethod
+    def parse_attr(desc: str) -> list[list[Any]]:
+        return parse_attr(desc)
 
     @staticmethod
     def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
