@@ -157,6 +157,19 @@ def clone_into(target: Region, source: Region, values: Values, blocks: Blocks) -
     target.add_block(copy)
 
 
+def list_ops(region: Region, found: list[Operation]) -> None:
+    """Append every op of `region` to `found`, each before those nested in it."""
+    block = region._first_block
+    while block is not None:
+        op = block._first_op
+        while op is not None:
+            found.append(op)
+            for inner in op.regions:
+                list_ops(inner, found)
+            op = op._next_op
+        block = block._next_block
+
+
 def add_result(op: Operation, type: Attribute) -> OpResult:
     """A new last result of `op`."""
     result = OpResult(type, op, len(op.results))

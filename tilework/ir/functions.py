@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.traits import IsolatedFromAbove
 
+from tilework.ir.create import list_ops
 from tilework.ir.nesting import ops_around
 from tilework.ir.tt.function_ops import CallOp, FuncOp
 
@@ -76,16 +77,6 @@ def entry_around(op: Operation) -> Block:
 def ops_in_order(*regions: Region) -> list[Operation]:
     """Every op of `regions`, each before those nested in it; several times cheaper than `walk`."""
     found: list[Operation] = []
-
-    def visit(region: Region) -> None:
-        for block in region.blocks:
-            op = block.first_op
-            while op is not None:
-                found.append(op)
-                for inner in op.regions:
-                    visit(inner)
-                op = op.next_op
-
     for region in regions:
-        visit(region)
+        list_ops(region, found)
     return found

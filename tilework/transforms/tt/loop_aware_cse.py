@@ -10,7 +10,7 @@ Ordinary CSE cannot see this: `%s` equals `%t` only if `%a` equals `%b`, and the
 all values that enter equal stay equal, number the body under that belief, split the classes whose yields got different
 numbers, and repeat until nothing splits. What is left is equal in every iteration. Values that the loop only passes on
 are dropped too.
-Stage: TTIR or TTGIR to itself. Cost: two CSEs, and two walks over each loop body.
+Stage: TTIR or TTGIR to itself. Cost: one CSE, or two where loops have such values, and two walks over each loop body.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -19,6 +19,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.ir.effects import is_pure
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
@@ -32,17 +33,17 @@ class LoopAwareCSEPass(FunctionPass):
     def run_on(self, function: Operation) -> None:
         eliminate_common_subexpressions(function)
         loops = loops_within(function)
-        for loop in loops:
-            merge_equal(loop, equal_classes(loop))
-        if loops:
+        merged = [merge_equal(loop, equal_classes(loop)) for loop in loops]
+        if any(merged):
             eliminate_common_subexpressions(function)
-            for loop in loops_within(function):
-                drop_forwarded(loop)
+            loops = loops_within(function)
+        for loop in loops:
+            drop_forwarded(loop)
 
 
 def loops_within(op: Operation) -> list[Operation]:
     """The `scf.for` ops under `op`, inner ones first."""
-    return [inner for inner in op.walk(region_first=True) if type(inner) is scf.ForOp]
+    return [inner for inner in reversed(ops_in_order(*op.regions)) if type(inner) is scf.ForOp]
 
 
 def equal_classes(loop: Operation) -> list[int]:
@@ -99,8 +100,8 @@ def sorted_options(options: Mapping[str, Attribute]) -> tuple[tuple[str, Attribu
     return tuple((name, options[name]) for name in sorted(options) if identity(options[name]) not in NO_FLAGS)
 
 
-def merge_equal(loop: Operation, classes: Sequence[int]) -> None:
-    """Use the first of each class; the others become values that the loop only passes on."""
+def merge_equal(loop: Operation, classes: Sequence[int]) -> bool:
+    """Use the first of each class; the others become values that the loop only passes on. True if there are others."""
     (body,) = loop.regions[0].blocks
     terminator = end_of(body)
     for position, first in enumerate(classes):
@@ -108,6 +109,7 @@ def merge_equal(loop: Operation, classes: Sequence[int]) -> None:
             body.args[1 + position].replace_all_uses_with(body.args[1 + first])
             loop.results[position].replace_all_uses_with(loop.results[first])
             terminator.operands[position] = body.args[1 + position]
+    return len(set(classes)) < len(classes)
 
 
 def drop_forwarded(loop: Operation) -> None:
