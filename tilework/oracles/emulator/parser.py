@@ -186,7 +186,7 @@ class Parser(Declarations):
                 function.variables[name] = replace(variable, name=name)
         elif text in (".pragma", ".callprototype"):
             self.skip_to(";")
-        elif self.peek(1) == ":":
+        elif text and self.tokens[self.at + 1].text == ":":
             self.label(function)
         elif text == ".file":
             self.skip_rest_of(self.next().line)

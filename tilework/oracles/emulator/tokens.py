@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from tilework.oracles.emulator.syntax import Imm, PtxSyntaxError
 
+BLANK = " \t\r\f"
 TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\f]+|//[^\n]*|/\*.*?\*/)|(?P<newline>\n)
+    r"""[ \t\r\f]*+(?:(?P<word>[%$._a-zA-Z](?:[\w$.%]|::)*)|(?P<newline>\n)|(?P<comment>//[^\n]*|/\*.*?\*/)
       |(?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|\d+\.\d*(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)
       |(?P<number>0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|\d+U?)
-      |(?P<word>[%$._a-zA-Z](?:[\w$.%]|::)*)
       |(?P<string>"[^"\n]*")
-      |(?P<sign>[-+*/{}()\[\]<>,;:@!|=&~^?])""",
+      |(?P<sign>[-+*/{}()\[\]<>,;:@!|=&~^?])|(?P<end>\Z))""",
     re.VERBOSE | re.DOTALL,
 )
 SPACES = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local", ".param": "param"}
@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 GLUED = tuple(f"{directive}." for directive in (".reg", *SPACES))
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Token:
     kind: str
     text: str
@@ -34,22 +34,23 @@ class Token:
 
 
 def tokenize(text: str) -> list[Token]:
-    tokens, at, line = [], 0, 1
-    while at < len(text):
+    tokens: list[Token] = []
+    at, line, kind = 0, 1, ""
+    while kind != "end":
         match = TOKEN.match(text, at)
         if match is None:
-            raise PtxSyntaxError(f"PTX line {line}: {text[at : at + 20].splitlines()[0]!r} is not PTX")
-        kind = match.lastgroup or ""
+            wrong = text[at:].lstrip(BLANK)[:20].splitlines()[0]
+            raise PtxSyntaxError(f"PTX line {line}: {wrong!r} is not PTX")
+        at, kind = match.end(), match.lastgroup or ""
+        found = match[kind]
         if kind == "newline":
             line += 1
-        elif kind == "space":
-            line += match.group().count("\n")
-        elif kind == "word" and match.group().startswith(GLUED):  # ".reg.b32" is ".reg .b32"
-            tokens += [Token(kind, f".{part}", line) for part in match.group()[1:].split(".")]
+        elif kind == "comment":
+            line += found.count("\n")
+        elif kind == "word" and found.startswith(GLUED):  # ".reg.b32" is ".reg .b32"
+            tokens += [Token(kind, f".{part}", line) for part in found[1:].split(".")]
         else:
-            tokens.append(Token(kind, match.group(), line))
-        at = match.end()
-    tokens.append(Token("end", "", line))
+            tokens.append(Token(kind, found, line))
     return tokens
 
 
@@ -92,8 +93,8 @@ class Cursor:
     def __init__(self, tokens: list[Token], lines: list[str]) -> None:
         self.tokens, self.lines, self.at = tokens, lines, 0
 
-    def peek(self, ahead: int = 0) -> str:
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)].text
+    def peek(self) -> str:
+        return self.tokens[self.at].text
 
     def next(self) -> Token:
         token = self.tokens[self.at]
@@ -103,17 +104,17 @@ class Cursor:
         return token
 
     def accept(self, text: str) -> bool:
-        if self.peek() == text and self.tokens[self.at].kind != "end":
-            self.at += 1
-            return True
-        return False
+        if self.tokens[self.at].text != text:
+            return False
+        self.at += 1
+        return True
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
             raise self.error(f"expected {text!r}, found {self.peek() or 'the end'!r}")
 
     def error(self, what: str) -> PtxSyntaxError:
-        line = self.tokens[min(self.at, len(self.tokens) - 1)].line
+        line = self.tokens[self.at].line
         shown = self.lines[line - 1].strip() if line <= len(self.lines) else ""
         return PtxSyntaxError(f"PTX line {line}: {what}" + (f"\n  {shown}" if shown else ""))
 
