@@ -3,6 +3,7 @@
 # pyright: reportMissingParameterType=false
 
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tilework.errors import StageError
 from tilework.target import GPUTarget, Target, UnknownTarget
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
 from tilework.targets.amd.link import read_sections
+from tilework.tools.cli import main
 
 
 @tilework.jit
@@ -66,10 +68,16 @@ def test_unknown_architectures() -> None:
         compiled("gfx942", num_ctas=2)
 
 
-def test_what_there_is_to_look_at() -> None:
-    """Assembly on demand, with the code of the code object."""
-    text = compiled("gfx942").asm["amdgcn"]
-    assert "s_endpgm" in text and ".amdhsa_kernel row_sums" in text and "amdgcn-amd-amdhsa--gfx942" in text
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every stage of an example, which says itself how it is called; what is no text becomes a file."""
+    monkeypatch.chdir(tmp_path)
+    example = Path(__file__).parents[2] / "examples" / "matmul.py"
+    stages = "ttgir,llir,amdgcn,hsaco"
+    assert main(["compile", f"{example}:matmul", "--target", "hip:gfx942", "--emit", stages]) == 0
+    text, told = capsys.readouterr()
+    assert "#ttg.amd_mfma<{version = 3" in text and "call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16" in text
+    assert "s_endpgm" in text and ".amdhsa_kernel matmul" in text and "amdgcn-amd-amdhsa--gfx942" in text
+    assert told == "matmul.hsaco\n" and read_notes((tmp_path / "matmul.hsaco").read_bytes()).name == "matmul"
 
 
 @tilework.jit

@@ -387,8 +387,9 @@ def test_the_command_line(tmp_path: Path, fake: str, monkeypatch: pytest.MonkeyP
     capsys.readouterr()
     assert main(["compile", file(tmp_path), "--target", "cuda:90", "--emit", "sass"]) == 0
     assert capsys.readouterr().out == SASS
-    assert main(["compile", file(tmp_path), "--target", "cuda:90", "--emit", "cubin"]) == 1
-    assert "cubin is not text: say with -o where to write it" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", file(tmp_path), "--target", "cuda:90", "--emit", "cubin"]) == 0
+    assert capsys.readouterr().err == "add.cubin\n" and (tmp_path / "add.cubin").is_file()
     assert main(["compile", file(tmp_path, f"{PTX}// fail\n"), "--emit", "cubin", "-o", str(out)]) == 1
     assert capsys.readouterr().err.startswith("tilework compile: PTXAS error: `ptxas` failed")
 

@@ -4,7 +4,8 @@ A file of a later stage goes on from there: `tilework compile FILE.llir --target
 
 The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``), with
 ``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1`` if the value is 1; or a constant (``1024``, ``True``,
-``"row"``, ``fp16``) for a compile-time parameter. Entries left out at the end take their defaults.
+``"row"``, ``fp16``) for a compile-time parameter. Entries left out at the end take their defaults. Without a signature, the first of the
+file's `CASES` with this kernel says how it is called, as in `examples/`: its `types`, `constexprs` and `attrs`.
 """
 
 import argparse
@@ -38,10 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, hip:gfx942, cpu (default: %(default)s)")
     parser.add_argument("--num-warps", type=int, default=4)
     parser.add_argument("--num-ctas", type=int, default=1)
-    parser.add_argument("--num-stages", type=int, default=3)
+    parser.add_argument("--num-stages", type=int, help="default: that of the target")
     parser.add_argument("--debug", action="store_true", help="keep device asserts and overflow checks")
     parser.add_argument("--emit", default="ttir", help="stages to write, separated by commas (default: %(default)s)")
-    parser.add_argument("-o", "--output", metavar="DIR", help="write KERNEL.STAGE files there; default: print")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="write KERNEL.STAGE files there; default: print, what is no text goes to .",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +74,9 @@ def compile_and_write(args: argparse.Namespace) -> int:
     path, _, kernel = args.source.rpartition(":") if ".py:" in args.source else (args.source, "", "")
     if kernel:
         fn = load_kernel(Path(path), kernel)
-        source: ASTSource | IRSource = ASTSource(fn, *parse_signature(fn, args.signature))
+        case = None if args.signature else case_of(fn)
+        called = parse_signature(fn, args.signature) if case is None else (case.types, case.constexprs, case.attrs)
+        source: ASTSource | IRSource = ASTSource(fn, *called)
         name = kernel
     elif path.endswith(".py"):
         raise UsageError(f"say which kernel: {path}:KERNEL")
@@ -78,21 +86,19 @@ def compile_and_write(args: argparse.Namespace) -> int:
     settings = {
         "num_warps": args.num_warps,
         "num_ctas": args.num_ctas,
-        "num_stages": args.num_stages,
         "debug": args.debug or None,
+        **({} if args.num_stages is None else {"num_stages": args.num_stages}),
     }
     texts = lower(source, target, stages, **settings)
     for stage in stages:
         product = texts[stage]
-        if args.output is None and isinstance(product, bytes):
-            raise UsageError(f"{stage} is not text: say with -o where to write it")
-        if args.output is None:
+        if args.output is None and isinstance(product, str):
             print(product, end="")
             continue
-        folder = Path(args.output)
+        folder = Path(args.output or ".")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.{stage}").write_bytes(product if isinstance(product, bytes) else product.encode())
-        print(folder / f"{name}.{stage}")
+        print(folder / f"{name}.{stage}", file=sys.stdout if args.output else sys.stderr)
     return 0
 
 
@@ -121,6 +127,11 @@ def load_kernel(path: Path, name: str) -> JITFunction:
         found = [key for key, value in vars(module).items() if isinstance(value, JITFunction)]
         raise UsageError(f"{path} has no kernel {name!r}; it has {', '.join(found) or 'none'}")
     return kernel
+
+
+def case_of(fn: JITFunction) -> Any:
+    """How the file that has the kernel calls it; None if it does not say."""
+    return next((case for case in fn.__globals__.get("CASES", ()) if getattr(case, "kernel", None) is fn), None)
 
 
 def parse_signature(fn: JITFunction, text: str) -> tuple[dict[str, str], dict[str, Any], dict[tuple[int, ...], Any]]:
