@@ -69,10 +69,19 @@ def load(kernel: Kernel, folder: Path) -> Any:
     return module.kernel
 
 
-def compile_drawn(kernel: Kernel, folder: Path, target: GPUTarget | None = None) -> ModuleOp:
-    """The module of a drawn kernel before any pass, for the target that it was drawn for if there is no other."""
-    names = list(kernel.signature)
-    attrs = {(names.index(name),): [["tt.divisibility", 16]] for name in kernel.divisible}
+def compile_drawn(
+    kernel: Kernel, folder: Path, target: GPUTarget | None = None, ranges: tuple[str, ...] = ()
+) -> ModuleOp:
+    """The module of a drawn kernel before any pass, for the target that it was drawn for if there is no other.
+
+    `ranges` are pointers to less than 2 GB."""
+    attrs = {
+        (place,): [
+            *([["tt.divisibility", 16]] if name in kernel.divisible else ()),
+            *([["tt.pointer_range", 32]] if name in ranges else ()),
+        ]
+        for place, name in enumerate(kernel.signature)
+    }
     own = GPUTarget("cuda", kernel.capability, 32) if kernel.capability != CPU else GPUTarget("cpu", "host", 1)
     options = frontend_options(target or own, {})
     module = compile_to_ttir(load(kernel, folder), kernel.signature, {}, attrs, options)
