@@ -24,8 +24,8 @@ from tilework.oracles.emulator.llvm.ir_types import Float, Int, Other, Pointer, 
 from tilework.oracles.emulator.syntax import EmulatorError
 
 TOKEN = re.compile(
-    r"""(?P<skip>[ \t]+|;.*$) | c?"[^"]*" | [%@](?:"[^"]*"|[\w.$-]+) | ![\w.$-]* | \#\d+ | -?0x[HKLMR]?[0-9A-Fa-f]+
-    | [-+]?\d+\.\d*(?:[eE][-+]?\d+)? | -?\d+ | [A-Za-z_.$][\w.$-]* | [()\[\]{}<>,=*:|]""",
+    r"""\s+ | ;.*$ | (c?"[^"]*" | [%@](?:"[^"]*"|[\w.$-]+) | ![\w.$-]* | \#\d+ | -?0x[HKLMR]?[0-9A-Fa-f]+
+    | [-+]?\d+\.\d*(?:[eE][-+]?\d+)? | -?\d+ | [A-Za-z_.$][\w.$-]* | [()\[\]{}<>,=*:|]) | (.+)""",
     re.VERBOSE | re.MULTILINE,
 )
 SIMPLE = {name: Float(name) for name in ("half", "bfloat", "float", "double")} | {
@@ -56,17 +56,11 @@ class Cursor:
     def __init__(self, text: str, line: int, named: Mapping[str, Type]) -> None:
         self.text, self.line, self.named = text.strip(), line, named
         self.tokens: list[str] = []
-        at = 0
-        while at < len(text):
-            found = TOKEN.match(text, at)
-            if found is None:
-                if text[at] != "\n":
-                    raise LlvmSyntaxError(f"LLVM line {line}: cannot read {text[at:].strip()!r}")
-                at += 1
-                continue
-            if found.lastgroup != "skip":
-                self.tokens.append(found[0])
-            at = found.end()
+        for token, strange in TOKEN.findall(text):
+            if token:
+                self.tokens.append(token)
+            elif strange:
+                raise LlvmSyntaxError(f"LLVM line {line}: cannot read {strange.strip()!r}")
         self.at = 0
 
     @property
