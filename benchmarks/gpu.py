@@ -4,7 +4,8 @@
     python -m benchmarks.gpu --rows "D64 full" --knob TILEWORK_WARP_SPECIALIZE=1 --knob A=1,B=0
                                                            ours once more for each --knob, with these variables set
     python -m benchmarks.gpu --rows histogram --ncu        what limits one launch of the best configuration, in ncu's words
-    python -m benchmarks.gpu --emulate                     no GPU: values of every row at a small size, in the emulator
+    python -m benchmarks.gpu --emulate                     no GPU: values of every row at a small size, in the emulator; with
+                                                           TILEWORK_DEVICE=emulator:gfx942 as AMD's
     compute-sanitizer --tool racecheck python -m benchmarks.gpu --check          the same on the GPU
 
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
@@ -288,10 +289,11 @@ def check(names: Sequence[str], device: str) -> bool:
     from benchmarks.gpu_rows import ROWS, Place
 
     good = True
+    fitting = {"num_stages": 2} if ":gfx" in os.environ.get("TILEWORK_DEVICE", "") else {}  # 64 KB of LDS
     for name in names:
         torch.manual_seed(0)
         row, variant = ROWS[name](Place(device, small=True)), Variant("tilework")
-        row.configs = row.configs[:CHECKED]
+        row.configs = [{**config, **fitting} for config in row.configs[:CHECKED]]
         said = variant.choose(row, row.expected(), lambda call: 0.0)
         good &= not said
         print(f"{name:50}{'right' if not said else ''}", *said, sep="\n    " if said else "", flush=True)
@@ -376,7 +378,7 @@ def main() -> None:
     if importlib.util.find_spec("torch") is None:
         sys.exit("the table is measured with torch on an NVIDIA GPU, and there is no torch here")
     if given.emulate:
-        os.environ["TILEWORK_DEVICE"] = "emulator:sm_90"
+        os.environ.setdefault("TILEWORK_DEVICE", "emulator:sm_90")
         sys.exit(not check(chosen(wanted), "cpu"))
     torch = importlib.import_module("torch")
     if not torch.cuda.is_available():

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+from benchmarks.ttgir_decisions import KERNELS, ours
 from tests.pipeline.compiled import CASES as EXAMPLES
 from tests.pipeline.gpu import Config, ttgir
 from tests.pipeline.gpu_matrix import SAMPLE
@@ -12,6 +13,7 @@ from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
 
+AMD = {f"{kernel}:{arch}": (kernel, arch) for arch in ("gfx942", "gfx1100") for kernel in KERNELS}
 OURS = {str(config): config for config in SAMPLE}
 THEIRS = {str(config): config for config in SAMPLE if config.name in EXAMPLES}
 
@@ -22,8 +24,12 @@ def needs_triton() -> None:
         pytest.skip("Triton is not installed here; TRITON_PYTHON may name an interpreter that has it")
 
 
+def entry_of(key: str, arch: int | str, text: str) -> dict:
+    return {"key": key, "arch": arch, "stage": "ttgir", "text": text}
+
+
 def text_of(key: str, config: Config) -> dict:
-    return {"key": key, "arch": config.arch, "stage": "ttgir", "text": print_module(ttgir(config))}
+    return entry_of(key, config.arch, print_module(ttgir(config)))
 
 
 def kernel_of(key: str, config: Config) -> dict:
@@ -42,10 +48,14 @@ def kernel_of(key: str, config: Config) -> dict:
 
 
 @cache
-def ask(arch: int) -> Answer:
+def ask(arch: int | str) -> Answer:
     """One run of Triton for each target: importing it is slow, but how it converts fp8 depends on the first target."""
     python = triton_python()
     assert python is not None
+    if isinstance(arch, str):
+        chosen = {key: kernel for key, (kernel, of) in AMD.items() if of == arch}
+        made = {key: print_module(ours(kernel, f"hip:{arch}")) for key, kernel in chosen.items()}
+        return run_triton(python, {"texts": [entry_of(key, arch, text) for key, text in made.items()]})
     texts = [text_of(key, config) for key, config in OURS.items() if config.arch == arch]
     kernels = [kernel_of(key, config) for key, config in THEIRS.items() if config.arch == arch]
     return run_triton(python, {"texts": texts, "kernels": kernels})
@@ -54,6 +64,13 @@ def ask(arch: int) -> Answer:
 @pytest.mark.parametrize("key", OURS)
 def test_triton_compiles_our_ttgir(key: str) -> None:
     refused = ask(OURS[key].arch).refused
+    assert key not in refused, refused[key]
+
+
+@pytest.mark.parametrize("key", AMD)
+def test_triton_compiles_our_ttgir_for_amd(key: str) -> None:
+    """Of the reference kernels, from Triton's own TTIR."""
+    refused = ask(AMD[key][1]).refused
     assert key not in refused, refused[key]
 
 
