@@ -15,6 +15,7 @@ import tilework.language as tl
 from tilework.compiler import ASTSource, compile
 from tilework.errors import OutOfResources
 from tilework.language.extra import hip, libdevice
+from tilework.numerics.rounding import narrow, saturate
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.emulator.syntax import Trapped
 from tilework.target import Target
@@ -80,7 +81,12 @@ def launch(
 ) -> str:
     """Run a kernel on arrays; its TTGIR."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
-    kinds |= {"float8_e4m3fnuz": "*fp8e4b8", "float8_e4m3fn": "*fp8e4nv", "float8_e5m2fnuz": "*fp8e5b16"}
+    kinds |= {
+        "float8_e5m2": "*fp8e5",
+        "float8_e4m3fnuz": "*fp8e4b8",
+        "float8_e4m3fn": "*fp8e4nv",
+        "float8_e5m2fnuz": "*fp8e5b16",
+    }
     types = [kinds[arg.dtype.name] if isinstance(arg, np.ndarray) else "i32" for arg in args]
     facts = {
         (place,): [["tt.pointer_range", 32], *([["tt.divisibility", 16]] if arg.ctypes.data % 16 == 0 else [])]
@@ -270,3 +276,35 @@ def test_operands_turn_over_in_registers() -> None:
     assert "#ttg.amd_rotating_shared<{vec = 4, perPhase = 1, maxPhase = 16, order = [0, 1]}>" in text
     assert text.count("amdg.in_thread_transpose") >= 1
     assert np.allclose(out, a.astype(np.float32) @ b.astype(np.float32), atol=1e-4)
+
+
+@tilework.jit
+def narrowed(x, out, back, half, N: tl.constexpr):
+    i = tl.arange(0, N)
+    values = tl.load(x + i)
+    short = values.to(out.dtype.element_ty)
+    tl.store(out + i, short)
+    tl.store(back + i, short.to(tl.bfloat16))
+    tl.store(half + i, values.to(tl.float16, fp_downcast_rounding="rtz"))
+
+
+@pytest.mark.parametrize(
+    ("arch", "name"), [("gfx942", "float8_e4m3fnuz"), ("gfx942", "float8_e4m3fn"), ("gfx950", "float8_e5m2")]
+)
+def test_float_conversions(arch: str, name: str) -> None:
+    """By instructions for the formats of the GPU, saturating as everywhere; the others in software."""
+    random = np.random.default_rng(0)
+    x = np.zeros(256, np.float32)
+    x[:8] = [0.0, -0.0, np.inf, -np.inf, np.nan, 449, 2.0**-10, 70000]
+    x[8:] = random.standard_normal(248) * 10.0 ** random.integers(-5, 5, 248)
+    type = np.dtype(getattr(ml_dtypes, name))
+    out, back, half = np.zeros(256, type), np.zeros(256, ml_dtypes.bfloat16), np.zeros(256, np.float16)
+    launch(narrowed, arch, [x, out, back, half], N=256)
+    wanted = narrow(saturate(x, type), type)
+    assert np.array_equal(out.view(np.uint8), wanted.view(np.uint8))
+    assert np.array_equal(back.astype(np.float32), wanted.astype(np.float32), equal_nan=True)
+    with np.errstate(over="ignore"):
+        assert np.array_equal(
+            half[5:],
+            np.where(np.abs(near := x[5:].astype(np.float16)) > np.abs(x[5:]), np.nextafter(near, np.float16(0)), near),
+        )

@@ -7,7 +7,7 @@ A tensor is a tuple of elements, so a word that is loaded is taken apart and put
 remembers it by the names of its elements; it is known wherever they are. Bytes that come from two words are chosen at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute
 
@@ -122,3 +122,11 @@ def unpack(low: Emission, loaded: Sequence[Value], held: Type, width: int) -> li
     if word is i32:
         return [element for value in loaded for element in unpack_word(low, value, held)]
     return b.lanes(b.bitcast(loaded[0], vector(held, each)))
+
+
+def in_groups(
+    registers: Sequence[Value], each: int, convert: Callable[[list[Value]], list[Value]]
+) -> tuple[Value, ...]:
+    """What a function makes of `each` registers at a time, or of the fewer that there are."""
+    groups = [list(registers[first : first + each]) for first in range(0, len(registers), each)]
+    return tuple([value for group in groups for value in convert(group)])

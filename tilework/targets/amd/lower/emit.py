@@ -5,11 +5,17 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.target import Target
-from tilework.targets.amd.lower import buffer_rules, clock_rules, matrix_rules, scheduling_rules
+from tilework.targets.amd.lower import buffer_rules, casts, clock_rules, matrix_rules, scheduling_rules
 from tilework.targets.amd.lower.amd_gpu import AmdGpu
 from tilework.targets.gpu import codegen
 
-RULE_FILES = (buffer_rules, clock_rules, matrix_rules, scheduling_rules)  # importing these fills the table of rules
+RULE_FILES = (
+    buffer_rules,
+    casts,
+    clock_rules,
+    matrix_rules,
+    scheduling_rules,
+)  # importing these fills the table of rules
 
 
 def emit_module(

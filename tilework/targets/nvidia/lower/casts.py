@@ -8,7 +8,7 @@
 What has no instruction goes the way of all targets (`targets/llvm/conversions.py`), which gives the same numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
@@ -18,7 +18,7 @@ from tilework.ir.enums import RoundingMode
 from tilework.ir.types import f8E4M3FN, f8E5M2
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.words import pack_words
+from tilework.targets.gpu.words import in_groups, pack_words
 from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
@@ -40,12 +40,6 @@ def lower_float_cast(low: Lowering, op: Operation) -> Registers:
     registers: Registers = low[op.operands[0]]
     each = 4 if register_type(operand_type(op)) is i8 or register_type(result_type(op)) is i8 else 2
     return in_groups(registers, each, lambda group: cast(low, op, group))
-
-
-def in_groups(registers: Registers, each: int, convert: Callable[[list[Value]], list[Value]]) -> Registers:
-    """What a function makes of `each` registers at a time, or of the fewer that there are."""
-    groups = [list(registers[first : first + each]) for first in range(0, len(registers), each)]
-    return tuple([value for group in groups for value in convert(group)])
 
 
 def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:

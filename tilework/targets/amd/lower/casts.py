@@ -1,0 +1,101 @@
+"""Conversions between floats that AMD GPUs have instructions for, two at a time.
+
+    tt.fp_to_fp : f32 -> f8E4M3FNUZ     cvt.pk.fp8.f32     on gfx942; on gfx950 and gfx12 the same name makes f8E4M3FN
+    arith.truncf : f32 -> bf16          fptrunc            on gfx950; elsewhere LLVM would make more of it than we do
+    tt.fp_to_fp : f32 -> f16, rtz       cvt.pkrtz
+
+Numbers beyond the largest 8-bit float are limited before: the hardware's way to saturate is a mode that would change sums of f16 as well. The
+other family of 8-bit floats, and what else has no instruction, goes the way of all targets (`targets/llvm/conversions.py`), which gives the same numbers.
+"""
+
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, Operation
+
+from tilework.ir import tt
+from tilework.ir.enums import RoundingMode
+from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ
+from tilework.targets.amd.arch import AmdFeature
+from tilework.targets.amd.lower.own_rules import lowers
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.words import in_groups, pack_words, unpack_word
+from tilework.targets.llvm.conversions import FORMATS, to_odd, widen
+from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
+from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i16, i32, vector
+from tilework.targets.llvm.values import Value, constant
+
+TINY: dict[str, dict[Attribute, str]] = {
+    AmdFeature.FP8_FNUZ: {f8E4M3FNUZ: "fp8", f8E5M2FNUZ: "bf8"},
+    AmdFeature.FP8_OCP: {f8E4M3FN: "fp8", f8E5M2: "bf8"},
+}
+WIDE = (f16, bf16, f32, f64)
+
+
+@lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
+def lower_float_cast(low: Lowering, op: Operation) -> Registers:
+    registers: Registers = low[op.operands[0]]
+    each = 4 if i8 in (registers[0].type, register_type(result_type(op))) else 2
+    return in_groups(registers, each, lambda group: cast(low, op, group))
+
+
+def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
+    """A group of floats in another format."""
+    source, target = operand_type(op), result_type(op)
+    wanted, given = register_type(target), values[0].type
+    tiny = next((names for feature, names in TINY.items() if low.gpu.has(feature)), {})
+    to_zero = number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
+    if source in tiny and wanted in WIDE:
+        return [exactly(low, value, wanted) for value in from_tiny(low, values, tiny[source])]
+    if target in tiny and given in WIDE and type(op) is tt.FpToFpOp and not to_zero:
+        return to_tiny(low, [single(low, value, source) for value in values], target, tiny[target])
+    if wanted is f16 and given in (bf16, f32) and to_zero:
+        return in_pairs(low, [widen(low.builder, value, source) for value in values], "cvt.pkrtz", vector(f16, 2))
+    if wanted is bf16 and given in (f16, f32, f64) and not to_zero and low.gpu.has(AmdFeature.PACKED_BF16):
+        wide = [single(low, value, source) for value in values]
+        return low.builder.lanes(low.builder.fptrunc(low.builder.build_vector(wide), vector(bf16, len(wide))))
+    return [SCALARS[type(op)](low, op, value) for value in values]
+
+
+def single(low: Lowering, value: Value, source: Attribute) -> Value:
+    """As f32, of which a narrower one has the same rounding."""
+    return to_odd(low.builder, value) if value.type is f64 else widen(low.builder, value, source)
+
+
+def exactly(low: Lowering, value: Value, wanted: Type) -> Value:
+    """An f32 that an 8-bit float was, in a format that has it."""
+    b = low.builder
+    if wanted is bf16:
+        return b.bitcast(b.trunc(b.lshr(b.bitcast(value, i32), 16), i16), bf16)
+    return b.fptrunc(value, f16) if wanted is f16 else b.fpext(value, f64) if wanted is f64 else value
+
+
+def in_pairs(low: Lowering, values: list[Value], name: str, type: Type) -> list[Value]:
+    """What an instruction makes of two values, the first in the lowest bits."""
+    pair = [*values, constant(f32, 0.0)][:2]
+    return low.builder.lanes(low.builder.call(f"llvm.amdgcn.{name}", type, pair, is_pure=True))[: len(values)]
+
+
+def from_tiny(low: Lowering, values: list[Value], name: str) -> list[Value]:
+    (word,) = pack_words(low, values)
+    halves = [constant(i1, half) for half in range((len(values) + 1) // 2)]
+    call, pair = low.builder.call, vector(f32, 2)
+    found = [call(f"llvm.amdgcn.cvt.pk.f32.{name}", pair, [word, half], is_pure=True) for half in halves]
+    return [value for pair in found for value in low.builder.lanes(pair)][: len(values)]
+
+
+def to_tiny(low: Lowering, values: list[Value], target: Attribute, name: str) -> list[Value]:
+    b, limit = low.builder, FORMATS[target].limit
+    inside = [limited(low, value, limit) for value in values]
+    word = constant(i32, 0)
+    for half in range((len(values) + 1) // 2):
+        pair = [*inside[2 * half :], constant(f32, 0.0)][:2]
+        word = b.call(f"llvm.amdgcn.cvt.pk.{name}.f32", i32, [*pair, word, constant(i1, half)], is_pure=True)
+    return unpack_word(low, word, i8)[: len(values)]
+
+
+def limited(low: Lowering, value: Value, limit: float) -> Value:
+    """Between the largest finite numbers; NaN stays."""
+    b = low.builder
+    bounds = [constant(f32, -limit), constant(f32, limit)]
+    between = b.call("llvm.amdgcn.fmed3.f32", f32, [value, *bounds], is_pure=True)
+    return b.select(b.fcmp("uno", value, value), value, between)
