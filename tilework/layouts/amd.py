@@ -15,16 +15,14 @@ holds neighbours of a row.
 from dataclasses import dataclass, field
 
 from tilework.layouts.construct import SWIZZLES, Swizzle
-from tilework.layouts.encodings import DotOperand
+from tilework.layouts.encodings import DotOperand, SwizzledShared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.families import (
     Accumulator,
     Bases,
     Distributed,
     Ints,
-    Shared,
     check_cga,
-    check_order,
     check_powers_of_two,
     spelled,
 )
@@ -34,10 +32,8 @@ from tilework.layouts.to_linear import (
     RULES,
     Shape,
     Tile,
-    out_shifts,
-    pack_blocks,
-    shared_layout,
     split_blocks,
+    swizzled,
 )
 
 WAVE = 64  # lanes of a wave that has mfma
@@ -117,19 +113,12 @@ def check_accumulator(encoding: AmdMfma | AmdWmma) -> None:
 
 
 @dataclass(frozen=True)
-class RotatingShared(Shared, name="amd_rotating_shared", alias="shared"):
+class RotatingShared(SwizzledShared, name="amd_rotating_shared", alias="shared"):
     """`SwizzledShared`, but rows `max_phase * per_phase` apart do not have the same phase: they start in other banks too."""
 
-    vec: int
-    per_phase: int
-    max_phase: int
-    order: Ints
-    cga: Bases = field(default=(), metadata=spelled("CGALayout"))
-
-    def __post_init__(self) -> None:
-        check_powers_of_two("vec, perPhase, maxPhase", (self.vec, self.per_phase, self.max_phase))
-        check_order(self.order)
-        check_cga(self.cga, self.rank)
+    def phase(self, row: int) -> int:
+        turn = row // self.per_phase
+        return (turn % self.max_phase) ^ (turn // self.max_phase % self.max_phase)
 
 
 # Linear layouts
@@ -216,25 +205,7 @@ def cover(tile: Tile, cga: Bases, shape: Shape, dim: int) -> None:
     tile.id(1 << max(wanted[dim] - tile.bits[dim], 0), "register", dim)
 
 
-def rotating(encoding: RotatingShared, shape: Shape) -> LinearLayout:
-    """Row-major in `order`; in row bit y the column is xored with `vec` times its phase."""
-    blocks, bits = split_blocks(encoding.cga, shape)
-    shifts = out_shifts(shape)
-    column = encoding.order[0]
-    offsets = [1 << (shifts[column] + bit) for bit in range(bits[column])]
-    for place, dim in enumerate(encoding.order[1:]):
-        for bit in range(bits[dim]):
-            moved = encoding.vec * phase_of(encoding, 1 << bit) if place == 0 else 0
-            offsets.append(1 << (shifts[dim] + bit) | (moved & ((1 << bits[column]) - 1)) << shifts[column])
-    return shared_layout(offsets, pack_blocks(blocks, bits, shifts), shape)
-
-
-def phase_of(encoding: RotatingShared, row: int) -> int:
-    turn = row // encoding.per_phase
-    return (turn % encoding.max_phase) ^ (turn // encoding.max_phase % encoding.max_phase)
-
-
-RULES |= {AmdMfma: mfma, AmdWmma: wmma, RotatingShared: rotating}
+RULES |= {AmdMfma: mfma, AmdWmma: wmma, RotatingShared: swizzled}
 OPERAND_RULES |= {AmdMfma: mfma_operand, AmdWmma: wmma_operand}
 
 

@@ -276,6 +276,10 @@ class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
         check_order(self.order)
         check_cga(self.cga, self.rank)
 
+    def phase(self, row: int) -> int:
+        """What pieces of a row are xored with; linear in the bits of `row`."""
+        return row // self.per_phase % self.max_phase
+
     def without_leading(self, count: int) -> Shared:
         order = tuple(dim - count for dim in self.order if dim >= count)
         return replace(self, order=order, cga=tuple(basis[count:] for basis in self.cga))

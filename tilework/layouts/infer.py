@@ -1,6 +1,8 @@
 """Which encoding an op gives its result, from its operand's: no element may have to move.
 
->>> from tilework.layouts.encodings import Blocked
+>>> from dataclasses import replace
+
+from tilework.layouts.encodings import Blocked
 >>> tile = Blocked((1, 4), (4, 8), (4, 1), (1, 0))
 >>> infer_trans(tile, (1, 0), (16, 32)).order
 (0, 1)
@@ -11,6 +13,7 @@ Each function answers with an encoding or raises `LayoutError`. Reshapes are in 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from tilework.layouts.encodings import (
@@ -214,9 +217,7 @@ def infer_memdesc_trans(encoding: Shared, perm: Ints, shape: Ints) -> Shared:
     if isinstance(encoding, SwizzledShared):
         back = inverse(perm)
         moved = tuple(back[dim] for dim in encoding.order)
-        return SwizzledShared(
-            encoding.vec, encoding.per_phase, encoding.max_phase, moved, permuted_bases(encoding.cga, perm)
-        )
+        return replace(encoding, order=moved, cga=permuted_bases(encoding.cga, perm))
     if isinstance(encoding, NvmmaShared) and perm == (1, 0):
         return NvmmaShared(
             encoding.swizzling_byte_width,

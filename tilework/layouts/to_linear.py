@@ -224,14 +224,14 @@ def first_moved(layout: LinearLayout, in_name: str, default: Iterable[int] | Non
 
 
 def swizzled(encoding: SwizzledShared, shape: Shape) -> LinearLayout:
-    """Row-major in `order`; in row bit y the column is xored with `vec * (y / per_phase % max_phase)`."""
+    """Row-major in `order`; in row bit y the column is xored with `vec` times its phase."""
     blocks, bits = split_blocks(encoding.cga, shape)
     shifts = out_shifts(shape)
     column = encoding.order[0]
     offsets = [1 << (shifts[column] + bit) for bit in range(bits[column])]
     for place, dim in enumerate(encoding.order[1:]):
         for bit in range(bits[dim]):
-            phase = ((1 << bit) // encoding.per_phase) % encoding.max_phase if place == 0 else 0
+            phase = encoding.phase(1 << bit) if place == 0 else 0
             moved = (encoding.vec * phase) & ((1 << bits[column]) - 1)
             offsets.append(1 << (shifts[dim] + bit) | moved << shifts[column])
     return shared_layout(offsets, pack_blocks(blocks, bits, shifts), shape)

@@ -5,13 +5,13 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.target import Target
-from tilework.targets.amd.lower import buffer_rules, casts, clock_rules, matrix_rules, scheduling_rules
+from tilework.targets.amd.lower import buffer_rules, clock_rules, float_casts, matrix_rules, scheduling_rules
 from tilework.targets.amd.lower.amd_gpu import AmdGpu
 from tilework.targets.gpu import codegen
 
 RULE_FILES = (
     buffer_rules,
-    casts,
+    float_casts,
     clock_rules,
     matrix_rules,
     scheduling_rules,
