@@ -40,7 +40,7 @@ from tilework.ir.constraints import (
     enum_property,
 )
 from tilework.ir.declare import Op, dialect_ops
-from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
+from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp, SchedHint
 from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.memory_ops import cache_prop, mask_type, verify_mask
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN
@@ -219,6 +219,14 @@ class CondBarrierOp(Op):
     name = "amdg.cond_barrier"
     pred = operand_def(I1)
     form = "$pred {}"
+
+
+class InstructionSchedHintOp(Op):
+    """What the block is, for the scheduler: ``amdg.instruction_sched_hint {variant = #amdg.SchedHintVariant<attention>}``."""
+
+    name = "amdg.instruction_sched_hint"
+    variant = prop_def(enum_property(SchedHint))
+    form = "{variant = #amdg.SchedHintVariant<$variant>}"
 
 
 class SetPrioOp(Op):

@@ -36,6 +36,13 @@ class Keyword(IntEnum):
         raise ValueError(f"{keyword!r} is not one of {', '.join(cls.keywords())}")
 
 
+class SchedHint(Keyword):
+    """What LLVM's scheduler for AMD GPUs is told that a loop is."""
+
+    NONE = 0
+    ATTENTION = 2
+
+
 class CacheModifier(Keyword):
     """Where a load or store is cached."""
 

@@ -35,7 +35,7 @@ from tilework.ir.locations import unknown
 from tilework.ir.types import i32_array
 
 Types = Attribute | Sequence[Attribute]
-LITERAL = re.compile(r"[A-Za-z_]\w*|->|\S")
+LITERAL = re.compile(r"#[\w.]+|[A-Za-z_]\w*|->|\S")
 
 
 class Reading:
@@ -205,6 +205,8 @@ def literal_part(word: str) -> tuple[Attempt, Callable[[Parser], object]]:
     message = f"expected {word}" if is_word else f"Expected '{word}'"
 
     def read(parser: Parser, reading: Reading) -> bool:
+        if word[0] == "#" and parser._current_token.text == word:
+            return bool(parser._consume_token())
         found = parser.parse_optional_keyword(word) if is_word else parser.parse_optional_characters(word)
         return found is not None
 

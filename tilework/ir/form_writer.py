@@ -153,7 +153,7 @@ class WriterSource:
 
     def expression(self, node: Node) -> str:
         if isinstance(node, Literal):
-            return node.text
+            return node.text.replace("{", "{{").replace("}", "}}")  # of an f-string
         if isinstance(node, Signature):
             return self.call(signature_text)
         if isinstance(node, TypeOf):

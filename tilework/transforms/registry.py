@@ -59,6 +59,7 @@ PASSES: dict[str, str] = {
     "tritongpu-coalesce": "ttg.coalesce:CoalescePass",
     "tritonamdgpu-schedule-loops": "amd.schedule_loops:AmdScheduleLoopsPass",
     "tritonamdgpu-pipeline": "amd.stream_pipeline:AmdPipelinePass",
+    "triton-amdgpu-insert-instruction-sched-hints": "amd.insert_sched_hints:InsertInstructionSchedHintsPass",
     "optimize-amd-lds-usage": "amd.optimize_lds_usage:OptimizeAmdLdsUsagePass",
     "tritonamdgpu-reorder-instructions": "amd.reorder_instructions:AmdReorderInstructionsPass",
     "tritonamdgpu-block-pingpong": "amd.block_pingpong:AmdBlockPingpongPass",

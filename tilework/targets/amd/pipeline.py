@@ -16,7 +16,9 @@ LLIR_PASSES = ["optimize-amd-lds-usage"]
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 
-def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 2, side: int = 0, kpack: int = 1) -> list[str]:
+def ttgir_pipeline(
+    target: Target, num_warps: int = 4, num_stages: int = 2, side: int = 0, kpack: int = 1, hints: str = "none"
+) -> list[str]:
     """The passes from optimised TTIR to TTGIR."""
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas=1}}",
@@ -35,6 +37,11 @@ def ttgir_pipeline(target: Target, num_warps: int = 4, num_stages: int = 2, side
         f"tritonamdgpu-schedule-loops{{num-stages={num_stages}}}",
         "tritonamdgpu-pipeline",
         "canonicalize",
+        *(
+            ["triton-amdgpu-insert-instruction-sched-hints{variant=attention}"]
+            if "attention" in hints.split(",")
+            else ()
+        ),
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         *(
@@ -125,7 +132,12 @@ class HipBackend(Backend):
         looks = ["tritongpu-performance-remarks"] if wants_remarks() else []
         assert isinstance(options, HipOptions)
         passes = ttgir_pipeline(
-            target, options.num_warps, options.num_stages, options.matrix_instr_nonkdim, options.kpack
+            target,
+            options.num_warps,
+            options.num_stages,
+            options.matrix_instr_nonkdim,
+            options.kpack,
+            options.schedule_hint.lower(),
         )
         ttgir = [*passes, *looks]
 

@@ -63,6 +63,7 @@ class AmdGpu(Gpu):
         self.waves = getattr(options, "waves_per_eu", 0)
         letters = "vsr" if "mfma0" in target.features else "vsra"  # vector or scalar registers, either, accumulators
         self.assembly_types = dict.fromkeys(letters, i32)
+        self.hints = getattr(options, "schedule_hint", "none").split(",")
         self.flushes_denormals = getattr(options, "allow_flush_denorm", False)
 
     # The kernel
@@ -76,7 +77,9 @@ class AmdGpu(Gpu):
             f'"denormal-fp-math-f32"="{denormals},{denormals}"',
             *(f'"amdgpu-no-{name}"' for name in UNUSED),
         ]
-        return [*found, f'"amdgpu-waves-per-eu"="{self.waves}, {self.waves}"'] if self.waves else found
+        if self.waves:
+            found.append(f'"amdgpu-waves-per-eu"="{self.waves}, {self.waves}"')
+        return [*found, '"amdgpu-sched-strategy"="iterative-ilp"'] if "memory-bound-attention" in self.hints else found
 
     def thread_id(self, b: Builder) -> Value:
         return self.intrinsic(b, "workitem.id.x", i32)

@@ -2,6 +2,7 @@
 
 rocdl.s.setprio 1          call void @llvm.amdgcn.s.setprio(i16 1)
 rocdl.sched.barrier 0      call void @llvm.amdgcn.sched.barrier(i32 0)
+amdg.instruction_sched_hint {variant = #amdg.SchedHintVariant<attention>}          call void @llvm.amdgcn.iglp.opt(i32 2)
 amdg.cond_barrier %p       br i1 %p, label %wait, label %after         wait: call void @llvm.amdgcn.s.barrier()
 """
 
@@ -27,6 +28,14 @@ def lower_setprio(low: Lowering, op: Operation) -> None:
 @lowers(amdg.SchedBarrierOp)
 def lower_sched_barrier(low: Lowering, op: Operation) -> None:
     tell(low, "sched.barrier", constant(i32, number_of(op, "mask")))
+
+
+@lowers(amdg.InstructionSchedHintOp)
+def lower_hint(low: Lowering, op: Operation) -> None:
+    """The number of the variant is that of LLVM's strategy."""
+    if variant := number_of(op, "variant"):
+        tell(low, "sched.barrier", constant(i32, 0))
+        tell(low, "iglp.opt", constant(i32, variant))
 
 
 @lowers(amdg.CondBarrierOp)
