@@ -34,7 +34,7 @@ def launch(kernel: Any, arch: str, *args: Any, small: str = "S", evaluates: bool
     codes = {name: code_of(arg) for name, arg in zip(kernel.arg_names, args, strict=False)}
     facts = {(place,): parse_attr(small) for place, arg in enumerate(args) if isinstance(arg, np.ndarray)}
     signature, target = {**codes, **dict.fromkeys(constants, "constexpr")}, Target.parse(f"hip:{arch}")
-    module = compile_to_ttir(kernel, signature, constants, facts, FrontendOptions(backend_name="hip", arch=arch))
+    module = compile_to_ttir(kernel, signature, constants, facts, FrontendOptions(backend_name="hip"))
     passes = [*ttir_pipeline(target), *ttgir_pipeline(target, WARPS, 1)]
     run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
     again = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]

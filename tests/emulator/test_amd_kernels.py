@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilework.ir.module_facts import target
+from tilework.ir.parser import parse_module
 from tilework.numerics.rounding import BF16, F16, F32, F64, FLOATS, narrow, saturate
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.llvm.run_llvm import run
+from tilework.targets.amd.lower.emit import emit_module
 
 CDNA, RDNA = "gfx942", "gfx1100"
 BOTH = (CDNA, RDNA)
 TEXTS = Path(__file__).parent / "amd_llir.tar.xz"
+TTGIR = Path(__file__).parent.parent / "ir" / "reference" / "amd"
 LDS = 65536
 
 
@@ -224,6 +228,17 @@ CASES += [(misc, CDNA), (misc, RDNA), (atomics, RDNA), (async_matmul, "gfx950")]
 @pytest.mark.parametrize(("kernel", "arch"), CASES, ids=lambda one: one if isinstance(one, str) else one.__name__)
 def test_kernel_of_triton(kernel: Kernel, arch: str) -> None:
     kernel(text_of(arch, kernel.__name__), arch)
+
+
+@pytest.mark.parametrize("kernel", [add, histogram, matmul_f16_small, attention], ids=lambda one: one.__name__)
+def test_ttgir_of_triton(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our code of Triton's TTGIR, with its buffers, pipelined loops and matrix instructions."""
+    module = parse_module((TTGIR / f"{kernel.__name__}.{CDNA}.ttgir").read_text())
+    text, plain = emit_module(module, target(module)), run
+    with_scratch = lambda text, args, *how, **more: plain(text, [*args, None, None], *how, **more)
+    monkeypatch.setattr(f"{__name__}.run", with_scratch)
+    assert "raw.ptr.buffer" in text
+    kernel(text, CDNA)
 
 
 OF_DOTS = {**FLOATS, "f16": F16, "bf16": BF16, "f32": F32, "tf32": F32, "f64": F64, "i8": np.dtype(np.int8)}

@@ -37,8 +37,8 @@ def with_letter(type: Any, key: Any, arg: Any) -> Any:
     if isinstance(type, tuple):
         items = [with_letter(*item) for item in zip(type, key, arg, strict=True)]
         return key.__class__(*items) if hasattr(key, "_fields") else tuple(items)
-    is_pointer = isinstance(type, str) and type.startswith("*") and key is not None
-    return key + "S" if is_pointer and is_small(arg) else key
+    is_pointer = isinstance(type, str) and type.startswith("*")
+    return key + "S" if is_pointer and key is not None and is_small(arg) else key
 
 
 def small_address(arg: Any) -> int:
