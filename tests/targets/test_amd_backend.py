@@ -3,6 +3,7 @@
 # pyright: reportMissingParameterType=false
 
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import tilework.language as tl
 from tilework.compiler import ASTSource, compile
 from tilework.errors import StageError
 from tilework.target import GPUTarget, Target, UnknownTarget
+from tilework.targets.amd.code_object import generated, linked
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
-from tilework.targets.amd.link import read_sections
+from tilework.targets.amd.link import link, read_sections
 from tilework.tools.cli import main
 
 
@@ -95,3 +97,22 @@ def test_inline_assembly_needs_an_assembler(monkeypatch: pytest.MonkeyPatch) -> 
         StageError, match=r"test_amd_backend.py:\d+: inline assembly for hip:gfx942 cannot be assembled: neither"
     ):
         compile(source, target=GPUTarget("hip", "gfx942", 64))
+
+
+def test_linkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ld.lld` links where there is one (the real one, if this machine has it), and our own linker where that fails."""
+    data = generated(compiled("gfx942").asm["llir"], as_text=False)
+    own = link(data)
+    made = linked(data)  # by whatever there is
+    assert read_notes(made) == read_notes(own) and read_descriptor(made).wave_size == 64
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path))
+    program = tmp_path / "llvm" / "bin" / "ld.lld"
+    program.parent.mkdir(parents=True)
+    (tmp_path / "linked").write_bytes(own + b"by lld")
+    program.write_text(f'#!/bin/sh\n[ "$1 $2 $4" = "--threads=1 -shared -o" ] && cp {tmp_path}/linked "$5"\n')
+    program.chmod(0o755)
+    assert linked(data) == own + b"by lld"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    assert linked(data) == own

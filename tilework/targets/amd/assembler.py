@@ -5,14 +5,11 @@
 Without one of them a kernel with inline assembly is refused; `kernel.asm["amdgcn"]` can be looked at all the same.
 """
 
-import os
 import re
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
 
 from tilework.errors import StageError
+from tilework.targets.amd.llvm_programs import commands, made_by
 
 HAS_ASSEMBLY = re.compile(r" asm (?:sideeffect )?\".*!dbg (!\d+)| asm (?:sideeffect )?\"")
 CALLS: dict[str, Sequence[str]] = {
@@ -28,22 +25,14 @@ def has_assembly(text: str) -> bool:
 
 def object_of(assembly: str, text: str, arch: str) -> bytes:
     """The relocatable object of assembly, which was made of LLVM `text`."""
-    rocm = os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "llvm", "bin")
-    found = [(name, path) for name in CALLS for place in (rocm, None) if (path := shutil.which(name, path=place))]
+    found = [(name, command) for name in CALLS for command in commands(name)]
     refusals = ["neither llvm-mc nor clang is on the PATH or in ROCm"] if not found else []
-    for name, path in found:
-        with tempfile.TemporaryDirectory() as folder:
-            source, made = (os.path.join(folder, file) for file in ("kernel.s", "kernel.o"))
-            with open(source, "w") as file:
-                file.write(assembly)
-            options = [option.format(arch=arch) for option in CALLS[name]]
-            done = subprocess.run([path, *options, source, "-o", made], capture_output=True, text=True, check=False)
-            if not done.returncode:
-                with open(made, "rb") as file:
-                    return file.read()
-            refusals.append(
-                f"{path}: " + "\n".join(done.stderr.strip().splitlines()[:3])
-            )  # an old one knows none of it
+    for name, command in found:
+        options = [option.format(arch=arch) for option in CALLS[name]]
+        made, words = made_by([*command, *options], assembly.encode())
+        if made is not None:
+            return made
+        refusals.append(f"{command[0]}: {words}")  # an old one knows none of it
     raise StageError(f"{place_of(text)}inline assembly for hip:{arch} cannot be assembled: " + "\n".join(refusals))
 
 

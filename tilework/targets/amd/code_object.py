@@ -3,8 +3,8 @@
     data = to_code_object(text)        # an ELF file that the HIP runtime loads
     assembly(text)                     # to look at
 
-LLVM makes a relocatable object, `link.py` the loadable file of it. Assembly is made only when somebody asks for it, since LLVM cannot
-assemble it again.
+LLVM makes a relocatable object, `ld.lld` or `link.py` the loadable file of it. Assembly is made only when somebody asks for it, since
+LLVM cannot assemble it again.
 """
 
 import json
@@ -17,6 +17,7 @@ import llvmlite.binding as llvm
 from tilework.errors import StageError
 from tilework.targets.amd.assembler import has_assembly, object_of
 from tilework.targets.amd.link import link
+from tilework.targets.amd.llvm_programs import commands, made_by
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.compile import amdgcn_target_machine, data_layout, optimize
@@ -87,7 +88,16 @@ def assembly(text: str) -> str:
     return generated(text, as_text=True)
 
 
+def linked(data: bytes) -> bytes:
+    """The code object of a relocatable one: by `ld.lld` where there is one, else by our own linker."""
+    for command in commands("ld.lld"):
+        made, _ = made_by([*command, "--threads=1", "-shared"], data)
+        if made is not None:
+            return made
+    return link(data)
+
+
 def to_code_object(text: str) -> bytes:
     if has_assembly(text):
-        return link(object_of(assembly(text), text, processor_of(text)))
-    return link(generated(text, as_text=False))
+        return linked(object_of(assembly(text), text, processor_of(text)))
+    return linked(generated(text, as_text=False))
