@@ -86,6 +86,7 @@ PASSES: dict[str, str] = {
     "tritongpu-fuse-nested-loops": "ttg.fuse_nested_loops:FuseNestedLoopsPass",
     "tritongpu-reduce-data-duplication": "ttg.reduce_data_duplication:ReduceDataDuplicationPass",
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:ReorderInstructionsPass",
+    "tritongpu-early-loads": "ttg.early_loads:EarlyLoadsPass",
     "tritongpu-longest-first": "ttg.longest_first:LongestFirstPass",
     "tritongpu-shorten-partitions": "ttg.shorten_partitions:ShortenPartitionsPass",
     "triton-nvidia-gpu-fence-insertion": "ttng.fence_insertion:FenceInsertionPass",
