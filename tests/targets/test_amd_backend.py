@@ -12,7 +12,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.compiler import ASTSource, compile
-from tilework.errors import StageError
+from tilework.errors import PassError, StageError
 from tilework.target import GPUTarget, Target, UnknownTarget
 from tilework.targets.amd.code_object import generated, linked
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
@@ -66,8 +66,33 @@ def dynamic_symbols(sections: dict[str, bytes]) -> list[tuple[str, int]]:
 def test_unknown_architectures() -> None:
     with pytest.raises(UnknownTarget, match="hip:gfx999"):
         Target.parse("hip:gfx999")
-    with pytest.raises(ValueError, match="num_ctas > 1 not supported on gfx942"):
-        compiled("gfx942", num_ctas=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"num_ctas": 2}, "num_ctas > 1 not supported on gfx942"),
+        ({"num_warps": 32}, "num_warps = 32 is 2048 threads on gfx942: at most 16 warps fit"),
+        ({"waves_per_eu": -1}, "waves_per_eu = -1 on gfx942: it may be 0 to 32"),  # LLVM would end the process
+        ({"matrix_instr_nonkdim": 7}, "matrix_instr_nonkdim = 7 on gfx942: it may be 0, 4, 16, 32"),
+        ({"kpack": 3}, "kpack = 3 on gfx942: it may be 1, 2"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        compiled("gfx942", **options)
+
+
+@tilework.jit
+def with_library(x, SYMBOLS: tl.constexpr):
+    tl.store(x, tl.core.extern_elementwise("", "", [tl.load(x)], SYMBOLS, True))
+
+
+def test_functions_of_other_libraries() -> None:
+    symbols = {"SYMBOLS": {(tl.float32,): ("mine", tl.float32)}}
+    source = ASTSource(with_library, signature={"x": "*fp32"}, constexprs=symbols)
+    with pytest.raises(PassError, match=r"(?s)the function 'mine' .*hip:gfx1100.*tl.store\(x, tl.core.extern"):
+        compile(source, target=GPUTarget("hip", "gfx1100", 32))
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ KPACK_WORDS = (
     "kpack is deprecated starting from {arch} and will be removed in later releases. So for now kpack = {kpack} will be"
     " overwritten to 1 to make transitioning easier."
 )
+ALLOWED = {"waves_per_eu": range(33), "matrix_instr_nonkdim": (0, 4, 16, 32), "kpack": (1, 2)}
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class HipOptions(CompileOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, allowed in ALLOWED.items():
+            if (value := getattr(self, name)) not in allowed:
+                words = f"0 to {allowed[-1]}" if isinstance(allowed, range) else ", ".join(map(str, allowed))
+                raise ValueError(f"{name} = {value!r} on {self.arch}: it may be {words}")
         if self.kpack != 1 and self.arch == "gfx950":
             warnings.warn(KPACK_WORDS.format(arch=self.arch, kpack=self.kpack), stacklevel=2)
             object.__setattr__(self, "kpack", 1)

@@ -117,6 +117,11 @@ class HipBackend(Backend):
         )
         if options.num_ctas > 1:
             raise ValueError(f"num_ctas > 1 not supported on {target.arch}")
+        if (threads := options.num_warps * target.warp_size) > target.limits.threads:
+            most = target.limits.threads // target.warp_size
+            raise ValueError(
+                f"num_warps = {options.num_warps} is {threads} threads on {target.arch}: at most {most} warps fit"
+            )
         return options
 
     def target_for(self, options: CompileOptions) -> Target:

@@ -281,6 +281,7 @@ class Gpu(ABC):
     native_floats: frozenset[Type] = frozenset({f32, f64})  # what is added, multiplied and compared without widening
     fast_functions: ClassVar[Mapping[str, Function]] = {}  # of f32: exp, exp2, sqrt, rsqrt, divide
     functions: ClassVar[Mapping[str, Function]] = {}  # of libraries, by symbol
+    links_libraries: ClassVar[bool] = False  # whether functions come from libraries that the options name
     assembly_types: Mapping[str, Type] = {}  # by the letters of the constraints of inline assembly
 
     def assembly_type(self, letter: str, type: Type) -> Type:

@@ -7,7 +7,7 @@ or two f16, in one `r`. A letter says how a word is passed (`Gpu.assembly_types`
 cut. What does not fit is refused here, because LLVM would end the process.
 
 A function of libdevice is our own code (`targets/llvm/math`), with the processor's instruction where it is one; any other
-symbol is called, and linked from the libraries that the options name.
+symbol is called, and linked from the libraries that the options name, where the GPU's compiler can do that.
 """
 
 import re
@@ -172,6 +172,8 @@ def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
         return made(low, *args)
     if name in SYMBOLS:
         return SCALARS[type(op)](low, op, *args)
+    if not low.gpu.links_libraries:
+        raise low.refuse(op, f"the function '{name}' (extern_elementwise)")
     attributes = "nounwind willreturn memory(none)" if is_pure(op) else "nounwind"
     wanted = register_type(result_type(op))
     return low.builder.call(name, wanted, list(args), attributes=attributes, is_pure=is_pure(op))

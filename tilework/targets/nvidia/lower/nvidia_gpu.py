@@ -74,6 +74,7 @@ class NvidiaGpu(AtomicInstructions):
     shared_alignment = 1024
     copy_bytes = (4, 16)
     fast_functions = fast_math.FAST
+    links_libraries = True
     functions = fast_math.LIBRARY
     assembly_types = {"r": i32, "h": i16, "c": i16, "l": i64, "f": f32, "d": f64, "b": i1}  # noqa: RUF012
 
