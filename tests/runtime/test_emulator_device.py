@@ -387,6 +387,22 @@ def test_older_architectures_and_unknown_ones() -> None:
             default_driver()
 
 
+def test_gpus_of_amd() -> None:
+    """Kernels are LLVM text there; emulated memory is lent and checked as for PTX."""
+    x, out = numbers(60), np.zeros(64, np.float32)
+    with emulator("gfx942"):
+        copy.device_caches.clear()
+        kernel = copy[(1,)](x, out, 60, 1, BLOCK=64)
+        assert str(kernel.metadata.target) == "hip:gfx942" and kernel.counters is None
+        assert (out[:60] == x).all() and tilework.testing.do_bench(lambda: copy[(1,)](x, out, 60, 1, BLOCK=64)) > 10
+        with pytest.raises(IndexError, match=r"reads element 60 of argument 'x_ptr', which has 60") as caught:
+            copy[(1,)](x, out, 61, 1, BLOCK=64)
+        assert f"{__file__}:{line_of('# the load')}:5: error" in str(caught.value) and "LLVM line" in str(caught.value)
+        out.flags.writeable = False
+        with pytest.raises(SanitizerError, match=r"writes element \d+ of argument 'out_ptr'.*is read-only"):
+            copy[(1,)](x, out, 60, 1, BLOCK=64)
+
+
 def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     x, out = torch.arange(100.0)[10:].view(9, 10).t(), torch.zeros(90)

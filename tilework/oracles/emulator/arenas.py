@@ -140,14 +140,14 @@ class Memory:
             self.starts.insert(at, extent.start)
             self.ends.insert(at, extent.end)
             self.lent[extent.start] = extent
-        self.has_constants = not all(extent.is_writable for extent in joined)
+        before, self.has_constants = self.has_constants, not all(extent.is_writable for extent in self.lent.values())
         try:
             yield
         finally:
             for extent in joined:
                 at = bisect.bisect(self.starts, extent.start) - 1
                 del self.starts[at], self.ends[at], self.lent[extent.start]
-            self.has_constants = False
+            self.has_constants = before
 
     def origin(self, address: int) -> int:
         """What the memory around an address is aligned to; what is allocated here is aligned to everything."""
