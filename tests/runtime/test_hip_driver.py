@@ -331,6 +331,17 @@ def test_a_kernel_that_checks_itself(hip: EmulatedHip) -> None:
     assert (x.numpy() == np.arange(60) * 3 + 0.5).all()
 
 
+def test_the_checks_for_a_gpu_pass(hip: EmulatedHip, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.device.table.CHECKS", [])
+    monkeypatch.setattr("tilework.runtime.devices.gpu.gpu_driver.FLUSH_BYTES", 1 << 12)
+    from tests.device import check_hip, table
+
+    names = "the_library launches_through_python_and_in_machine_code streams_graphs_and_time a_cooperative_grid what_is_refused every_device"
+    table.CHECKS[:] = [(name, getattr(check_hip, name)) for name in names.split()]
+    check_hip.scale.device_caches.clear()
+    assert table.run([], "emulated") == 0
+
+
 # the library
 
 

@@ -56,7 +56,7 @@ import triton
 from triton.backends.compiler import BaseBackend, GPUTarget
 from triton.backends.driver import DriverBase
 
-assert list(triton.backends.backends)[:2] == ["nvidia", "cpu"]
+assert list(triton.backends.backends)[:2] == ["nvidia", "amd"]
 for backend in triton.backends.backends.values():
     assert issubclass(backend.compiler, BaseBackend) and issubclass(backend.driver, DriverBase)
 driver = triton.runtime.driver
@@ -443,6 +443,8 @@ assert str(inspect.signature(triton.JITFunction)).startswith("(fn: ") and str(in
 assert isinstance(tl.core.tensor_descriptor_base, type) and tl.float32.codegen_name() == "float32" and not tl.core.dtype.is_ptr()
 from triton._internal_testing import get_hip_lds_size, is_hip_gfx11, is_hip_gfx12, requires_tma, tma_skip_msg
 assert requires_tma.args == (False,) and not is_hip_gfx11() and not is_hip_gfx12() and get_hip_lds_size() == 65536 and "TMA" in tma_skip_msg()
+from triton.backends.amd.driver import HIPDriver, HIPLauncher, HIPUtils, ty_to_cpp as hip_type
+assert triton.backends.backends["amd"].driver is HIPDriver and hip_type("*fp32") == "hipDeviceptr_t"
 from triton.backends.nvidia.driver import include_dirs, library_dirs, ty_to_cpp
 assert isinstance(include_dirs, list) and callable(library_dirs) and ty_to_cpp("*fp32") == "CUdeviceptr"
 from triton.runtime.jit import convert_to_tuple_if_list, get_full_name, serialize_specialization_data

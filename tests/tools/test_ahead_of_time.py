@@ -205,8 +205,8 @@ def test_errors(folder: Path) -> None:
         compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", grid="1, 1")
     with pytest.raises(ValueError, match="has the parameters C, A, M, N, BLOCK; the signature has 2 entries"):
         compiled(folder, "kernel", "*fp32, 128")
-    with pytest.raises(ValueError, match="for NVIDIA GPUs, not for hip"):
-        compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", target="hip:gfx942:64")
+    with pytest.raises(ValueError, match=r"for GPUs \(cuda, hip\), not for cpu"):
+        compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", target="cpu:host:1")
     parser = HeaderParser()
     for line, message in [
         ("// tt-linker: kernel:int x:1_warps1xstages3", "kernel is not a valid kernel name"),
@@ -219,6 +219,47 @@ def test_errors(folder: Path) -> None:
     assert parser.kernels["k_1_w"][0].sizes == [16] and parser.kernels["k_1_w"][0].num_specs == 1
     with pytest.raises(LinkerError, match="Mismatched signature for kernel k"):
         parser.extract_linker_meta("// tt-linker: k_cd_0:float x:1_w")
+
+
+HIP_H = """
+#pragma once
+#include <stddef.h>
+typedef int hipError_t; typedef void *hipDeviceptr_t;
+typedef struct m_ *hipModule_t; typedef struct f_ *hipFunction_t; typedef struct s_ *hipStream_t;
+enum { hipSuccess = 0 };
+extern "C" {
+inline unsigned launch[8]; inline unsigned char values[64];
+static inline const char *hipGetErrorString(hipError_t) { return "error"; }
+static inline hipError_t hipModuleLoadData(hipModule_t *m, const void *data) { *m = (hipModule_t)data; return ((const char *)data)[1] != 'E'; }
+static inline hipError_t hipModuleGetFunction(hipFunction_t *f, hipModule_t m, const char *n) { *f = (hipFunction_t)m; return n == NULL; }
+static inline hipError_t hipModuleUnload(hipModule_t) { return 0; }
+static inline hipError_t hipModuleLaunchKernel(hipFunction_t, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned s, hipStream_t, void **a, void **) {
+  unsigned now[8] = { x, y, z, bx, by, bz, s, 0 };
+  __builtin_memcpy(launch, now, sizeof now);
+  for (int i = 0; i < 3; i++) __builtin_memcpy(values + 8 * i, a[i], 4 + 4 * (i < 2));
+  return 0;
+}
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_amd_gpus(folder: Path) -> None:
+    name, (header, source) = compiled(folder, "kernel", "*fp32:16, *fp32:16, i32, i32:1, 128", target="hip:gfx942:64")
+    lines = header.read_text().splitlines()
+    assert lines[0] == "#pragma once" and source.suffix == ".cpp" and f"{name}_hsaco[" in source.read_text()
+    assert f"hipError_t {name}(hipStream_t stream, hipDeviceptr_t C, hipDeviceptr_t A, int32_t M);" in lines
+    (folder / "hip").mkdir()
+    (folder / "hip" / "hip_runtime.h").write_text(HIP_H)
+    product = folder / "amd.so"
+    names = [f"-include{header}", f"-I{folder}", "-o", str(product), str(source)]
+    subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", "-Wall", *names], check=True)
+    lib = ctypes.CDLL(str(product))
+    assert lib[f"_Z{len(name)}{name}P2s_PvS1_i"](None, ctypes.c_uint64(3), ctypes.c_uint64(5), 64) == 0
+    launch, values = (
+        (kind).in_dll(lib, one) for one, kind in (("launch", ctypes.c_uint32 * 7), ("values", ctypes.c_uint64 * 3))
+    )
+    assert list(launch) == [4, 2, 1, 256, 1, 1, 0] and list(values) == [3, 5, 64]
 
 
 def test_as_commands(folder: Path) -> None:

@@ -14,6 +14,7 @@ from tilework.plugins import plugins
 from tilework.runtime.devices.active_driver import GROUP as DRIVERS
 from tilework.targets.base import GROUP
 from tilework.triton.backends import amd, compiler, driver, nvidia
+from tilework.triton.backends.amd.compiler import HIPBackend
 from tilework.triton.backends.compiler import BaseBackend
 from tilework.triton.backends.cpu.compiler import CPUBackend
 from tilework.triton.backends.driver import DriverBase
@@ -21,7 +22,11 @@ from tilework.triton.backends.nvidia.compiler import CUDABackend
 
 __all__ = ["Backend", "BaseBackend", "DriverBase", "amd", "backends", "compiler", "driver", "nvidia"]
 
-OURS = {"cuda": ("nvidia", CUDABackend), "cpu": ("cpu", CPUBackend)}  # what they are called there
+OURS = {
+    "cuda": ("nvidia", CUDABackend),
+    "hip": ("amd", HIPBackend),
+    "cpu": ("cpu", CPUBackend),
+}  # what they are called there
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@
 
 writes a header and a source with one function, `CUresult add_HASH_SUFFIX(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t
 n)`, that loads the cubin (which is part of the source) at its first call and launches it. `triton.tools.link` makes one function
-of several, which chooses by the arguments.
+of several, which chooses by the arguments. For AMD GPUs (``-t hip:gfx942:64``) the files are a header and a ``.cpp``, in which the words are
+HIP's.
 
 An entry of the signature is a type (``*fp32``, ``i32``), with ``:16`` for a multiple of 16 or ``:1`` for the number 1, or a
 number: the value of a compile-time parameter. No GPU is needed if the target is named.
@@ -118,7 +119,7 @@ def compile_kernel(args: CompileArgs) -> tuple[str, list[Path]]:
     refuse_scratch(compiled.metadata)
     header, source = c_texts(compiled, entries, f"{out_name}_{suffix}", meta, grid, settings)
     written = []
-    for extension, text in ((".h", header), (".c", source)):
+    for extension, text in ((".h", header), (".c" if target.backend == "cuda" else ".cpp", source)):
         path = out_path.with_suffix(f".{suffix}{extension}")
         path.write_text(text)
         written.append(path)
@@ -148,9 +149,9 @@ def parse_target(text: str | None) -> GPUTarget:
     else:
         backend, arch, size = text.split(":")
         target = GPUTarget(backend, int(arch) if arch.isdecimal() else arch, int(size))
-    if target.backend != "cuda":
+    if target.backend not in WORDS:
         raise ValueError(
-            f"C sources are made for NVIDIA GPUs, not for {target.backend}: name a target, for example cuda:90:32"
+            f"C sources are made for GPUs ({', '.join(WORDS)}), not for {target.backend}: name a target, for example cuda:90:32"
         )
     return target
 
@@ -230,8 +231,7 @@ SOURCE = """#include <cuda.h>
 
 static inline void gpuAssert(CUresult code, const char *file, int line) {{
   if (code != CUDA_SUCCESS) {{
-    const char *text = NULL;
-    cuGetErrorString(code, &text);
+    {text_of_code}
     fprintf(stderr, "Triton Error [CUDA]: %s (%s:%d)\\n", text ? text : "unknown", file, line);
     exit((int)code);
   }}
@@ -250,19 +250,9 @@ void unload_{name}(void) {{
 }}
 
 void load_{name}(void) {{
-  int shared = {shared};
   CUDA_CHECK(cuModuleLoadData(&{name}_mod, {name}_cubin));
   CUDA_CHECK(cuModuleGetFunction(&{name}_func, {name}_mod, "{symbol}"));
-  if (shared > {plain}) {{
-    CUdevice device = 0;
-    int limit = 0;
-    CUDA_CHECK(cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
-    if (limit > {plain}) {{
-      CUDA_CHECK(cuFuncSetCacheConfig({name}_func, CU_FUNC_CACHE_PREFER_SHARED));
-      CUDA_CHECK(cuFuncSetAttribute({name}_func, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, limit));
-    }}
-  }}
-}}
+{more_shared}}}
 
 /* {settings} */
 CUresult {name}(CUstream stream{parameters}) {{
@@ -281,11 +271,46 @@ CUresult {name}(CUstream stream{parameters}) {{
 """
 
 
+MORE_SHARED = """  CUdevice device = 0;
+  int limit = 0;
+  CUDA_CHECK(cuDeviceGetAttribute(&limit, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device));
+  if (limit > {plain}) {{
+    CUDA_CHECK(cuFuncSetCacheConfig({name}_func, CU_FUNC_CACHE_PREFER_SHARED));
+    CUDA_CHECK(cuFuncSetAttribute({name}_func, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, limit));
+  }}
+"""
+ERROR_TEXTS = {
+    "cuda": "const char *text = NULL;\n    cuGetErrorString(code, &text);",
+    "hip": "const char *text = hipGetErrorString(code);",
+}
+WORDS: dict[str, dict[str, str]] = {
+    "cuda": {},
+    "hip": {
+        "cuda.h": "hip/hip_runtime.h",
+        "CUresult": "hipError_t",
+        "CUDA_SUCCESS": "hipSuccess",
+        "CUDA_CHECK": "HIP_CHECK",
+        "[CUDA]: %s (%s": "[HIP]: %s (%s",
+        "CUstream": "hipStream_t",
+        "CUdeviceptr": "hipDeviceptr_t",
+        "CUmodule": "hipModule_t",
+        "CUfunction": "hipFunction_t",
+        "cuModule": "hipModule",
+        "cuLaunchKernel": "hipModuleLaunchKernel",
+        "_cubin": "_hsaco",
+        "#ifndef TT_KERNEL_INCLUDES\n#define TT_KERNEL_INCLUDES\n": "#pragma once",
+        "\n#endif\n": "",
+    },
+}
+
+
 def c_texts(
     compiled: Any, entries: Sequence[Entry], name: str, meta: str, grid: Sequence[str], settings: dict[str, int]
 ) -> tuple[str, str]:
     """Header and source of a compiled kernel."""
-    metadata, cubin = compiled.metadata, compiled.asm["cubin"]
+    metadata, backend = compiled.metadata, compiled.metadata.target.backend
+    binary = compiled.asm[metadata.binary_ext]
+    needs_more = backend == "cuda" and metadata.shared > PLAIN_SHARED
     passed = [entry for entry in entries if not entry.is_constant]
     linked = [entry for entry in entries if not entry.is_constant or entry.hint == 1]
     values = [entry for entry in entries if entry.is_constant and entry.hint is None]
@@ -297,11 +322,12 @@ def c_texts(
         "full": ", ".join(f"{entry.c_type} {entry.name}" for entry in linked),
         "algorithm": f"{'x'.join(constants)}_{meta}",
         "hints": ",".join(str(entry.hint or 0) for entry in linked),
-        "size": len(cubin),
-        "data": ", ".join(f"0x{byte:02x}" for byte in cubin),
+        "size": len(binary),
+        "data": ", ".join(f"0x{byte:02x}" for byte in binary),
         "symbol": metadata.name,
         "shared": metadata.shared,
-        "plain": PLAIN_SHARED,
+        "text_of_code": ERROR_TEXTS[backend],
+        "more_shared": MORE_SHARED.format(plain=PLAIN_SHARED, name=name) if needs_more else "",
         "grid": grid,
         "arguments": ", ".join(
             f"&{each}" for each in [*(entry.name for entry in passed), "global_scratch", "profile_scratch"]
@@ -313,7 +339,11 @@ def c_texts(
             *(f"{key}={value}" for key, value in settings.items()),
         ],
     }
-    return HEADER.format(**facts), SOURCE.format(**facts)
+    header, source = HEADER, SOURCE
+    for word, other in WORDS[backend].items():
+        header, source = header.replace(word, other), source.replace(word, other)
+        facts |= {key: facts[key].replace(word, other) for key in ("parameters", "full")}
+    return header.format(**facts), source.format(**facts)
 
 
 if __name__ == "__main__":

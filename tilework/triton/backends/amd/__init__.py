@@ -1,9 +1,9 @@
-"""AMD GPUs: their name and what it says about arguments. There is no compiler for them here."""
+"""AMD GPUs: compiler and driver."""
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["compiler"]
+__all__ = ["compiler", "driver"]
 
 
 def __getattr__(name: str) -> Any:
