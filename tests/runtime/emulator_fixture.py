@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver
 from tilework.runtime.devices.active_driver import driver as drivers
+from tilework.targets.amd import libhip
 from tilework.targets.nvidia import libcuda
 
 
 @contextmanager
 def emulator(arch: str = "", cache: str | None = None) -> Iterator[None]:
     """Kernels run on the emulated GPU in the block; those that are launched in it must not have been launched before."""
-    before, loaded = drivers._active, libcuda.FOUND.found
+    before, libraries = drivers._active, [(one.FOUND, one.FOUND.found) for one in (libcuda, libhip)]
     with knobs.runtime.scope(), knobs.cache.scope():
         knobs.runtime.device = f"emulator:{arch}" if arch else "emulator"
         if cache is not None:
@@ -21,4 +22,6 @@ def emulator(arch: str = "", cache: str | None = None) -> Iterator[None]:
         try:
             yield
         finally:
-            drivers._active, libcuda.FOUND.found = before, loaded
+            drivers._active = before
+            for place, loaded in libraries:
+                place.found = loaded
