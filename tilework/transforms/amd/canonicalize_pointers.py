@@ -19,10 +19,11 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_transfer import pointee_bytes
-from tilework.analysis.value_flows import sources_of
+from tilework.analysis.value_flows import control_flows, sources_of
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, convert
 from tilework.ir.carried import also_carry, also_give, also_yield
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, recreate
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
@@ -60,10 +61,10 @@ class AmdCanonicalizePointersPass(FunctionPass):
     def run_on(self, function: Operation) -> None:
         if small := set(small_arguments(function)):
             rewrite = Rewrite(small)
-            for op in tuple(function.walk()):
+            for op in ops_in_order(*function.regions):
                 if type(op) in ACCESSES and is_tensor(op.operands[0].type):
                     rewrite.access(op)
-            rewrite.drop_unused(function)
+            rewrite.drop_unused()
 
 
 class Rewrite:
@@ -129,26 +130,12 @@ class Rewrite:
             self.offsets[value] = Offset() if op is None or rule is None else rule(self, op, value)
         return self.offsets[value]
 
-    def drop_unused(self, function: Operation) -> None:
+    def drop_unused(self) -> None:
         """Loops hand on no pointers that only lead to themselves."""
-        if not self.carried:
-            return
-        used = {
-            operand
-            for op in function.walk()
-            if type(op) not in MOVING
-            for operand in op.operands
-            if is_pointer(operand.type)
-        }
-        pending = list(used)
-        while pending:
-            found = [source for source in self.sources(pending.pop()) if source not in used]
-            used.update(found)
-            pending += found
         for argument, end, place in self.carried:
-            if argument not in used:
-                loop = argument.block.parent_op()
-                assert loop is not None
+            loop = argument.block.parent_op()
+            assert loop is not None
+            if not is_used(argument) and not is_used(end.operands[place]):
                 end.operands[place] = argument if type(loop) is scf.ForOp else loop.operands[place]
 
     # numbers
@@ -249,6 +236,22 @@ class Rewrite:
 def put(before: Operation, op: Operation) -> SSAValue:
     insert_before(before, op)
     return op.results[0]
+
+
+def is_used(pointer: SSAValue) -> bool:
+    """Whether a pointer leads to an op that does more than to move it."""
+    seen, pending = {pointer}, [pointer]
+    while pending:
+        value = pending.pop()
+        for use in value.uses:
+            op = use.operation
+            if type(op) not in MOVING:
+                return True
+            flows = control_flows(op)
+            targets = op.results if flows is None else [target for source, target in flows if source is value]
+            pending += [target for target in targets if target not in seen]
+            seen.update(targets)
+    return False
 
 
 def behind(value: SSAValue) -> Operation:

@@ -21,7 +21,7 @@ from tilework.analysis.integer_ranges import IntegerRanges
 from tilework.ir import amdg, tt
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
-from tilework.ir.functions import functions, has_body
+from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import constant_value, defining_op, replace_op
 from tilework.ir.types import (
@@ -54,7 +54,7 @@ class AmdConvertBufferOpsPass(Pass):
     def run(self, module: ModuleOp) -> None:
         for function in functions(module):
             if has_body(function):
-                ops = tuple(function.walk())
+                ops = ops_in_order(*function.regions)
                 has_dot = any(type(op) is tt.DotOp for op in ops)
                 small = set(small_arguments(function))
                 search = Search(module, small, IntegerRanges(function), self.analyze_small_tensor_ofst, has_dot)
@@ -196,7 +196,7 @@ def number(op: Operation, name: str) -> int:
 
 def drop_dead_pointers(function: Operation) -> None:
     """Pointers that nobody uses any more."""
-    for op in reversed(tuple(function.walk())):
+    for op in reversed(ops_in_order(*function.regions)):
         if type(op) in (tt.AddPtrOp, tt.SplatOp) and op.results[0].first_use is None:
             op.detach()
             op.erase()

@@ -10,6 +10,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from tilework.analysis.integer_ranges import IntegerRanges
+from tilework.ir.functions import ops_in_order
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.rewrite import constant, replace_op
 from tilework.ir.types import i1
@@ -21,7 +22,7 @@ class AmdFoldTrueCmpIPass(FunctionPass):
 
     def run_on(self, function: Operation) -> None:
         ranges = IntegerRanges(function)
-        for op in tuple(function.walk()):
+        for op in ops_in_order(*function.regions):
             if type(op) is arith.CmpiOp and op.results[0].type == i1 and ranges.of(op.results[0]) == (1, 1):
                 if not any(type(use.operation) is AssumeOp for use in op.results[0].uses):
                     replace_op(op, constant(1, i1, op.location))
