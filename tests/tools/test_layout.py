@@ -144,3 +144,30 @@ def test_files_without_the_layout(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "defines no layout" in refusal(capsys, "-i", str(file), "--shape", "4x4")
     file.write_text("#blocked = #ttg.blocked<{order = }>\n")
     assert "#blocked" in refusal(capsys, "-i", str(file), "--shape", "4x4")
+
+
+MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [1, 2], instrShape = [16, 16, 16], isTransposed = true}>"
+AMD = [
+    (MFMA, "16x32", "[[T0:0,T0:1,T0:2,T0:3,T16:0,T16:1,", "T127:3]]"),
+    (f"#ttg.dot_op<{{opIdx = 0, parent = {MFMA}, kWidth = 4}}>", "16x16", "[[T0:0|T64:0,T0:1|T64:1,", "T63:3|T127:3]]"),
+    ("#ttg.amd_wmma<{version = 1, isTranspose = true, warpsPerCTA = [1, 1]}>", "16x16", "[[T0:0,T16:0,T0:1,", "T31:7]]"),
+    ("#ttg.amd_wmma<{version = 2, isTranspose = true, warpsPerCTA = [1, 1]}>", "16x16", "[[T0:0,T0:1,", "T31:7]]"),
+    (
+        "#ttg.amd_rotating_shared<{vec = 2, perPhase = 2, maxPhase = 2, order = [1, 0]}>", "8x16",
+        "[(2:2),(2:3),(2:0),(2:1),(2:6),", "[(6:0),(6:1),(6:2),",
+    ),
+    ("#ttg.padded_shared<[16:+4] {order = [1, 0], shape = [8, 16]}>", "8x16", "[[(0:0),(0:1),", "(7:15)]]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("encoding", "shape", "begin", "end"), AMD)
+def test_layouts_of_amd_gpus(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, encoding: str, shape: str, begin: str, end: str
+) -> None:
+    """Waves of 64 lanes and of 32, what they share, rows that rotate; each can be drawn."""
+    text = layout(capsys, "-l", encoding, "--shape", shape).replace(" ", "")
+    assert begin in text and end in text, text
+    picture = tmp_path / "layout.svg"
+    layout(capsys, encoding, "--shape", shape, "--svg", str(picture))
+    rows, columns = map(int, shape.split("x"))
+    assert len(ET.parse(picture).getroot().findall(".//{http://www.w3.org/2000/svg}rect")) >= rows * columns
