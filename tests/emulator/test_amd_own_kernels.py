@@ -77,9 +77,10 @@ def launch(
     grid: int = 1,
     debug: bool = False,
     num_stages: int = 2,
+    stage: str = "ttgir",
     **constants: Any,
 ) -> str:
-    """Run a kernel on arrays; its TTGIR."""
+    """Run a kernel on arrays; its TTGIR, or another stage."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {
         "float8_e5m2": "*fp8e5",
@@ -101,7 +102,7 @@ def launch(
     text = made.asm["llir"]
     threads = WARPS * target.warp_size
     run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=told(text)["shared"], arch=arch)
-    return made.asm["ttgir"]
+    return made.asm[stage]
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
@@ -308,3 +309,19 @@ def test_float_conversions(arch: str, name: str) -> None:
             half[5:],
             np.where(np.abs(near := x[5:].astype(np.float16)) > np.abs(x[5:]), np.nextafter(near, np.float16(0)), near),
         )
+
+
+@tilework.jit
+def half_product(a, b, out, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    at = i[:, None] * SIZE + i[None, :]
+    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)).to(tl.float16))
+
+
+def test_halves_of_waves_exchange_results() -> None:
+    """On gfx950 lanes exchange 16-bit results in one instruction and store eight neighbours each."""
+    a, b = np.random.default_rng(1).standard_normal((2, 64, 64)).astype(np.float16)
+    out = np.zeros((64, 64), np.float16)
+    text = launch(half_product, "gfx950", [a, b, out], stage="llir", SIZE=64)
+    assert "llvm.amdgcn.permlane32.swap" in text
+    assert np.allclose(out, a.astype(np.float32) @ b.astype(np.float32), atol=3e-2)

@@ -2,6 +2,7 @@
 
 # pyright: reportMissingParameterType=false
 
+import re
 import struct
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from tilework.target import GPUTarget, Target, UnknownTarget
 from tilework.targets.amd.code_object import generated, linked
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
 from tilework.targets.amd.link import link, read_sections
+from tilework.targets.amd.pipeline import ttgir_pipeline
 from tilework.tools.cli import main
 
 
@@ -141,3 +143,23 @@ def test_linkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setitem(sys.modules, "ziglang", None)
     assert linked(data) == own
+
+
+PASSES = """
+convert-triton-to-tritongpu tritongpu-coalesce tritongpu-F32DotTC tritongpu-remove-layout-conversions
+tritongpu-optimize-thread-locality tritonamdgpu-accelerate-matmul tritongpu-remove-layout-conversions
+tritonamdgpu-optimize-epilogue tritonamdgpu-hoist-layout-conversions tritongpu-fuse-nested-loops canonicalize
+triton-licm canonicalize tritonamdgpu-schedule-loops tritonamdgpu-pipeline canonicalize
+tritongpu-remove-layout-conversions tritongpu-reduce-data-duplication [tritonamdgpu-in-thread-transpose
+tritongpu-remove-layout-conversions] tritonamdgpu-reorder-instructions [tritonamdgpu-block-pingpong]
+tritonamdgpu-canonicalize-pointers canonicalize tritonamdgpu-convert-buffer-ops tritonamdgpu-fold-true-cmpi
+canonicalize cse symbol-dce
+"""
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"])
+def test_passes_are_in_tritons_order(arch: str) -> None:
+    """As Triton 3.6 prints them, [...] only for gfx942; its tritonamdgpu-optimize-dot-operands would have nothing to do."""
+    expected = PASSES if arch == "gfx942" else re.sub(r"\[.*?\]", "", PASSES, flags=re.DOTALL)
+    found = [re.sub(r"\{.*", "", item) for item in ttgir_pipeline(Target.parse(f"hip:{arch}"))]
+    assert found == re.findall(r"[\w-]+", expected)

@@ -15,7 +15,7 @@ holds neighbours of a row.
 from dataclasses import dataclass, field
 
 from tilework.layouts.construct import SWIZZLES, Swizzle
-from tilework.layouts.encodings import DotOperand, SwizzledShared
+from tilework.layouts.encodings import DotOperand, Linear, SwizzledShared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.families import (
     Accumulator,
@@ -34,6 +34,7 @@ from tilework.layouts.to_linear import (
     Tile,
     split_blocks,
     swizzled,
+    to_linear,
 )
 
 WAVE = 64  # lanes of a wave that has mfma
@@ -203,6 +204,22 @@ def cover(tile: Tile, cga: Bases, shape: Shape, dim: int) -> None:
     """More registers until the tile has all of a dimension."""
     _, wanted = split_blocks(cga, shape)
     tile.id(1 << max(wanted[dim] - tile.bits[dim], 0), "register", dim)
+
+
+def wide_rows(encoding: Distributed, shape: Shape, bits: int) -> Linear | None:
+    """How CDNA4 stores 16-bit results: two bits of columns exchanged, so that a thread has 8 neighbours. None: as they are.
+
+    >>> wide_rows(AmdMfma(4, (1, 1), (32, 32, 16), True), (32, 32), 16).layout.bases[0]
+    ('register', ((0, 1), (0, 2), (0, 4), (0, 16)))
+    """
+    if not isinstance(encoding, AmdMfma) or encoding.version != 4 or not encoding.is_transposed:
+        return None
+    other = {32: 8, 16: 16}.get(encoding.instr_shape[0], 0)
+    if bits != 16 or len(shape) != 2 or shape[1] < 32 or not other or (other == 16 and encoding.warps_per_cta[1] > 1):
+        return None
+    exchanged, linear = {4: other, other: 4}, to_linear(encoding, shape)
+    bases = {name: tuple((row, exchanged.get(at, at)) for row, at in vectors) for name, vectors in linear.bases}
+    return Linear(LinearLayout(bases, linear.outs))
 
 
 RULES |= {AmdMfma: mfma, AmdWmma: wmma, RotatingShared: swizzled}

@@ -131,6 +131,25 @@ def padded_columns(side: LinearLayout, bits: int, lanes: int) -> list[int]:
     return [*registers, *[0] * (bits - len(registers)), *own, *[0] * (lanes - len(own))]
 
 
+def only_exchange(comp: LinearLayout) -> tuple[int, int] | None:
+    """The register bit and the lane bit that change places, if nothing else moves."""
+    names, bases = comp.out_names, dict(comp.bases)
+    if names not in (("register", "lane"), ("lane", "register")) or set(bases) != set(names):
+        return None
+    at = names.index("lane")
+    moved = {
+        (name, bit): (vector[1 - at], vector[at])
+        for name, vectors in bases.items()
+        for bit, vector in enumerate(vectors)
+        if (vector[1 - at], vector[at]) != ((1 << bit, 0) if name == "register" else (0, 1 << bit))
+    }
+    if len(moved) != 2 or {name for name, _ in moved} != set(names):
+        return None
+    register, lane = (next(bit for name, bit in moved if name == kind) for kind in ("register", "lane"))
+    is_exchange = moved["register", register] == (0, 1 << lane) and moved["lane", lane] == (1 << register, 0)
+    return (register, lane) if is_exchange else None
+
+
 def count_exchanges(permutation: tuple[int, ...], bits: int) -> int:
     """The register bits that become lane bits: each needs one exchange between lanes.
 

@@ -25,6 +25,8 @@ class AmdFeature(StrEnum):
     IN_THREAD_TRANSPOSE = "in_thread_transpose"  # operands are best turned over in registers on their way to LDS
     PINGPONG = "pingpong"  # waves of a SIMD are best told to take turns at its matrix unit
     ROW_SWAP = "row_swap"  # permlanex16
+    SWAP_16 = "permlane16.swap"  # rows of 16 lanes change places between two registers
+    SWAP_32 = "permlane32.swap"
     SPLIT_WAITS = "split_waits"  # a counter for each kind of memory, in place of one word
     WAVE_PRELOAD = "wave_preload"  # arguments come in scalar registers
     XF32 = "xf32"  # mfma of f32 in the precision of tf32
@@ -56,7 +58,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "gfx950": Family(
         "CDNA4", 64, 160 << 10, mfma=4,
-        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16),
+        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16, A.SWAP_16, A.SWAP_32),
     ),
     "gfx101": Family("RDNA1", 32, 64 << 10),
     "gfx103": Family("RDNA2", 32, 64 << 10, features=(A.DOT2,)),

@@ -11,11 +11,12 @@ from xdsl.ir import Operation
 from tilework.ir import ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
-from tilework.layouts.conversion import conversion, shared_plan
+from tilework.layouts.conversion import conversion, only_exchange, shared_plan
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.indices import chosen, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
+from tilework.targets.llvm.types import i32, vector
 from tilework.targets.llvm.values import Value
 
 
@@ -39,6 +40,8 @@ def lower_convert(low: Lowering, op: Operation) -> Registers:
 def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, count: int) -> Registers:
     """Each lane names the lane it reads from. Where the register it wants depends on the lane, it reads all and selects."""
     b = low.builder
+    if (exchange := only_exchange(comp)) is not None and (found := through_exchanges(low, registers, *exchange)):
+        return found
     names = comp.out_names
     lane_at, register_at = names.index("lane"), names.index("register")
     vectors = dict(comp.bases)["lane"]
@@ -57,6 +60,24 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
         place = comp.apply(register=register) if "register" in comp.by_in else {"register": register, "lane": 0}
         made.append(chosen(b, choices.value, bits, place["register"], partial(read, place["lane"])))
     return tuple(made)
+
+
+def through_exchanges(low: Lowering, registers: Registers, register: int, lane: int) -> Registers | None:
+    """Words of two registers at a time change places between lanes; None if the GPU has no instruction for that."""
+    b, type = low.builder, registers[0].type
+    held = 32 // type.bits if type.bits in (16, 32) else 0  # elements of a word
+    if not low.gpu.exchanges(1 << lane) or not held or (1 << register) % held or len(registers) % held:
+        return None
+    words = [registers[first : first + held] for first in range(0, len(registers), held)]
+    packed = [b.bitcast(b.build_vector(list(word)) if held > 1 else word[0], i32) for word in words]
+    away = (1 << register) // held
+    for first in range(len(packed)):
+        if not first & away:
+            both = low.gpu.exchange(b, packed[first], packed[first | away], 1 << lane)
+            packed[first], packed[first | away] = both
+    given = vector(type, held) if held > 1 else type
+    values = [b.bitcast(word, given) for word in packed]
+    return tuple(value for word in values for value in (b.lanes(word) if held > 1 else [word]))
 
 
 def through_memory(

@@ -182,6 +182,14 @@ class Gpu(ABC):
         """The i32 of the lane whose number differs in the bits of `mask`."""
         return self.shuffle(b, word, b.xor(b.and_(self.thread_id(b), self.warp_size - 1), mask))
 
+    def exchanges(self, mask: int) -> bool:
+        """Whether `exchange` is fast between lanes whose numbers differ in `mask`."""
+        return False
+
+    def exchange(self, b: Builder, first: Value, second: Value, mask: int) -> Sequence[Value]:
+        """Lanes with `mask` in their number change their `first` i32 for the `second` of their neighbour without."""
+        raise NotImplementedError
+
     def reduce_warp(self, b: Builder, name: str, word: Value) -> Value | None:
         """An i32 of all lanes by add, and, or, xor, max, min, umax or umin, where that is one instruction."""
         return None

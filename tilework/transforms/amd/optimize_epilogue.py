@@ -4,6 +4,7 @@
     tt.store %p, %v : #blocked                               tt.store %q, %acc : #mma
 
 Also through a chain of elementwise ops with one operand, each used once, which is then computed in the layout of the dot.
+On CDNA4 lanes exchange half of their 16-bit results first, in one instruction for two registers: each then stores 16 bytes.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -15,7 +16,8 @@ from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import distributed_of, is_accumulator, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import insert_before, recreate, replace_op
-from tilework.ir.types import is_tensor
+from tilework.ir.types import bit_width, is_tensor, shape_of
+from tilework.layouts.amd import wide_rows
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.passes import Pass
 
@@ -51,8 +53,11 @@ def store_as_computed(store: Operation) -> None:
         insert_before(op, made)
         source = made.results[0]
     pointers, _, *mask = store.operands
-    others = [moved(store, operand, layout) for operand in (pointers, *mask)]
-    replace_op(store, recreate(store, operands=(others[0], source, *others[1:])))
+    wider = wide_rows(layout, shape_of(source.type), bit_width(source.type))
+    where = moved(store, pointers, wider or layout)
+    source = source if wider is None else moved(store, source, wider)
+    others = [moved(store, operand, wider or layout) for operand in mask]
+    replace_op(store, recreate(store, operands=(where, source, *others)))
 
 
 def moved(store: Operation, value: SSAValue, layout: Distributed) -> SSAValue:

@@ -15,7 +15,7 @@ from tilework.targets.amd.lower.buffer_access import GLOBAL, Place
 from tilework.targets.amd.lower.own_rules import AMD
 from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu, Warps
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, ptr, vector, void
+from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, ptr, struct, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 AXES = "xyz"
@@ -41,6 +41,7 @@ ROW = {
     4: ((0x114, 0xA), (0x104, 0x5)),
     8: ((0x118, 0xC), (0x108, 0x3)),
 }  # shifts within 16 lanes, and the banks that take each
+EXCHANGES = {16: AmdFeature.SWAP_16, 32: AmdFeature.SWAP_32}  # by the bit in which lanes differ
 SWIZZLE_XOR = 10  # where `ds.swizzle` has the bits to flip; its lower half keeps all bits of a lane's number
 UNUSED = (
     *("dispatch-ptr", "queue-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr", "default-queue", "completion-action"),
@@ -131,6 +132,14 @@ class AmdGpu(Gpu):
             pattern = constant(i32, mask << SWIZZLE_XOR | 0x1F)
             return b.call("llvm.amdgcn.ds.swizzle", i32, [word, pattern], attributes="convergent")
         return super().shuffle_xor(b, word, mask)
+
+    def exchanges(self, mask: int) -> bool:
+        return mask in EXCHANGES and self.has(EXCHANGES[mask])
+
+    def exchange(self, b: Builder, first: Value, second: Value, mask: int) -> Sequence[Value]:
+        args = [first, second, constant(i1, 0), constant(i1, 0)]
+        made = b.call(f"llvm.amdgcn.{EXCHANGES[mask]}", struct(i32, i32), args, attributes="convergent")
+        return [b.extract_value(made, place) for place in range(2)]
 
     def moved(self, b: Builder, old: Value, word: Value, control: int, banks: int) -> Value:
         """The word of another lane of the row, in the lanes of these banks; `old` in the others."""
