@@ -17,7 +17,7 @@ import pytest
 from tests.emulator import test_amd_own_kernels as own
 from tilework.compiler import ASTSource, compile
 from tilework.oracles.emulator.findings import CheckFailed
-from tilework.oracles.emulator.llvm.run_llvm import run
+from tilework.oracles.emulator.llvm.run_llvm import run as run_llvm
 from tilework.target import Target
 from tilework.targets.amd.code_object import told
 
@@ -46,7 +46,7 @@ def text_of(kernel: Any, arch: str, types: tuple[str, ...], constants: tuple[tup
 
 def launch(text: str, arch: str, args: Sequence[Any], grid: int = 1) -> None:
     threads = 4 * Target.parse(f"hip:{arch}").warp_size
-    run(text, [*args, 0, 0], grid, threads, told(text)["shared"], arch, max_instructions=100_000)
+    run_llvm(text, [*args, 0, 0], grid, threads, told(text)["shared"], arch, max_instructions=100_000)
 
 
 def draw(*shape: int, dtype: Any = np.float32) -> Any:
