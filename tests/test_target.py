@@ -30,7 +30,7 @@ def test_nobody_compiles_for_it(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", ":90", "cuda", "cuda:", "cuda:ninety"])
 def test_no_target_at_all(text: str) -> None:
-    with pytest.raises(UnknownTarget, match=r"expected BACKEND:ARCH, for example cuda:90 or cpu"):
+    with pytest.raises(UnknownTarget, match=r"expected BACKEND:ARCH, for example cuda:90, hip:gfx942 or cpu"):
         Target.parse(text)
 
 

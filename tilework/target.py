@@ -163,5 +163,5 @@ def described(text: str) -> Target:
         known = ", ".join(sorted({other.name for other in plugins(GROUP)}))
         raise UnknownTarget(f"target {text!r}: there is no compiler for {backend!r}; there are compilers for {known}")
     if plugin is None or (target := plugin.load()(arch)) is None:
-        raise UnknownTarget(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90 or cpu")
+        raise UnknownTarget(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90, hip:gfx942 or cpu")
     return target

@@ -68,6 +68,8 @@ def dynamic_symbols(sections: dict[str, bytes]) -> list[tuple[str, int]]:
 def test_unknown_architectures() -> None:
     with pytest.raises(UnknownTarget, match="hip:gfx999"):
         Target.parse("hip:gfx999")
+    with pytest.raises(UnknownTarget, match=r"is not known: did you mean 'gfx942'\? Known are gfx908, gfx90a, gfx942"):
+        Target.parse("hip:gfx943")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from tilework.target import Feature, Limits, Target
+from tilework.errors import did_you_mean
+from tilework.target import Feature, Limits, Target, UnknownTarget
 
 
 class AmdFeature(StrEnum):
@@ -85,10 +86,13 @@ def family_of(arch: str) -> Family:
 
 
 def describe(arch: str) -> Target | None:
-    """The target ``hip:gfx942``; a driver's ``gfx942:sramecc+:xnack-`` is the same. None for what is no known name."""
+    """The target ``hip:gfx942``; a driver's ``gfx942:sramecc+:xnack-`` is the same. None where no architecture is named."""
     name = arch.partition(":")[0]
-    if (family := KNOWN.get(name)) is None:
+    if not name:
         return None
+    if (family := KNOWN.get(name)) is None:
+        known = ", ".join(KNOWN)
+        raise UnknownTarget(f"target 'hip:{name}' is not known{did_you_mean(name, KNOWN) or '.'} Known are {known}")
     return Target(
         "hip",
         name,

@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import StageError
 from tilework.target import Target
-from tilework.targets.amd.arch import AmdFeature, describe
+from tilework.targets.amd.arch import AmdFeature
 from tilework.targets.amd.options import HipOptions
 from tilework.targets.base import Backend, Stage, run_passes
 from tilework.targets.diagnostics import wants_remarks
@@ -190,6 +189,4 @@ class HipBackend(Backend):
 
 def target_of(arch: str) -> Target:
     """What the option ``arch="gfx942"`` asks for."""
-    if (target := describe(arch)) is None:
-        raise StageError(f"unsupported target: {arch!r}")
-    return target
+    return Target.parse(f"hip:{arch}")
