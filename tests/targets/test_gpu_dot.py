@@ -96,6 +96,21 @@ def many_dots(
 
 
 @tilework.jit
+def computed_dots(
+    a_ptr, b_ptr, s_ptr, c_ptr, COUNT, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ASKS: tl.constexpr
+):
+    """A sum of products whose left factors are computed, with a scale for each row."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    scale = tl.load(s_ptr + m).to(b_ptr.dtype.element_ty)
+    total = tl.zeros((M, N), tl.float32)
+    for step in tl.range(COUNT, warp_specialize=ASKS):
+        a = tl.load(a_ptr + step * M * K + m[:, None] * K + k[None, :])
+        b = tl.load(b_ptr + step * N * K + k[:, None] * N + n[None, :])
+        total = tl.dot(a.to(b.dtype) * scale[:, None] + 1, b, total)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], total)
+
+
+@tilework.jit
 def attention(q_ptr, k_ptr, v_ptr, o_ptr, LENGTH, D: tl.constexpr):
     """The second product of each iteration follows from the first."""
     m, d = tl.arange(0, 64)[:, None], tl.arange(0, D)[None, :]
@@ -277,14 +292,17 @@ def sum_of_products(dtype: str, arch: int, shape: tuple[int, int, int], count: i
     return text
 
 
-def test_registers_of_a_left_factor_are_filled_when_the_product_before_is_done() -> None:
+@pytest.mark.parametrize(("dtype", "k", "asks"), [("i8", 64, False), ("i8", 32, True), ("fp8e5", 32, False)])
+def test_registers_of_a_left_factor_are_filled_when_the_product_before_is_done(dtype: str, k: int, asks: bool) -> None:
+    """They are computed piece by piece, while the products of the pieces before run on."""
     rng = np.random.default_rng(7)
-    a, b = numbers(rng, "i8", 4, 64, 32), numbers(rng, "fp16", 4, 32, 64)
+    a, b, s = numbers(rng, dtype, 4, 64, k), numbers(rng, "fp16", 4, k, 64), numbers(rng, "i8", 64)
     c = np.zeros((64, 64), np.float32)
-    text = ptx_of(many_dots, 90, 4, ("*i8", "*fp16", "*fp32", "i32"), (64, 64, 32, False, tl.float32))
-    assert "wgmma.mma_async" in text
-    launch(text, "many_dots", 4, a, b, c, 4)
-    np.testing.assert_array_equal(c, np.matmul(a.astype("f8"), b.astype("f8")).sum(0))
+    text = ptx_of(computed_dots, 90, 4, (f"*{dtype}", "*fp16", "*i8", "*fp32", "i32"), (64, 64, k, asks))
+    assert text.count(f"wgmma.wait_group.sync.aligned {k // 16 - 1};") == text.count("wgmma.mma_async") == k // 16
+    launch(text, "computed_dots", ptx_text.told(text).get("num_warps", 4), a, b, s, c, 4)
+    left = a.astype("f8") * s.astype("f8")[:, None] + 1
+    np.testing.assert_array_equal(c, np.matmul(left, b.astype("f8")).sum(0))
 
 
 @pytest.mark.parametrize(("dtype", "a_transposed"), [("fp8e4nv", False), ("i8", True), ("fp32", False)])

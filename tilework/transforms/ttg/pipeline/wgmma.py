@@ -33,7 +33,7 @@ from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, used_values, yield_of
-from tilework.transforms.ttg.pipeline.wgmma_split import split_along_k
+from tilework.transforms.ttg.pipeline.wgmma_split import computation, split_along_k
 
 Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
@@ -237,11 +237,11 @@ def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
 
 
 def is_read_for(dot: Operation) -> bool:
-    """The left factor is read from memory right in front of `dot`, behind the wait for the one that had its registers before."""
-    op = dot.prev_op
-    while op is not None and op is not dot.operands[0].owner and type(op) not in ORDERING:
+    """The left factor is read from memory, and computed, right in front of `dot`, behind the wait for the one that had its registers before."""
+    read, op = next(iter(computation(dot.operands[0]) or ()), None), dot.prev_op
+    while op is not None and op is not read and type(op) not in ORDERING:
         op = op.prev_op
-    return type(op) is ttg.LocalLoadOp and op is dot.operands[0].owner
+    return op is not None and op is read
 
 
 def must_free_registers(dot: Operation, loop: Operation, of_sums: bool = False) -> bool:

@@ -1,5 +1,7 @@
 """Split a product whose left factor is read from memory into registers along K, one piece per instruction.
 
+What is computed from it element by element (a conversion from i8, a scale for each row) is computed piece by piece too.
+
     %a = local_load %m                             %a0 = local_load (memdesc_subslice %m[0, 0])
     %d = warp_group_dot %a, %b, %c           ==>   %d0 = warp_group_dot %a0, (memdesc_subslice %b[0, 0]), %c
     (K = 32, an instruction takes 16)              %a1 = local_load (memdesc_subslice %m[0, 16])
@@ -8,18 +10,21 @@
 The registers of a piece are free again when its instruction is done, before those of the whole; the next one is read while it runs.
 """
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import ttg, ttng
-from tilework.ir.effects import writes
+from tilework.ir import tt, ttg, ttng
+from tilework.ir.effects import ELEMENTWISE, is_speculatable, writes
 from tilework.ir.encodings import (
     distributed_of,
     tensor_core_of,
     with_encoding,
 )
 from tilework.ir.module_facts import integer
-from tilework.ir.rewrite import constant, erase_op, insert_before, recreate, replace_op
+from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, recreate, replace_op
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, tensor_type
+
+WAITS = frozenset({ttng.WaitBarrierOp, ttg.AsyncWaitOp})
 
 
 def split_along_k(dot: Operation) -> list[Operation]:
@@ -33,8 +38,8 @@ def split_along_k(dot: Operation) -> list[Operation]:
         return [dot]
     if bit_width(left.type) == 8 and integer(dot.properties, "maxNumImpreciseAcc") in range(1, shape[1] + 1):
         return [dot]  # its lowering counts products: pieces would not know of each other
-    read = left.owner
-    if not isinstance(read, ttg.LocalLoadOp) or not left.has_one_use() or not is_undisturbed(read, dot):
+    read, *computing = computation(left) or [dot]
+    if read is dot or not is_undisturbed(read, dot):
         return [dot]
     starts = range(0, shape[1], width)
     of_right = (width, shape_of(right.type)[1])
@@ -42,17 +47,71 @@ def split_along_k(dot: Operation) -> list[Operation]:
     always = put(dot, constant(1, i1, dot.location))
     dots: list[Operation] = []
     for at, part in zip(starts, rights, strict=True):
-        dots.append(recreate(dot, operands=(read_piece(dot, read, at, width), part, total, *use_total)))
+        piece = read_piece(dot, read, at, width)
+        for op in computing:
+            piece = compute_piece(dot, op, piece)
+        dots.append(recreate(dot, operands=(piece, part, total, *use_total)))
         total, use_total = put(dot, dots[-1]), [always]
     replace_op(dot, results=(total,))
-    erase_op(read)
+    for op in reversed((read, *computing)):
+        erase_op(op)
     return dots
+
+
+def computation(left: SSAValue) -> list[Operation] | None:
+    """The load from shared memory that a factor comes from, and the ops that make it of that element by element; None if others do."""
+    found: list[Operation] = []
+    while left.has_one_use() and isinstance(op := left.owner, Operation):
+        found.append(op)
+        if type(op) is ttg.LocalLoadOp:
+            return found[::-1]
+        varying = [operand for operand in op.operands if not is_alike(operand)]
+        is_elementwise = type(op) in ELEMENTWISE and is_speculatable(op)
+        if len(varying) != 1 or len(op.results) != 1 or not (is_elementwise or is_read_otherwise(op)):
+            return None
+        left = varying[0]
+    return None
+
+
+def is_read_otherwise(op: Operation) -> bool:
+    """A conversion of what was loaded just now, which will be loaded like that."""
+    return type(op) is ttg.ConvertLayoutOp and type(op.operands[0].owner) is ttg.LocalLoadOp
+
+
+def is_alike(value: SSAValue) -> bool:
+    """All columns of `value` are the same."""
+    op = value.owner
+    is_constant = type(op) is arith.ConstantOp and constant_value(value) is not None
+    return (
+        is_constant
+        or type(op) is tt.SplatOp
+        or (type(op) is tt.BroadcastOp and shape_of(op.operands[0].type)[-1:] == (1,))
+    )
+
+
+def compute_piece(dot: Operation, op: Operation, piece: SSAValue) -> SSAValue:
+    """What `op` makes of a piece of what it is given."""
+    operands = [piece_of(dot, operand, shape_of(piece.type)) if is_alike(operand) else piece for operand in op.operands]
+    return put(dot, recreate(op, operands=operands, result_types=(cut(op.results[0].type, shape_of(piece.type)),)))
+
+
+def piece_of(dot: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    type, op = cut(value.type, shape), value.owner
+    if isinstance(op, arith.ConstantOp):
+        return put(dot, constant(constant_value(value), type, op.location))  # pyright: ignore[reportArgumentType]
+    assert isinstance(op, Operation)
+    return put(dot, recreate(op, result_types=(type,)))
+
+
+def cut(type: Attribute, shape: tuple[int, ...]) -> Attribute:
+    """A tile of `shape` with the elements and the layout of another."""
+    return with_encoding(tensor_type(shape, element_type(type)), distributed_of(type))
 
 
 def is_undisturbed(read: Operation, dot: Operation) -> bool:
     """Nothing writes memory between the two, which are in one block; to wait for other memory is no matter."""
     between = read.next_op
-    while between is not None and between is not dot and (type(between) is ttng.WaitBarrierOp or not writes(between)):
+    while between is not None and between is not dot and (type(between) in WAITS or not writes(between)):
         between = between.next_op
     return between is dot
 
@@ -61,8 +120,7 @@ def read_piece(dot: Operation, read: Operation, start: int, width: int) -> SSAVa
     """The columns from `start` on of what `read` reads."""
     memory, rows = read.operands[0], shape_of(read.results[0].type)[0]
     part = put(dot, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
-    whole = read.results[0].type
-    type = with_encoding(tensor_type((rows, width), element_type(whole)), distributed_of(whole))
+    type = cut(read.results[0].type, (rows, width))
     return put(dot, ttg.LocalLoadOp.make(part, type, read.location, *read.operands[1:]))
 
 
