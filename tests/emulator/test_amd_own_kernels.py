@@ -162,6 +162,17 @@ def test_pipelined_loops(arch: str, num_stages: int) -> None:
         assert np.array_equal(sums, np.einsum("kij,k->i", left, np.arange(count))), count
 
 
+@pytest.mark.parametrize(("arch", "num_stages", "width"), [("gfx950", 2, 8), ("gfx942", 3, 2)])
+def test_copies_to_lds(monkeypatch: pytest.MonkeyPatch, arch: str, num_stages: int, width: int) -> None:
+    """Lanes exchange their offsets where LDS is swizzled; some of the copies are under way at each wait."""
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", "1")
+    a, b = np.random.default_rng(0).integers(-3, 4, (2, 64, 64)).astype(np.float16)
+    out = np.zeros((64, 64), np.float32)
+    ttgir = launch(product, arch, [a, b, out], num_stages=num_stages, SIZE=64, STEP=64 // num_stages // 16 * 16)
+    assert np.array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
+    assert f"{{contiguity = {width} : i32}}" in ttgir and "ttg.local_store" not in ttgir
+
+
 def test_too_much_lds() -> None:
     a = np.zeros((256, 256), np.float16)
     line = product.fn.__code__.co_firstlineno

@@ -26,7 +26,7 @@ from tilework.analysis.liveness import Interval
 from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk, arrive_by_warps
 from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
-from tilework.ir import gpu, tt, ttg, ttng
+from tilework.ir import amdg, gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, modules
 from tilework.ir.module_facts import find_num_warps
@@ -34,7 +34,7 @@ from tilework.layouts.conversion import conversion
 from tilework.target import Target
 
 BARRIERS = frozenset({gpu.GpuBarrierOp, ttg.LocalBarrierOp})
-WAITS = frozenset({ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
+WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
 
 
 @dataclass

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.liveness import FOREVER, Interval
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.module_facts import find_num_warps
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
@@ -37,6 +37,7 @@ READS: dict[type[Operation], tuple[int, ...]] = {
 WRITES: dict[type[Operation], tuple[int, ...]] = {
     ttg.LocalStoreOp: (1,),
     ttg.AsyncCopyGlobalToLocalOp: (1,),
+    amdg.BufferLoadToLocalOp: (0,),
     ttng.AsyncTMACopyGlobalToLocalOp: (-2, -3),
     ttng.AsyncTMAGatherOp: (-2, -3),
     ttng.InitBarrierOp: (0,),

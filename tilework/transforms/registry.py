@@ -60,6 +60,8 @@ PASSES: dict[str, str] = {
     "tritonamdgpu-schedule-loops": "amd.schedule_loops:AmdScheduleLoopsPass",
     "tritonamdgpu-pipeline": "amd.stream_pipeline:AmdPipelinePass",
     "triton-amdgpu-insert-instruction-sched-hints": "amd.insert_sched_hints:InsertInstructionSchedHintsPass",
+    "tritonamdgpu-coalesce-async-copy": "amd.coalesce_async_copy:AmdCoalesceAsyncCopyPass",
+    "tritonamdgpu-update-async-wait-count": "amd.update_async_wait_count:AmdUpdateAsyncWaitCountPass",
     "optimize-amd-lds-usage": "amd.optimize_lds_usage:OptimizeAmdLdsUsagePass",
     "tritonamdgpu-reorder-instructions": "amd.reorder_instructions:AmdReorderInstructionsPass",
     "tritonamdgpu-block-pingpong": "amd.block_pingpong:AmdBlockPingpongPass",

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import amdg
 from tilework.ir.types import array_values, element_type
 from tilework.numerics.rounding import Array
-from tilework.oracles.evaluator.access_rules import RMW_RULES, exchange_all, update
+from tilework.oracles.evaluator.access_rules import RMW_RULES, exchange_all, pointee, update
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import memory_bytes, signed
 from tilework.oracles.evaluator.table import evaluates, rules
@@ -68,3 +68,12 @@ def eval_buffer_rmw(machine: "Machine", op: Operation, *operands: Any) -> Array:
 def eval_buffer_cas(machine: "Machine", op: Operation, expected: Array, value: Array, base: Array, offsets: Array, *stride: Array) -> Array:  # fmt: skip
     element = element_type(op.results[0].type)
     return exchange_all(machine, addresses(base, offsets, None, element), expected, value, element)
+
+
+@evaluates(amdg.BufferLoadToLocalOp)
+def eval_copy(machine: "Machine", op: Operation, *operands: Any) -> None:
+    """Elements that are masked off become zero."""
+    view, base, offsets, mask, _, _ = segmented(op, operands)
+    element = pointee(op.operands[1].type)
+    values = machine.memory.load(addresses(base, offsets, mask, element), mask, element)
+    machine.open_copies.append(machine.shared.start(view, values.reshape(view.places.shape), op, True))

@@ -24,6 +24,8 @@ class AmdFeature(StrEnum):
     FP8_OCP = "fp8_ocp"
     PACKED_BF16 = "packed_bf16"  # f32 to bf16 in one instruction
     IN_THREAD_TRANSPOSE = "in_thread_transpose"  # operands are best turned over in registers on their way to LDS
+    LDS_COPY_4 = "lds_copy_4"  # global memory to LDS past the registers, so many bytes for a lane
+    LDS_COPY_16 = "lds_copy_16"
     PINGPONG = "pingpong"  # waves of a SIMD are best told to take turns at its matrix unit
     ROW_SWAP = "row_swap"  # permlanex16
     SWAP_16 = "permlane16.swap"  # rows of 16 lanes change places between two registers
@@ -31,6 +33,9 @@ class AmdFeature(StrEnum):
     SPLIT_WAITS = "split_waits"  # a counter for each kind of memory, in place of one word
     WAVE_PRELOAD = "wave_preload"  # arguments come in scalar registers
     XF32 = "xf32"  # mfma of f32 in the precision of tf32
+
+
+LDS_COPIES = {4: AmdFeature.LDS_COPY_4, 16: AmdFeature.LDS_COPY_16}  # by the bytes of a lane
 
 
 class Family(NamedTuple):
@@ -54,12 +59,15 @@ FAMILIES: dict[str, Family] = {
         "CDNA3", 64, 64 << 10, mfma=3,
         features=(
             *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_FNUZ, A.PINGPONG,
-            A.IN_THREAD_TRANSPOSE, A.XF32,
+            A.IN_THREAD_TRANSPOSE, A.LDS_COPY_4, A.XF32,
         ),
     ),
     "gfx950": Family(
         "CDNA4", 64, 160 << 10, mfma=4,
-        features=(*CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16, A.SWAP_16, A.SWAP_32),
+        features=(
+            *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16,
+            A.LDS_COPY_4, A.LDS_COPY_16, A.SWAP_16, A.SWAP_32,
+        ),
     ),
     "gfx101": Family("RDNA1", 32, 64 << 10),
     "gfx103": Family("RDNA2", 32, 64 << 10, features=(A.DOT2,)),

@@ -11,7 +11,7 @@ from tilework.targets.base import Backend, Stage, run_passes
 from tilework.targets.diagnostics import wants_remarks
 from tilework.targets.options import CompileOptions
 
-LLIR_PASSES = ["optimize-amd-lds-usage"]
+LLIR_PASSES = ["tritonamdgpu-update-async-wait-count", "optimize-amd-lds-usage"]
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 
@@ -34,7 +34,7 @@ def ttgir_pipeline(
         "triton-licm",
         "canonicalize",
         f"tritonamdgpu-schedule-loops{{num-stages={num_stages}}}",
-        "tritonamdgpu-pipeline",
+        *pipeline_passes(),
         "canonicalize",
         *(
             ["triton-amdgpu-insert-instruction-sched-hints{variant=attention}"]
@@ -60,6 +60,13 @@ def ttgir_pipeline(
         "cse",
         "symbol-dce",
     ]
+
+
+def pipeline_passes() -> list[str]:
+    """With copies to LDS that need no registers, if TRITON_HIP_USE_ASYNC_COPY asks for them."""
+    if not knobs.amd.use_async_copy:
+        return ["tritonamdgpu-pipeline"]
+    return ["tritonamdgpu-pipeline{use-async-copy=true}", "tritonamdgpu-coalesce-async-copy"]
 
 
 def by_target(asked: bool | None, target: Target, feature: AmdFeature) -> bool:

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.integer_ranges import IntegerRanges
-from tilework.ir import amdg, tt
+from tilework.ir import amdg, tt, ttg
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import functions, has_body, ops_in_order
@@ -157,6 +157,17 @@ def convert_load(search: Search, op: Operation, base: SSAValue, offsets: SSAValu
     replace_op(op, made)
 
 
+def convert_copy(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
+    counts = array_values(op.properties["operandSegmentSizes"])
+    mask = mask_of(op.operands[2]) if counts[2] else None
+    stride, width = stride_of(offsets), number(op, "contiguity")
+    cache = CacheModifier(number(op, "cache"))
+    made = amdg.BufferLoadToLocalOp.make(
+        op.operands[1], base, offsets, mask, None, stride, op.location, cache=cache, contiguity=width
+    )
+    replace_op(op, made)
+
+
 def convert_store(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
     value, mask = op.operands[1], mask_of(op.operands[2]) if len(op.operands) > 2 else None
     cache = CacheModifier(op.properties["cache"].value.data)  # pyright: ignore
@@ -211,6 +222,7 @@ CHANGING = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
 RULES: dict[type[Operation], Callable[[Search, Operation, SSAValue, SSAValue], None]] = {
     tt.LoadOp: convert_load,
     tt.StoreOp: convert_store,
+    ttg.AsyncCopyGlobalToLocalOp: convert_copy,
     tt.AtomicRMWOp: convert_rmw,
     tt.AtomicCASOp: convert_cas,
 }

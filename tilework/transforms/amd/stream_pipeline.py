@@ -8,11 +8,13 @@
 
 There are as many buffers as stages lie between: the store overwrites what this iteration has read. One counter goes around them;
 which buffer an iteration reads is carried to it. Loads that are not only operands of products wait in registers until they are used.
-The last iterations are peeled: nothing inside of the loop is conditional.
+With `use_async_copy` a load that an instruction can copy to LDS goes there without registers, one buffer more, behind a wait at the start
+of the iteration. The last iterations are peeled: nothing inside of the loop is conditional.
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and two copies of the body per stage.
 """
 
 from dataclasses import replace
+from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -21,34 +23,45 @@ from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.encodings import distributed_of, dot_operand_of
+from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import insert_after
+from tilework.ir.rewrite import erase_op, insert_after
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import bit_width, element_type, i32, is_tensor, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import order_for_memory
+from tilework.target import Target
+from tilework.transforms.amd.coalesce_async_copy import copied_together, lanes_in_order
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, erase_schedule
 from tilework.transforms.ttg.pipeline.expand import expand
+from tilework.transforms.ttg.pipeline.load_buffers import copy_width
+from tilework.transforms.ttg.pipeline.load_plans import needs_other
 from tilework.transforms.ttg.pipeline.loops import body_ops
+from tilework.transforms.ttg.pipeline.lower_copies import async_copy
 from tilework.transforms.ttg.pipeline.lowering import Lowering, next_in_turn
 from tilework.transforms.ttg.pipeline.software_pipeline import fold_arithmetic, is_feasible, lower_loops
+from tilework.transforms.ttg.pipeline.waits import update_waits
 
 PART = "amd.pipeliner_part"
 
 
 class AmdPipelinePass(Pass):
     name = "tritonamdgpu-pipeline"
+    use_async_copy: bool = False
 
     def run(self, module: ModuleOp) -> None:
-        for loop, schedule in lower_loops(module, buffer_loads, peels=True):
+        lower = partial(buffer_loads, copying_for=find_target(module) if self.use_async_copy else None)
+        for loop, schedule in lower_loops(module, lower, peels=True):
             order = schedule.in_order(loop)
             if is_feasible(loop, order, peels=True):
                 before = loop.prev_op
                 mark_prologue(before, expand(loop, order, peels=True))
         erase_schedule(module)
+        if self.use_async_copy:
+            update_waits(module)
         fold_arithmetic(module)
 
 
@@ -61,33 +74,60 @@ def mark_prologue(before: Operation | None, loop: Operation) -> None:
         op = op.prev_op
 
 
-def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> None:
-    """Let loads that only products use wait in LDS."""
-    low = Lowering(loop, schedule)
-    compute, last = schedule.clusters[-1], schedule.last_stage
-    stores = schedule.back_cluster()
-    counters: dict[int, SSAValue] = {}
+def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_for: Target | None = None) -> None:
+    """Let loads that only products use wait in LDS; `copying_for` a target that copies some there by itself."""
+    low, last = Lowering(loop, schedule), schedule.last_stage
+    compute, stores = schedule.clusters[-1], schedule.back_cluster()
+    waits = schedule.front_cluster()
+    counters: dict[tuple[int, Cluster], SSAValue] = {}
     for load in body_ops(loop):
         if type(load) is not tt.LoadOp or (stage := schedule.places[load][0]) >= last:
             continue
         if (encoding := operand_encoding(load.results[0])) is None:
             continue
         type_ = load.results[0].type
-        buffers = last - stage
-        if stage not in counters:
-            counters[stage] = carry_counter(low, buffers, (stage, stores))
+        width = 0 if copying_for is None else copied_width(load, encoding, facts, copying_for)
+        place, buffers = (stage, compute if width else stores), last - stage + (width > 0)
+        if place not in counters:
+            counters[place] = carry_counter(low, buffers, place)
         shape = (buffers, *shape_of(type_))
         memory = low.alloc(memdesc_type(shape, element_type(type_), encoding, True), load)
-        view = ttg.MemDescIndexOp.make(memory, counters[stage], load.location)
-        store = ttg.LocalStoreOp.make(load.results[0], view.results[0], load.location)
-        read = ttg.LocalLoadOp.make(view.results[0], type_, load.location)
-        for use in tuple(load.results[0].uses):
-            if use.operation is not store:
-                use.operation.operands[use.index] = read.results[0]
-        insert_after(load, view, store, read)
-        schedule.place(view, stage, stores)
-        schedule.place(store, stage, stores)
+        view = ttg.MemDescIndexOp.make(memory, counters[place], load.location)
+        if width:
+            copy = async_copy(load, load.operands[0], view.results[0], getattr(load, "mask", None), None, width)
+            group = ttg.AsyncCommitGroupOp.make(copy.results, load.location)
+            wait = ttg.AsyncWaitOp.make(group.results, 0, load.location)
+            read = ttg.LocalLoadOp.make(view.results[0], type_, load.location, wait.results[0])
+            insert_after(load, view, copy, group, wait, read)
+            schedule.place(wait, last, waits)
+            filling = (view, copy, group)
+        else:
+            store = ttg.LocalStoreOp.make(load.results[0], view.results[0], load.location)
+            read = ttg.LocalLoadOp.make(view.results[0], type_, load.location)
+            insert_after(load, view, store, read)
+            filling = (view, store)
+        for op in filling:
+            schedule.place(op, *place)
         schedule.place(read, last, compute)
+        for use in tuple(load.results[0].uses):
+            if use.operation not in filling:
+                use.operation.operands[use.index] = read.results[0]
+        if width:
+            schedule.places.pop(load)
+            erase_op(load)
+
+
+def copied_width(load: Operation, encoding: SwizzledShared, facts: AxisFacts, target: Target) -> int:
+    """How many neighbours an instruction moves to LDS, where it writes zeros if the mask is off; 0 if none can do the load."""
+    type_ = load.results[0].type
+    bytes = max(bit_width(type_) // 8, 1)
+    beside = copy_width(load, facts)
+    beside = beside if encoding.max_phase == 1 else min(beside, encoding.vec)
+    width = copied_together(beside * bytes, target) // bytes
+    if width == 0 or needs_other(load):
+        return 0
+    fits = lanes_in_order(shape_of(type_), encoding.order, width, threads_per_warp(load), num_warps(load))
+    return width if fits is not None else 0
 
 
 def operand_encoding(value: SSAValue) -> SwizzledShared | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.target import Target
-from tilework.targets.amd.arch import AmdFeature
+from tilework.targets.amd.arch import LDS_COPIES, AmdFeature
 from tilework.targets.amd.lower import buffer_access, fast_math, messages
 from tilework.targets.amd.lower.buffer_access import GLOBAL, Place
 from tilework.targets.amd.lower.own_rules import AMD
@@ -34,6 +34,7 @@ CHANGES = {
     RMWOp.MIN: "min", RMWOp.UMAX: "umax", RMWOp.UMIN: "umin", RMWOp.EXCH: "xchg",
 }  # fmt: skip
 BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR)  # of integers only
+MOST_UNDER_WAY = 63
 STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once
 PAST_CACHES = (CacheModifier.CV, CacheModifier.WT)
 QUAD = {1: 0xB1, 2: 0x4E}  # which lane of its quad a lane reads, by the bit in which their numbers differ
@@ -192,6 +193,14 @@ class AmdGpu(Gpu):
             return change()
         with b.if_(may):
             change()
+
+    # Copies to LDS
+
+    def wait_copies(self, b: Builder, pending: int) -> None:
+        """Of all accesses to global memory that this wave has begun, as many of the last may be under way."""
+        if any(map(self.has, LDS_COPIES.values())):
+            count = min(pending, MOST_UNDER_WAY)
+            b.call("llvm.amdgcn.s.waitcnt", void, [constant(i32, count & 15 | count >> 4 << 14 | 0x3FF0)])
 
     # Atomics
 

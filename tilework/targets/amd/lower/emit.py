@@ -5,7 +5,14 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.target import Target
-from tilework.targets.amd.lower import buffer_rules, clock_rules, float_casts, matrix_rules, scheduling_rules
+from tilework.targets.amd.lower import (
+    buffer_rules,
+    clock_rules,
+    float_casts,
+    lds_copy_rules,
+    matrix_rules,
+    scheduling_rules,
+)
 from tilework.targets.amd.lower.amd_gpu import AmdGpu
 from tilework.targets.gpu import codegen
 
@@ -13,6 +20,7 @@ RULE_FILES = (
     buffer_rules,
     float_casts,
     clock_rules,
+    lds_copy_rules,
     matrix_rules,
     scheduling_rules,
 )  # importing these fills the table of rules
