@@ -12,10 +12,12 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
+from tests.runtime.emulated_hip import emulated_hip
 from tilework import Config, knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray
 from tilework.runtime.devices.host.driver import CpuDriver
 
 
@@ -28,7 +30,7 @@ def programs(meta: Any) -> tuple[int]:
     return (tilework.cdiv(meta["n"], meta["BLOCK"]),)
 
 
-@pytest.fixture(params=["native", "evaluator", "interpreter", "cuda"])
+@pytest.fixture(params=["native", "evaluator", "interpreter", "cuda", "hip"])
 def made(
     request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Any, Callable[[Any], Any], Any]]:
@@ -38,6 +40,10 @@ def made(
     if request.param == "cuda":
         with emulated_cuda():
             yield tilework.jit(axpy), DeviceArray.of, lambda array: array.numpy()
+        return
+    if request.param == "hip":
+        with emulated_hip():
+            yield tilework.jit(axpy), HipArray.of, lambda array: array.numpy()
         return
     previous = driver._active
     with knobs.runtime.scope():

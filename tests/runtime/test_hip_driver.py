@@ -15,7 +15,8 @@ import tilework
 import tilework.language as tl
 from tests.runtime.emulated_hip import emulated_hip
 from tilework import knobs
-from tilework.errors import OutOfResources
+from tilework.errors import DoesNotFit, OutOfResources
+from tilework.runtime.devices import dlpack
 from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libhip import EmulatedHip
@@ -24,6 +25,7 @@ from tilework.runtime.devices.hip.hip_device import DeviceArray
 from tilework.runtime.devices.hip.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.launch import native_machine
+from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.target import GPUTarget
 from tilework.targets.amd import libhip
 from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -116,6 +118,32 @@ def test_waves_of_32_lanes(folder: Path) -> None:
         np.testing.assert_array_equal(out.numpy(), np.arange(256, dtype="f4").reshape(4, 64).sum(1))
         assert hip.launches[0].block == (128, 1, 1)
     forget()
+
+
+class Exported:
+    """An array of a library that says where it is through DLPack only."""
+
+    dtype = tl.float32
+
+    def __init__(self, base: DeviceArray) -> None:
+        self.base, self.asked = base, list[int]()
+        self.tensor = dlpack.Tensor(base.data_ptr(), dlpack.ROCM, 0, 1, 2, 32, 1, None, None, 0)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.ROCM, 0
+
+    def __dlpack__(self, *, stream: int) -> Any:
+        self.asked.append(stream)
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+def test_arrays_of_other_libraries(hip: EmulatedHip) -> None:
+    x = Exported(ramp())
+    scaled[(2,)](x, 100, 0.5, BLOCK=64)
+    assert (x.base.numpy() == np.arange(100) * 3 + 0.5).all()
+    assert {*x.asked} == {0}  # DLPack's name for the default stream of ROCm; CUDA's is 1
 
 
 # launches in machine code
@@ -269,8 +297,12 @@ def test_too_much_lds_and_too_many_threads(hip: EmulatedHip) -> None:
     driver.active.utils.get_device_properties(0)["max_shared_mem"] = 4
     with pytest.raises(OutOfResources, match=r"shared memory, Required: .*, Hardware limit: 4"):
         sums[(1,)](x, out, BLOCK=64, num_warps=2)
-    with pytest.raises((OutOfResources, ValueError), match=r"threads|num_warps"):
-        scaled[(1,)](x, 64, 0.5, BLOCK=64, num_warps=32)
+    with refusing_misfits(sums), pytest.raises(DoesNotFit, match=r"shared memory, Required: .*, Hardware limit: 4"):
+        sums.warmup(x, out, BLOCK=128, num_warps=2, grid=(1,))
+    configs = [tilework.Config({}, num_warps=warps) for warps in (32, 2)]  # the first is for waves of 32 lanes
+    tuned = tilework.autotune(configs, key=[], do_bench=lambda call, quantiles: call() or [1.0] * 3)(scaled)
+    tuned[(1,)](x, 64, 0.5, BLOCK=64)
+    assert tuned.best_config.num_warps == 2
 
 
 FAILURES = {

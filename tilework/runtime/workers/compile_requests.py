@@ -21,6 +21,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import DoesNotFit
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
@@ -30,9 +31,9 @@ from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers.module_slice import load_slice
 from tilework.targets.base import GPUTarget
 
-GROUPS = ("cache", "compilation", "language", "nvidia", "redis", "runtime")  # by name: tests replace the objects
+GROUPS = ("amd", "cache", "compilation", "language", "nvidia", "redis", "runtime")  # by name: tests replace the objects
 PARTS: dict[tuple[str, str], ModuleType] = {}  # of a worker: what it has loaded, by file and kernel
-NOT_SENDABLE = (TypeError, ValueError, OverflowError, AssertionError, KeyError, AttributeError)
+NOT_SENDABLE = (TypeError, ValueError, OverflowError, AssertionError, KeyError, AttributeError, DoesNotFit)
 
 
 class Refused(Exception):

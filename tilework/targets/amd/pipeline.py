@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tilework import knobs
+from tilework.errors import DoesNotFit
 from tilework.target import Target
 from tilework.targets.amd.arch import AmdFeature
 from tilework.targets.amd.options import HipOptions
@@ -124,10 +125,7 @@ class HipBackend(Backend):
         if options.num_ctas > 1:
             raise ValueError(f"num_ctas > 1 not supported on {target.arch}")
         if (threads := options.num_warps * target.warp_size) > target.limits.threads:
-            most = target.limits.threads // target.warp_size
-            raise ValueError(
-                f"num_warps = {options.num_warps} is {threads} threads on {target.arch}: at most {most} warps fit"
-            )
+            raise DoesNotFit(threads, target.limits.threads, f"threads of {options.num_warps} warps on {target.arch}")
         return options
 
     def target_for(self, options: CompileOptions) -> Target:
@@ -164,6 +162,8 @@ class HipBackend(Backend):
             from tilework.targets.amd.code_object import to_code_object  # lazily: loads LLVM
             from tilework.targets.amd.kernel_notes import with_text
 
+            if knobs.amd.dump_amdgcn:
+                print(f"// -----// AMDGCN Dump //----- //\n{assembled(text)}")
             return with_text(to_code_object(text), text) if self.is_emulated else to_code_object(text)
 
         return {
@@ -172,6 +172,13 @@ class HipBackend(Backend):
             "llir": llir,
             "hsaco": hsaco,
         }
+
+    def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
+        """Raise DoesNotFit if LLVM text needs more LDS than there is: code objects take most of a compilation."""
+        if stage == "llir":
+            shared = self.kernel_facts(stage, product, "", options, ())["shared"]
+            if shared > (limit := properties.get("max_shared_mem", shared)):
+                raise DoesNotFit(shared, limit, "shared memory")
 
     def kernel_facts(
         self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
