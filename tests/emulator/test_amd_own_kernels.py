@@ -83,6 +83,7 @@ def launch(
     """Run a kernel on arrays; its TTGIR, or another stage."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {
+        "uint8": "*u8",
         "float8_e5m2": "*fp8e5",
         "float8_e4m3fnuz": "*fp8e4b8",
         "float8_e4m3fn": "*fp8e4nv",

@@ -178,6 +178,19 @@ def mfma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     )
 
 
+def mfma_scales(parent: AmdMfma | AmdWmma, op_idx: int, shape: Shape) -> LinearLayout:
+    """Where a scaled mfma has its scales, [rows or columns, K / 32]: those of a row in the lanes behind it, one for 32 elements.
+
+    >>> mfma_scales(AmdMfma(4, (2, 2), (32, 32, 64), True), 1, (64, 4)).bases[0]
+    ('register', ((0, 2),))
+    """
+    wide, (down, across) = parent.instr_shape[op_idx], parent.warps_per_cta
+    tile = Tile((1, 0)).id(wide, "lane", 0).id(WAVE // wide, "lane", 1)
+    cover(tile, parent.cga, shape, 1)
+    warps, order = ((down, across), (1, 0)) if op_idx == 0 else ((across, down), (0, 1))
+    return tile.grid("warp", warps, order, 1).fit(parent.cga, shape)
+
+
 def wmma_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     """The second half of the wave repeats the first (version 1) or goes on along K."""
     parent, k, other, tile = operand_tile(encoding)

@@ -8,7 +8,7 @@
     %d1 = tt.dot %a1, %b1, %c1
     %d  = ttg.convert_layout %d1 : ... -> #blocked
 
-`matrix_choice` says which instruction; 8-bit floats that it does not multiply become f16, sums are in f32, i32 or f64.
+`matrix_choice` says which instruction; scales of `tt.dot_scaled` go where an instruction that knows them has them, or are multiplied before; 8-bit floats that it does not multiply become f16, sums are in f32, i32 or f64.
 A dot without one has operands that can be multiplied and added: floats of one type, or pairs of f16 summed in f32.
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
@@ -24,10 +24,11 @@ from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_before, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, is_float, shape_of, with_element
-from tilework.layouts.encodings import DotOperand
+from tilework.layouts.amd import mfma_scales
+from tilework.layouts.encodings import DotOperand, Linear
 from tilework.layouts.families import Encoding
 from tilework.target import Target
-from tilework.transforms.amd.matrix_choice import Choice, choose
+from tilework.transforms.amd.matrix_choice import Choice, choose, choose_scaled
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
@@ -50,7 +51,12 @@ class AmdAccelerateMatmulPass(Pass):
         if not dots:
             return
         target = target_of(module)
-        for op in [expand_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]:
+        for op in dots:
+            if isinstance(op, tt.DotScaledOp):
+                if (found := choose_scaled(op, target, self.matrix_instruction_size)) is not None:
+                    accelerate(op, found)
+                    continue
+                op = expand_dot_scaled(op)
             found = choose(op, target, self.matrix_instruction_size, self.kpack)
             if found is not None:
                 if found.factor is not None and bit_width(op.operands[0].type) == 8:
@@ -70,10 +76,20 @@ def accelerate(op: Operation, found: Choice) -> None:
     for index, operand in enumerate(op.operands[:2]):
         moved = laid_out(op, operand, DotOperand(index, found.layout, found.k_width))
         factors.append(moved if found.factor is None else cast(op, moved, found.factor))
-    new = recreate(op, operands=(*factors, total), result_types=(total.type,))
+    new = recreate(op, operands=(*factors, total, *scales(op, found)), result_types=(total.type,))
     insert_before(op, new)
     moved = laid_out(op, new.results[0], encoding_of(given))
     replace_op(op, results=(cast(op, moved, element_type(given)),))
+
+
+def scales(op: Operation, found: Choice) -> list[SSAValue]:
+    """The scales that a dot has, where its instruction wants them."""
+    if not isinstance(op, tt.DotScaledOp):
+        return []
+    given = [(index, scale) for index, scale in enumerate((op.a_scale, op.b_scale)) if scale is not None]
+    return [
+        laid_out(op, scale, Linear(mfma_scales(found.layout, index, shape_of(scale.type)))) for index, scale in given
+    ]
 
 
 def can_multiply_add(op: Operation, target: Target) -> bool:

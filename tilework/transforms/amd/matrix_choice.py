@@ -15,8 +15,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.encodings import distributed_of
-from tilework.ir.enums import InputPrecision
+from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.ir.module_facts import num_warps
+from tilework.ir.property_text import is_true
 from tilework.ir.types import (
     bf16,
     bit_width,
@@ -32,7 +33,7 @@ from tilework.ir.types import (
     i32,
     shape_of,
 )
-from tilework.layouts.amd import AmdMfma, AmdWmma
+from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma
 from tilework.target import Target
 
 OCP, FNUZ = (f8E4M3FN, f8E5M2), (f8E4M3FNUZ, f8E5M2FNUZ)
@@ -44,6 +45,7 @@ F32: Forms = {32: ((2, 1),), 16: ((4, 1),), 4: ((16, 1),)}
 XF32: Forms = {32: ((4, 2),), 16: ((8, 2),)}
 HALF: Forms = {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)}
 WIDE_HALF: Forms = {32: ((16, 8), (8, 4)), 16: ((32, 8), (16, 4)), 4: ((64, 4),)}
+SCALED_RUN = 32  # elements that share a scale, and a lane's part of the instruction that knows scales
 BYTES: Forms = {32: ((16, 8),), 16: ((32, 8),)}
 MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
     "f64": {2: F64, 3: F64, 4: F64},
@@ -56,7 +58,7 @@ MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
         3: HALF,
         4: WIDE_HALF,
     },
-    "fp8": {3: BYTES, 4: BYTES},
+    "fp8": {3: BYTES, 4: {32: ((64, SCALED_RUN), (16, 8)), 16: ((128, SCALED_RUN), (32, 8))}},
     "i8": {
         1: {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)},
         2: {32: ((8, 4),), 16: ((16, 4),), 4: ((64, 4),)},
@@ -66,6 +68,8 @@ MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
 }
 KINDS: dict[Attribute, str] = {f64: "f64", f32: "f32", f16: "f16", bf16: "bf16", i8: "i8"}
 WMMA_SIDE = 16
+SCALED_WIDTH = 16
+SCALED_FORMATS = (ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, ScaleDotElemType.E5M2)
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,7 @@ def choose_mfma(
     is_tail = is_chain_tail(op)
     bits = bit_width(factor) if factor is not None else bit_width(a)
     width = (4 if bits == 16 else base) if is_tail else base * kpack
+    width = SCALED_WIDTH if base == SCALED_RUN else width
     grid = warp_grid(op, tile, is_tail)
     beside, is_transposed = (1,) * len(grid), tile != (4, 64)
     if version == 4 and tile == (16, 16) and bits == 16 and len(grid) == 2:  # two instructions of a chain side by side
@@ -162,6 +167,23 @@ def choose_mfma(
         cga=result_cga(c),
     )
     return Choice(layout, width, factor, total_of(kind))
+
+
+def choose_scaled(op: tt.DotScaledOp, target: Target, side: int = 0) -> Choice | None:
+    """The instruction that knows scales, if the operands have its formats, packed along K, and enough of K."""
+    formats = [ScaleDotElemType(format.value.data) for format in (op.a_elem_type, op.b_elem_type)]
+    scales = [scale for scale in (op.a_scale, op.b_scale) if scale is not None]
+    (*batch, m, n), depth = shape_of(op.c.type), shape_of(op.a.type)[-1] * (1 + (formats[0] is ScaleDotElemType.E2M1))
+    tile = sides(m, n, "fp8", side)
+    if version_of(target, "mfma") != 4 or batch or tile is None or min(tile) < 16 or not scales:
+        return None
+    step = SCALED_RUN * WAVE // min(tile)
+    is_along_k = is_true(op.lhs_k_pack) and is_true(op.rhs_k_pack)
+    has_bytes = all(element_type(scale.type) == i8 for scale in scales)
+    if depth % step or not is_along_k or not has_bytes or not set(formats) <= set(SCALED_FORMATS):
+        return None
+    layout = AmdMfma(4, warp_grid(op, tile, False), (*tile, step), True, cga=result_cga(op.c.type))
+    return Choice(layout, SCALED_WIDTH, None, f32)
 
 
 def choose_wmma(op: Operation, version: int, a: Attribute, b: Attribute, c: Attribute) -> Choice | None:

@@ -162,19 +162,24 @@ def mfma(ins: Instruction, t: Translator) -> Op:
 
 
 def scaled_mfma(ins: Instruction, t: Translator, shape: Shape) -> Op:
-    """Formats by number, and for each lane a power of two (a byte of a word) for its 32 elements; words that are 0 scale nothing."""
+    """Formats by number. The lanes behind a row have a power of two (a byte of a word) for 32 neighbours along K each, in the order of K;
+    of 8-bit elements they have 16 neighbours and again 16, of 4-bit ones 32. Where both words are the number 0 nothing is scaled."""
     slots, out = t.inputs(ins), t.output(ins)
     kinds = [kind for kind, _ in ins.operands[:2]]
     names = [SCALED[t.literal(ins, index)] for index in (3, 4)]
     selects = [t.literal(ins, index) for index in (5, 7)]
+    is_plain = all(t.is_zero(ins, index) for index in (6, 8))
 
     def side(index: int, size: int) -> Array:
         rows = whole_rows(t, kinds[index], t.slots[slots[index]])
-        values = decoded(rows[:, :16] if names[index] == "fp4" else rows, names[index], t.group.arch)
+        values = decoded(rows[:, :16] if names[index] == "fp4" else rows, names[index], t.group.arch).astype(F32)
+        parts = [values] if names[index] == "fp4" else [values[:, :16], values[:, 16:]]
+        found = np.concatenate([shape.operand(part, 64, size) for part in parts], axis=3)
+        if is_plain:
+            return found
         words = t.everywhere(t.slots[slots[6 + 2 * index]])[0]
-        if words.any():
-            values = values * decode_e8m0((words >> np.uint32(8 * selects[index])).astype(np.uint8))[:, None]
-        return shape.operand(values.astype(F32), 64, size)
+        scales = decode_e8m0((words >> np.uint32(8 * selects[index])).astype(np.uint8))[:, None]
+        return found * shape.operand(scales.astype(F32), 64, size).repeat(32, axis=3)
 
     def op(mask: Mask) -> None:
         missing = operands(t, slots[:2], mask, ins)

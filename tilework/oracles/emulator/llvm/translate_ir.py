@@ -175,6 +175,11 @@ class Translator:
             raise Unsupported(ins, f"operand {index} is not a number")
         return int(operand.value) if isinstance(operand, Literal) else 0
 
+    def is_zero(self, ins: Instruction, index: int) -> bool:
+        """Whether an operand is the number 0 in the text."""
+        operand = ins.operands[index][1]
+        return isinstance(operand, Zero) or (isinstance(operand, Literal) and not int(operand.value))
+
     # results
 
     def put(self, slot: int, value: Value, mask: Mask) -> None:

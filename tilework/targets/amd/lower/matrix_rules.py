@@ -14,7 +14,8 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import amdg, tt
 from tilework.ir.encodings import encoding_of
-from tilework.ir.types import bf16, element_type, f8E4M3FN, f8E4M3FNUZ, f32, i8, shape_of
+from tilework.ir.enums import ScaleDotElemType
+from tilework.ir.types import bf16, element_type, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f32, i8, shape_of
 from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
 from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma
@@ -22,6 +23,7 @@ from tilework.targets.amd.lower.own_rules import lowers
 from tilework.targets.gpu.convert import lower_convert
 from tilework.targets.gpu.dot_rules import multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.words import pack_words
 from tilework.targets.llvm.types import Type, i1, i16, i32, i64, vector
 from tilework.targets.llvm.types import bf16 as brain
 from tilework.targets.llvm.types import f16 as f16_register
@@ -30,6 +32,10 @@ from tilework.targets.llvm.types import f64 as f64_register
 from tilework.targets.llvm.values import Value, constant
 
 E4M3 = (f8E4M3FN, f8E4M3FNUZ)
+SCALED = {ScaleDotElemType.E4M3: 0, ScaleDotElemType.E5M2: 1, ScaleDotElemType.E2M1: 4}  # numbers of formats
+F8 = {f8E4M3FN: 0, f8E5M2: 1}
+SCALED_RUN = 32  # elements of a lane in such an instruction
+ONE_SCALES = 0x7F7F7F7F
 BROADCAST_ALL = 4  # the small operand of one block goes to all 16
 
 
@@ -86,6 +92,17 @@ def lower_dot(low: Lowering, op: Operation) -> Registers:
 lowers(amdg.InThreadTransposeOp)(lower_convert)  # registers change places
 
 
+@lowers(tt.DotScaledOp)
+def lower_dot_scaled(low: Lowering, op: Operation) -> Registers:
+    """On an instruction that knows scales; `accelerate_matmul` leaves no others."""
+    encoding = encoding_of(op.results[0].type)
+    if not isinstance(op, tt.DotScaledOp) or not isinstance(encoding, AmdMfma):
+        raise low.refuse(op, "tl.dot_scaled in a layout of no matrix instruction")
+    formats = [ScaleDotElemType(format.value.data) for format in (op.a_elem_type, op.b_elem_type)]
+    scales = [low[scale] if scale is not None else None for scale in (op.a_scale, op.b_scale)]
+    return lower_scaled(low, op, encoding, [SCALED[format] for format in formats], scales)
+
+
 def runs(registers: Registers, count: int) -> list[Registers]:
     """As many equal parts."""
     each = len(registers) // count
@@ -96,6 +113,51 @@ def packed(low: Lowering, values: Sequence[Value], type: Type) -> Value:
     """Elements as an instruction takes them."""
     b = low.builder
     return b.bitcast(values[0] if len(values) == 1 else b.build_vector(list(values)), type)
+
+
+class ScaledSide(NamedTuple):
+    """An operand of scaled instructions, all of K of a tile: vectors, the number of their format, words of four scales."""
+
+    vectors: list[Value]
+    format: int
+    words: list[Value]
+
+
+def scaled_side(low: Lowering, line: Registers, format: int, scales: Registers | None, unscaled: int) -> ScaledSide:
+    each = SCALED_RUN // 2 if format == SCALED[ScaleDotElemType.E2M1] else SCALED_RUN
+    vectors = [packed(low, line[at : at + each], vector(i32, each // 4)) for at in range(0, len(line), each)]
+    words = pack_words(low, scales) if scales is not None else [constant(i32, unscaled)] * len(vectors)
+    return ScaledSide(vectors, format, words)
+
+
+def lower_scaled(
+    low: Lowering, op: Operation, encoding: AmdMfma, formats: Sequence[int], scales: Sequence[Registers | None]
+) -> Registers:
+    """Dots of 8 and 4 bits on gfx950: each step takes 32 elements of a lane, and of each word of scales the next byte."""
+    b, tiles = low.builder, tiles_of(op, encoding)
+    unscaled = ONE_SCALES if any(scale is not None for scale in scales) else 0
+    counts = (tiles.batch * tiles.rows, tiles.batch * tiles.columns)
+    sides = []
+    for operand, count, format, scale in zip(op.operands[:2], counts, formats, scales, strict=True):
+        bytes = runs(scale, count) if scale is not None else [None] * count
+        lines = zip(runs(low[operand], count), bytes, strict=True)
+        sides.append([scaled_side(low, line, format, some, unscaled) for line, some in lines])
+    size = "x".join(map(str, encoding.instr_shape))
+    made: list[Value] = []
+    for place, total in enumerate(runs(low[op.operands[2]], counts[0] * tiles.columns)):
+        row, column = divmod(place, tiles.columns)
+        pair = [sides[0][row], sides[1][row // tiles.rows * tiles.columns + column]]
+        first, second = reversed(pair) if encoding.is_transposed else pair
+        whole = packed(low, total, vector(total[0].type, len(total)))
+        for step, (x, y) in enumerate(zip(first.vectors, second.vectors, strict=True)):
+            name = f"llvm.amdgcn.mfma.scale.f32.{size}.f8f6f4.{x.type.suffix}.{y.type.suffix}"
+            told = [constant(i32, first.format), constant(i32, second.format)]
+            for side in (first, second):
+                is_scaled = side.words[0].constant is None
+                told += [constant(i32, step % 4 if is_scaled else 0), side.words[step // 4 if is_scaled else 0]]
+            whole = b.call(name, whole.type, [x, y, whole, *told], attributes="convergent")
+        made += b.lanes(whole)
+    return tuple(made)
 
 
 class Tiles(NamedTuple):
@@ -121,6 +183,8 @@ def lower_mfma(low: Lowering, op: Operation, encoding: AmdMfma) -> Registers:
     elements = max(k // (WAVE // min(m, n)), 1) if 4 not in (m, n) else 0
     if 4 in (m, n):
         elements = {64: 4, 32: 2, 16: 1}.get(k, 4) if element_type(a.type) != f32 else 1
+    if elements == SCALED_RUN and element_type(a.type) in F8:
+        return lower_scaled(low, op, encoding, [F8[element_type(operand.type)] for operand in (a, b)], (None, None))
     is_short = element_type(a.type) == f32 and elements == 2
     given = (b, a) if encoding.is_transposed else (a, b)  # in the order of the call
     kinds = [element_type(operand.type) for operand in given]
