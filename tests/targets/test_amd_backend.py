@@ -18,7 +18,7 @@ from tilework.target import GPUTarget, Target, UnknownTarget
 from tilework.targets.amd.code_object import generated, linked
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
 from tilework.targets.amd.link import link, read_sections
-from tilework.targets.amd.pipeline import ttgir_pipeline
+from tilework.targets.amd.pipeline import HipBackend, ttgir_pipeline
 from tilework.tools.cli import main
 
 
@@ -165,3 +165,8 @@ def test_passes_are_in_tritons_order(arch: str) -> None:
     expected = PASSES if arch == "gfx942" else re.sub(r"\[.*?\]", "", PASSES, flags=re.DOTALL)
     found = [re.sub(r"\{.*", "", item) for item in ttgir_pipeline(Target.parse(f"hip:{arch}"))]
     assert found == re.findall(r"[\w-]+", expected)
+
+
+def test_only_gfx942_multiplies_f32_as_tf32() -> None:
+    found = [HipBackend(GPUTarget("hip", arch, 64)).parse_options({}) for arch in ("gfx90a", "gfx942", "gfx950")]
+    assert [options.default_dot_input_precision for options in found] == ["ieee", "tf32", "ieee"]

@@ -119,7 +119,7 @@ class HipBackend(Backend):
             warp_size=target.warp_size,
             supported_fp8_dtypes=target.float8,
             deprecated_fp8_dot_operand_dtypes=target.slow_float8,
-            default_dot_input_precision="ieee",
+            default_dot_input_precision="tf32" if has_tf32 else "ieee",  # as tl.dot decides
             allowed_dot_input_precisions=(*PRECISIONS, "tf32") if has_tf32 else PRECISIONS,
         )
         if options.num_ctas > 1:
