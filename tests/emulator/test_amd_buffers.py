@@ -219,3 +219,16 @@ def test_the_bounds_of_a_buffer_are_looked_at() -> None:
     ):
         with pytest.raises(finder, match=words):
             launch(before, CDNA, *args, evaluates=finder is EvaluationError, N=N)
+
+
+def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables ask for no buffers, for none that atomics change, and for a proof that no offset is negative."""
+    x, y, out = draw(8, N), draw(N), np.zeros(N, np.float32)
+    swaps = np.zeros(2 * N, np.int64)
+    args = np.arange(N, dtype=np.int32), swaps[:N].copy(), swaps[:N].copy(), swaps.copy(), swaps
+    monkeypatch.setenv("AMDGCN_USE_BUFFER_ATOMICS", "0")
+    assert uses(launch(atomics, CDNA, *args, N=N)) == (4, 3)
+    monkeypatch.setenv("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE", "1")
+    assert uses(launch(swapped, CDNA, x, y, out, 3, N=N, ONE=True)) == (1, 1)
+    monkeypatch.setenv("AMDGCN_USE_BUFFER_OPS", "0")
+    assert uses(launch(swapped, CDNA, x, y, out, 3, N=N, ONE=True)) == (0, 2)
