@@ -17,6 +17,7 @@ from tilework.ir.parser import parse_module
 from tilework.numerics.rounding import BF16, F16, F32, F64, FLOATS, narrow, saturate
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.llvm.run_llvm import run
+from tilework.oracles.emulator.llvm.translate_ir import Unsupported
 from tilework.targets.amd.lower.emit import emit_module
 
 CDNA, RDNA = "gfx942", "gfx1100"
@@ -308,6 +309,8 @@ def test_wrong_mask_is_found() -> None:
         CheckFailed, match=r"bad access: thread \(119, 0, 0\) of workgroup \(1, 0, 0\).*\n  at LLVM line"
     ):
         add(text, CDNA)
+    with pytest.raises(Unsupported, match="bounds that are checked in another way"):
+        add(text_of(CDNA, "add").replace("i32 159744", "i32 822243328"), CDNA)
     text = text_of(CDNA, "add").replace("i64 2147483646", "i64 5000")
     with pytest.raises(AssertionError, match="Mismatched elements: 250 / 1500"):
         add(text, CDNA)

@@ -197,6 +197,11 @@ def make_resource(ins: Instruction, t: Translator) -> Op:
     (base, _, records, _), out = t.inputs(ins), t.output(ins)
     if t.literal(ins, 1):
         raise Unsupported(ins, "a stride")
+    checks = t.literal(ins, 3) >> 28 & 3
+    if (checks == 3) != (
+        int(t.group.arch[3:-2]) >= 10
+    ):  # how RDNA's GPUs compare offsets in bytes with the size; CDNA's have no such bits
+        raise Unsupported(ins, f"bounds that are checked in another way ({checks})")
 
     def op(mask: Mask) -> None:
         count, undefined = t.slots[records]
