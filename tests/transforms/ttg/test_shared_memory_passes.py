@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
 
 from tilework.analysis.allocation import Buffer, aligned, module_allocation, place
 from tilework.analysis.liveness import Interval
@@ -82,19 +83,23 @@ def test_buffers_and_barriers_are_where_triton_puts_them(
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_the_passes_take_any_module_and_repeat_themselves(file: Path) -> None:
-    """Every pass on every module at hand: the result is valid, and the same each time."""
+    """Every pass on every module at hand: the result is valid, and, where it changes something, the same each time."""
     module = parse_module(file.read_text())
     assert first_problem(module) is None
     valid = {print_module(module)}
     for name in PASSES:
-        results = []
-        for _ in range(1 + (file.suffix == ".ttgir")):
-            copy = module.clone()
-            run_pipeline(copy, parse_pipeline(name))
-            results.append(print_module(copy))
-        assert len(set(results)) == 1, name
-        assert results[0] in valid or first_problem(copy) is None, name
-        valid.add(results[0])
+        copy, text = after(module, name)
+        if text not in valid:
+            assert first_problem(copy) is None, name
+            assert file.suffix != ".ttgir" or after(module, name)[1] == text, name
+        valid.add(text)
+
+
+def after(module: ModuleOp, name: str) -> tuple[ModuleOp, str]:
+    """What a pass makes of a copy, and its text."""
+    copy = module.clone()
+    run_pipeline(copy, parse_pipeline(name))
+    return copy, print_module(copy)
 
 
 def drawn_buffers(numbers: list[tuple[int, int, int, int]]) -> list[Buffer]:
