@@ -31,7 +31,7 @@ def folder() -> TemporaryDirectory[str]:
     """The dumps, unpacked; removed when the process ends."""
     place = TemporaryDirectory()
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(place.name, filter="data")
+        archive.extractall(place.name, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # 3.11.4
     return place
 
 

@@ -21,7 +21,7 @@ from tilework.oracles.interpreter.allowed_memory import Region
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices.host.arrays import as_array
 
-LOWEST = 1 << 32  # smaller numbers are sizes and indices
+LOWEST = min(1 << 32, id(None))  # smaller numbers are sizes and indices; a heap may lie low, but behind the interpreter
 LARGEST = 1 << 44
 BATCH = 1000
 ARRAY, CONTAINER = 1, 2  # a container may hold arrays without the collector knowing it
