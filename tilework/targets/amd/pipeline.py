@@ -51,7 +51,7 @@ def ttgir_pipeline(
         ),
         "tritonamdgpu-reorder-instructions",
         *(
-            ["tritonamdgpu-block-pingpong"]
+            [f"tritonamdgpu-block-pingpong{{num-stages={num_stages}}}"]
             if num_stages > 1 and by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
             else ()
         ),

@@ -6,54 +6,87 @@
     %q = tt.load               rocdl.sched.barrier 1
     rocdl.s.setprio 1          tt.dot %a, %b                rocdl.s.setprio 0
 
-Fires in pipelined loops of four warps with one product of middle size on the matrix unit, whose operands are the only loads. It changes no value.
+That is the form for four warps. Of eight, the upper half runs one *cluster* behind the lower: a product is cut along K, and what it
+needs and its parts come in turns, each behind a barrier. Two warps of a SIMD are never both loading.
+
+    gpu.barrier ; amdg.cond_barrier %upper                                                         before the loop
+    %p = tt.load ; %a0, %b0 = local_load of slice 0 | dot 0 | %q = tt.load ; slice 1 | dot 1 | slices 2, 3 | dot 2 | local_stores | dot 3 |
+    amdg.cond_barrier %lower                                                                       behind it
+
+Fires in pipelined loops with one product on the matrix unit, whose operands are the only loads. It changes no value.
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
 """
 
-from xdsl.dialects import scf
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.effects import is_elementwise, writes
-from tilework.ir.encodings import encoding_of
-from tilework.ir.module_facts import num_warps
-from tilework.ir.rewrite import insert_after, insert_before
-from tilework.ir.types import bit_width, shape_of
+from tilework.ir.encodings import dot_operand_of, encoding_of
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.module_facts import num_warps, threads_per_warp
+from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_op
+from tilework.ir.types import bit_width, i32, is_tensor, shape_of, tensor_type
 from tilework.layouts.families import Accumulator
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops
 from tilework.transforms.ttg.reorder_instructions import move_before
 
-ONE_CLUSTER = range(1 << 18, (1 << 24) + 1)  # rows * columns * depth * bits
+# rows * columns * depth * bits
+ONE_CLUSTER = range(1 << 18, (1 << 24) + 1)
+CUT_IN_TWO, CUT_IN_FOUR = 1 << 25, 1 << 26
 
 
 class AmdBlockPingpongPass(Pass):
     name = "tritonamdgpu-block-pingpong"
+    num_stages: int = 2
 
     def run(self, module: ModuleOp) -> None:
         for op in tuple(module.walk()):
-            if type(op) is scf.ForOp and num_warps(op) == 4:
-                take_turns(op)
+            if type(op) is scf.ForOp and (found := matmul_of(op)) is not None:
+                size, warps = size_of(found.dot), num_warps(op)
+                if warps == 4 and size in ONE_CLUSTER:
+                    take_turns(found)
+                elif warps == 8 and self.num_stages == 2 and (parts := parts_of(found, size)):
+                    run_behind(op, found, parts)
 
 
-def take_turns(loop: Operation) -> None:
-    """The form of one cluster."""
+@dataclass(frozen=True)
+class Matmul:
+    """A loop's only product, its loads from global memory, and from LDS those of its operands."""
+
+    dot: Operation
+    loads: list[Operation]
+    reads: list[Operation]
+
+
+def matmul_of(loop: Operation) -> Matmul | None:
+    """What `loop` multiplies, if that is all that it loads, and nothing is written between loads and product."""
     ops = body_ops(loop)
     dots, loads, reads = ([op for op in ops if type(op) in kinds] for kinds in (DOTS, (tt.LoadOp,), (ttg.LocalLoadOp,)))
     if len(dots) != 1 or len(loads) != 2 or len(reads) != 2:
-        return
+        return None
     (dot,) = dots
-    if not isinstance(encoding_of(dot.results[0].type), Accumulator) or size_of(dot) not in ONE_CLUSTER:
-        return
+    if not isinstance(encoding_of(dot.results[0].type), Accumulator) or len(shape_of(dot.results[0].type)) != 2:
+        return None
     if reads != [source_of(operand) for operand in dot.operands[:2]]:
-        return
+        return None
     positions = {op: position for position, op in enumerate(ops)}
-    first, second = loads
     made = [positions[owner] for read in reads for value in read.operands if (owner := value.owner) in positions]
     above = ops[min(positions[op] for op in (*loads, *reads)) : positions[dot]]
-    if max(made, default=-1) > positions[first] or second not in above or any(map(writes, above)):
-        return
+    if max(made, default=-1) > positions[loads[0]] or loads[1] not in above or any(map(writes, above)):
+        return None
+    return Matmul(dot, loads, reads)
+
+
+def take_turns(found: Matmul) -> None:
+    """Four warps."""
+    dot, (first, _), reads = found.dot, found.loads, found.reads
     location = dot.location
     for read in reads:
         move_before(read, first)
@@ -62,6 +95,89 @@ def take_turns(loop: Operation) -> None:
     insert_after(reads[1], prio(0, location))
     insert_before(dot, hold(1, location), prio(1, location))
     insert_after(dot, prio(0, location))
+
+
+def parts_of(found: Matmul, size: int) -> int:
+    """In how many parts a product of eight warps is cut; 0: it is not."""
+    dot = found.dot
+    parts = 2 if size == CUT_IN_TWO else 4 if size >= CUT_IN_FOUR else 0
+    operand = dot_operand_of(dot.operands[0].type)
+    mma = encoding_of(dot.results[0].type)
+    assert operand is not None and isinstance(mma, Accumulator)
+    rows, _, step = mma.instr_shape  # pyright: ignore[reportAttributeAccessIssue]
+    if parts == 0 or (parts == 4 and rows == 16 and operand.k_width == 8):
+        return 0
+    after = set(behind(dot))
+    uses = [use.operation for load in found.loads for use in load.results[0].uses]
+    is_last = all(use.operation is dot.parent_block().last_op for use in dot.results[0].uses)  # pyright: ignore
+    is_direct = all(read.results[0] in dot.operands for read in found.reads)
+    depth = shape_of(dot.operands[0].type)[1]
+    return parts if is_last and is_direct and depth % (parts * step) == 0 and after.issuperset(uses) else 0
+
+
+def run_behind(loop: Operation, found: Matmul, parts: int) -> None:
+    """Eight warps."""
+    dot, (first, second), location = found.dot, found.loads, found.dot.location
+    end, total = dot.parent_block().last_op, dot.operands[2]  # pyright: ignore
+    assert end is not None
+    depth = shape_of(dot.operands[0].type)[1] // parts
+    for load in (first, second):
+        load.detach()
+    loads = {0: [first], 1: [second]} if parts == 4 else {0: [first, second]}
+    sliced = {0: [0], 1: [1], 2: [2, 3]} if parts == 4 else {0: [0, 1]}
+    pieces: dict[int, list[SSAValue]] = {}
+    for part in range(parts):
+        place = end if part == parts - 1 else dot
+        new: list[Operation] = list(loads.get(part, ()))
+        for number in sliced.get(part, ()):
+            pieces[number] = []
+            for read, axis in zip(found.reads, (1, 0), strict=True):
+                view, piece = slice_of(read, axis, number * depth, depth)
+                new += [view, piece]
+                pieces[number] += piece.results
+        product = recreate(dot, operands=(*pieces[part], total))
+        total = product.results[0]
+        insert_before(place, *new, *turn(location), prio(1, location), product, prio(0, location), *turn(location))
+    replace_op(dot, results=(total,))
+    for read in found.reads:
+        erase_op(read)
+    stagger(loop)
+
+
+def slice_of(read: Operation, axis: int, start: int, size: int) -> tuple[Operation, Operation]:
+    """The part of what `read` reads from `start` on along `axis`: the view, and the load."""
+    whole = read.results[0].type
+    assert is_tensor(whole)
+    shape = tuple(size if dim == axis else length for dim, length in enumerate(shape_of(whole)))
+    offsets = [start if dim == axis else 0 for dim in range(2)]
+    view = ttg.MemDescSubsliceOp.make(read.operands[0], offsets, shape, read.location)
+    part = tensor_type(shape, whole.element_type, whole.encoding)  # pyright: ignore[reportAttributeAccessIssue]
+    return view, ttg.LocalLoadOp.make(view.results[0], part, read.location, *read.operands[1:])
+
+
+def stagger(loop: Operation) -> None:
+    """The upper half of the threads waits once more in front of `loop`, the lower half behind it."""
+    code = Emitter(loop.location)
+    code.ops.append(GpuBarrierOp.make(loop.location))
+    thread = code.append(amdg.WorkitemIdXOp.make(i32, loop.location))
+    half = code.constant(num_warps(loop) * threads_per_warp(loop) // 2, i32)
+    group, zero = code.binary(arith.DivSIOp, thread, half), code.constant(0, i32)
+    lower, upper = code.compare("eq", group, zero), code.compare("ne", group, zero)
+    code.ops.append(amdg.CondBarrierOp.make(upper, loop.location))
+    code.insert_before(loop)
+    insert_after(loop, amdg.CondBarrierOp.make(lower, loop.location))
+
+
+def behind(op: Operation) -> Iterable[Operation]:
+    """The ops of the block after `op`."""
+    while (following := op.next_op) is not None:
+        yield following
+        op = following
+
+
+def turn(location: LocationAttr) -> list[Operation]:
+    """The end of a cluster."""
+    return [GpuBarrierOp.make(location), hold(0, location)]
 
 
 def size_of(dot: Operation) -> int:
