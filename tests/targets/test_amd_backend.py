@@ -3,7 +3,6 @@
 # pyright: reportMissingParameterType=false
 
 import re
-import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tilework.errors import DoesNotFit, PassError, StageError
 from tilework.target import GPUTarget, Target, UnknownTarget
 from tilework.targets.amd.code_object import generated, linked
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
-from tilework.targets.amd.link import link, read_sections
+from tilework.targets.amd.link import link
 from tilework.targets.amd.pipeline import HipBackend, ttgir_pipeline
 from tilework.tools.cli import main
 
@@ -32,37 +31,6 @@ def row_sums(x, out, n, BLOCK: tl.constexpr):
 def compiled(arch: str, **options: Any) -> Any:
     source = ASTSource(row_sums, signature={"x": "*fp32", "out": "*fp32", "n": "i32"}, constexprs={"BLOCK": 512})
     return compile(source, target=GPUTarget("hip", arch, Target.parse(f"hip:{arch}").warp_size), options=options)
-
-
-@pytest.mark.parametrize(("arch", "flags"), [("gfx942", 0x54C), ("gfx1100", 0x41)])
-def test_code_objects(arch: str, flags: int) -> None:
-    """A loadable file with the kernel, its descriptor, which leads to the code, and its metadata."""
-    kernel = compiled(arch)
-    assert f'"ttg.threads-per-warp" = {kernel.metadata.warp_size} : i32' in kernel.asm["ttgir"]
-    data = kernel.asm["hsaco"]
-    assert struct.unpack_from("<HHI", data, 16) == (3, 224, 1) and struct.unpack_from("<I", data, 48) == (flags,)
-    sections = {section.name: section.data for section in read_sections(data)}
-    symbols = {name: rest for name, *rest in dynamic_symbols(sections)}
-    assert set(symbols) == {"row_sums", "row_sums.kd"}
-    (descriptor,), (code,) = symbols["row_sums.kd"], symbols["row_sums"]
-    (distance,) = struct.unpack_from("<q", sections[".rodata"], 16)
-    assert descriptor % 64 == 0 and code % 256 == 0 and descriptor + distance == code
-    notes, told = read_notes(data), read_descriptor(data)
-    wave = kernel.metadata.warp_size
-    assert (notes.name, notes.target, notes.max_threads) == ("row_sums", f"amdgcn-amd-amdhsa--{arch}", 4 * wave)
-    assert notes.wave_size == told.wave_size == wave and told.entry == distance
-    assert notes.kernarg_bytes == told.kernarg_bytes and notes.lds_bytes == told.lds_bytes == 0  # LDS is the launch's
-    assert [one.offset for one in notes.arguments if "hidden" not in one.kind] == [0, 8, 16, 24, 32]
-    assert kernel.n_regs == notes.vgprs > 0 and kernel.n_spills == 0 == notes.vgpr_spills
-
-
-def dynamic_symbols(sections: dict[str, bytes]) -> list[tuple[str, int]]:
-    strings = sections[".dynstr"]
-    found = []
-    for name, _, _, section, address, _ in struct.iter_unpack("<IBBHQQ", sections[".dynsym"]):
-        if section:
-            found.append((strings[name : strings.index(b"\0", name)].decode(), address))
-    return found
 
 
 def test_unknown_architectures() -> None:

@@ -1,11 +1,12 @@
 """Run under an interpreter that has Triton; nothing here imports tilework.
 
-Reads from standard input {"kernels": [...], "texts": [...], "modules": [...], "lowered": [...]}, each perhaps missing;
+Reads from standard input {"kernels": [...], "texts": [...], "modules": [...], "lowered": [...], "assembled": [...]}, each perhaps missing;
 prints as its last line what Triton's own compiler gives for the kernels (executed with `triton` under the name
-`tilework`), what it prints for modules it has only read, what it makes of our TTIR (lowered), and what it says about texts we printed, of the stage that they name (TTIR without one):
+`tilework`), what it prints for modules it has only read, what it makes of our TTIR (lowered) and of assembly for AMD GPUs (objects in base64), and what it says about texts we printed, of the stage that they name (TTIR without one):
 {"printed": {key: text}, "refused": {key: message}}.
 """
 
+import base64
 import json
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 import triton
 import triton.language
 from triton import knobs
-from triton._C.libtriton import ir, nvidia
+from triton._C.libtriton import amd, ir, llvm, nvidia
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -96,6 +97,10 @@ def main() -> None:
                 printed[entry["key"]] = lower_text(entry, folder)
             except Exception as error:
                 refused[entry["key"]] = f"{type(error).__name__}: {error}"
+        llvm.init_targets()
+        for entry in request.get("assembled", ()):
+            made = amd.assemble_amdgcn(entry["text"], entry["arch"], entry["features"])
+            printed[entry["key"]] = base64.b64encode(made).decode()
         for entry in request.get("texts", ()):
             try:
                 accept(entry, folder)

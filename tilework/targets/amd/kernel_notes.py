@@ -56,6 +56,7 @@ class Descriptor(NamedTuple):
     kernarg_bytes: int
     entry: int  # from the descriptor to the code
     wave_size: int
+    vgprs: int  # that a lane gets, in eights
 
 
 class MessagePack:
@@ -127,8 +128,8 @@ def read_notes(data: bytes, name: str | None = None) -> KernelNotes:
 def read_descriptor(data: bytes) -> Descriptor:
     """Of a code object with one kernel: the first 64 bytes of its constants."""
     rodata = next(section.data for section in read_sections(data) if section.name == ".rodata")
-    lds, private, kernarg, entry, _, _, _, properties, _ = DESCRIPTOR.unpack_from(rodata)
-    return Descriptor(lds, private, kernarg, entry, 32 if properties & WAVE_32 else 64)
+    lds, private, kernarg, entry, _, registers, _, properties, _ = DESCRIPTOR.unpack_from(rodata)
+    return Descriptor(lds, private, kernarg, entry, 32 if properties & WAVE_32 else 64, 8 * (registers % 64 + 1))
 
 
 def with_text(data: bytes, text: str) -> bytes:
