@@ -358,3 +358,13 @@ def test_halves_of_waves_exchange_results() -> None:
     text = launch(half_product, "gfx950", [a, b, out], stage="llir", SIZE=64)
     assert "llvm.amdgcn.permlane32.swap" in text
     assert np.allclose(out, a.astype(np.float32) @ b.astype(np.float32), atol=3e-2)
+
+
+def test_halves_of_a_wave_change_places() -> None:
+    """On gfx950 a reduction reads the other half of the wave without LDS."""
+    rows = np.random.default_rng(0).standard_normal((1, 64), dtype=np.float32)
+    found = np.zeros_like(rows)
+    text = launch(softmax, "gfx950", [rows, found, 64], stage="llir", BLOCK=64)
+    powers = np.exp(rows - rows.max())
+    assert np.allclose(found, powers / powers.sum(), rtol=1e-5)
+    assert "permlane32.swap" in text and "permlane16.swap" in text and "bpermute" not in text and "swizzle" not in text

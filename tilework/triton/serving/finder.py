@@ -26,6 +26,7 @@ PLACES = {
     "triton.compiler.errors": "tilework.errors",
     "triton.experimental.gluon.language.extra": "tilework.language.extra",
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
+    "triton.language.extra.hip.utils": "tilework.language.extra.hip",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
     "triton.runtime": "tilework.triton.runtime",
     "triton.runtime._allocation": "tilework.runtime.devices.allocators",

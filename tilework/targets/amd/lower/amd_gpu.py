@@ -129,6 +129,9 @@ class AmdGpu(Gpu):
         if mask == 16 and self.has(AmdFeature.ROW_SWAP):
             lanes = [constant(i32, 0x76543210), constant(i32, 0xFEDCBA98), constant(i1, 1), constant(i1, 0)]
             return b.call("llvm.amdgcn.permlanex16.i32", i32, [word, word, *lanes], attributes="convergent")
+        if self.exchanges(mask):
+            even, odd = self.exchange(b, word, word, mask)
+            return b.select(b.icmp("ne", b.and_(self.thread_id(b), mask), 0), even, odd)
         if mask < 32:
             pattern = constant(i32, mask << SWIZZLE_XOR | 0x1F)
             return b.call("llvm.amdgcn.ds.swizzle", i32, [word, pattern], attributes="convergent")
