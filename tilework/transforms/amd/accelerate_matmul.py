@@ -20,10 +20,23 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import convert
 from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import insert_before, recreate, replace_op
-from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, is_float, shape_of, with_element
+from tilework.ir.types import (
+    bf16,
+    bit_width,
+    element_type,
+    f8E4M3FN,
+    f8E5M2,
+    f16,
+    f32,
+    f64,
+    is_float,
+    shape_of,
+    with_element,
+)
 from tilework.layouts.amd import mfma_scales
 from tilework.layouts.encodings import DotOperand, Linear
 from tilework.layouts.families import Encoding
@@ -34,6 +47,7 @@ from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 
+FORMATS: dict[Attribute, ScaleDotElemType] = {f8E4M3FN: ScaleDotElemType.E4M3, f8E5M2: ScaleDotElemType.E5M2}
 EMULATED = "missing native support for fp8 variant on current architecture; emulated with fp16 so low performance"
 
 
@@ -76,7 +90,11 @@ def accelerate(op: Operation, found: Choice) -> None:
     for index, operand in enumerate(op.operands[:2]):
         moved = laid_out(op, operand, DotOperand(index, found.layout, found.k_width))
         factors.append(moved if found.factor is None else cast(op, moved, found.factor))
-    new = recreate(op, operands=(*factors, total, *scales(op, found)), result_types=(total.type,))
+    if found.is_scaled:
+        a, b = (FORMATS[element_type(factor.type)] for factor in factors)
+        new: Operation = tt.DotScaledOp.make(*factors, total, None, None, a, b, False, op.location)
+    else:
+        new = recreate(op, operands=(*factors, total, *scales(op, found)), result_types=(total.type,))
     insert_before(op, new)
     moved = laid_out(op, new.results[0], encoding_of(given))
     replace_op(op, results=(cast(op, moved, element_type(given)),))

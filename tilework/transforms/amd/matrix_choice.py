@@ -69,6 +69,7 @@ MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
 KINDS: dict[Attribute, str] = {f64: "f64", f32: "f32", f16: "f16", bf16: "bf16", i8: "i8"}
 WMMA_SIDE = 16
 SCALED_WIDTH = 16
+DOTS = (tt.DotOp, tt.DotScaledOp)
 SCALED_FORMATS = (ScaleDotElemType.E2M1, ScaleDotElemType.E4M3, ScaleDotElemType.E5M2)
 
 
@@ -80,6 +81,7 @@ class Choice:
     k_width: int
     factor: Attribute | None  # operands become this first; None: they stay
     total: Attribute
+    is_scaled: bool = False  # a dot without scales runs on an instruction that knows them
 
 
 def version_of(target: Target, unit: str) -> int:
@@ -166,7 +168,7 @@ def choose_mfma(
         element_bit_width=64 if kind == "f64" else 32,
         cga=result_cga(c),
     )
-    return Choice(layout, width, factor, total_of(kind))
+    return Choice(layout, width, factor, total_of(kind), base == SCALED_RUN)
 
 
 def choose_scaled(op: tt.DotScaledOp, target: Target, side: int = 0) -> Choice | None:
@@ -236,7 +238,7 @@ def is_chain_head(op: Operation, side: int = 0) -> bool:
                 other = use.operation
                 if other in seen or other.parent_region() is not region:
                     continue
-                if type(other) is tt.DotOp:
+                if type(other) in DOTS:
                     if use.index == side:
                         return True
                     continue
@@ -248,7 +250,7 @@ def is_chain_head(op: Operation, side: int = 0) -> bool:
 def is_chain_tail(op: Operation) -> bool:
     """Whether the left operand comes from a dot of the region."""
     region = op.parent_region()
-    return any(type(other) is tt.DotOp for other in behind(op.operands[0]) if other.parent_region() is region)
+    return any(type(other) in DOTS for other in behind(op.operands[0]) if other.parent_region() is region)
 
 
 def behind(value: SSAValue) -> Iterator[Operation]:

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import amdg, tt
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import ScaleDotElemType
-from tilework.ir.types import bf16, element_type, f8E4M3FN, f8E4M3FNUZ, f8E5M2, f32, i8, shape_of
+from tilework.ir.types import bf16, element_type, f8E4M3FN, f8E4M3FNUZ, f32, i8, shape_of
 from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
 from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma
@@ -33,7 +33,6 @@ from tilework.targets.llvm.values import Value, constant
 
 E4M3 = (f8E4M3FN, f8E4M3FNUZ)
 SCALED = {ScaleDotElemType.E4M3: 0, ScaleDotElemType.E5M2: 1, ScaleDotElemType.E2M1: 4}  # numbers of formats
-F8 = {f8E4M3FN: 0, f8E5M2: 1}
 SCALED_RUN = 32  # elements of a lane in such an instruction
 ONE_SCALES = 0x7F7F7F7F
 BROADCAST_ALL = 4  # the small operand of one block goes to all 16
@@ -183,8 +182,6 @@ def lower_mfma(low: Lowering, op: Operation, encoding: AmdMfma) -> Registers:
     elements = max(k // (WAVE // min(m, n)), 1) if 4 not in (m, n) else 0
     if 4 in (m, n):
         elements = {64: 4, 32: 2, 16: 1}.get(k, 4) if element_type(a.type) != f32 else 1
-    if elements == SCALED_RUN and element_type(a.type) in F8:
-        return lower_scaled(low, op, encoding, [F8[element_type(operand.type)] for operand in (a, b)], (None, None))
     is_short = element_type(a.type) == f32 and elements == 2
     given = (b, a) if encoding.is_transposed else (a, b)  # in the order of the call
     kinds = [element_type(operand.type) for operand in given]

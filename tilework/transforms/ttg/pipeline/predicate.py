@@ -61,7 +61,7 @@ def predicated(op: Operation, pred: SSAValue) -> list[Operation]:
 
 def in_branch(op: Operation, pred: SSAValue) -> list[Operation]:
     """As `predicated`; what is not worth running in vain is not run: a product gives the sum so far, other effects wait in a branch."""
-    otherwise = [op.operands[2]] if type(op) is tt.DotOp else []
+    otherwise = [op.operands[2]] if type(op) in (tt.DotOp, tt.DotScaledOp) else []
     if len(otherwise) != len(op.results) or (not otherwise and can_predicate(op)):
         return predicated(op, pred)
     blocks = [Block([op, scf.YieldOp.create(operands=op.results, location=op.location)])]
