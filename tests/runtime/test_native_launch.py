@@ -17,7 +17,8 @@ import tilework.language as tl
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch import native_entry, native_machine
+from tilework.runtime.launch.small_arrays import small_address
 from tilework.targets.cpu.pipeline import CpuBackend
 from tilework.targets.cpu.run import launcher_host, launcher_layout
 
@@ -438,12 +439,16 @@ assert all(definition() for definition in definitions)
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
-def test_small_arrays_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_small_arrays_are_looked_at_again(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     """What is compiled for small arrays is launched with no other."""
+    arrays = pytest.importorskip(library)
     monkeypatch.setattr(CpuBackend, "tells_small_arrays", True)
-    kernel, x, y = Counted(axpy_source), np.ones(64, np.float32), np.zeros(64, np.float32)
+    asked = list[Any]()
+    monkeypatch.setattr(native_entry, "small_address", lambda arg: asked.append(arg) or small_address(arg))
+    kernel, x, y = Counted(axpy_source), arrays.ones(64, dtype=arrays.float32), arrays.zeros(64, dtype=arrays.float32)
     for _ in range(3):
         kernel[(1,)](x, y, 32, 1.0, BLOCK=32)
-    assert kernel.slow == 1
+    assert kernel.slow == 1 and bool(asked) == (library == "numpy")  # members of torch's tensors are read
     kernel[(1,)](x[16:], y, 32, 1.0, BLOCK=32)
     assert kernel.slow == 2 and y[0] == 4 and len(next(iter(kernel.kernel.device_caches.values()))[0]) == 2

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.runtime.launch.native_machine import address, fill_places, has_versions
-from tilework.runtime.launch.small_arrays import small_address
+from tilework.runtime.launch.small_arrays import LIMIT, small_address
 from tilework.runtime.launch.tensor_places import tensor_facts
 from tilework.targets.cpu.run import launcher_layout as native
 
@@ -238,8 +238,10 @@ class Guards:
             mode = native.MULTIPLE if key is not None and "D" in key else native.OTHER
             if key is None or param.do_not_specialize_on_alignment:
                 mode = native.MULTIPLE | native.OTHER
-            self.memory(value, mode, slot, source, self.device.stored.get(parameter, 0))
-            if key is not None and "S" in key:
+            guard = self.memory(value, mode, slot, source, self.device.stored.get(parameter, 0))
+            if key is not None and "S" in key and guard == "guard_fields":
+                self.add("guard_small", value, None, source, high=LIMIT)
+            elif key is not None and "S" in key:
                 self.add("guard_asked", value, small_address, source, mode=mode, slot=slot)
         elif cls is int and kind in INT_KINDS:
             forced = bool(param.annotation_type)
@@ -263,8 +265,8 @@ class Guards:
         else:
             raise Undescribable
 
-    def memory(self, value: Any, mode: int, slot: int, source: int, stored: int = 0) -> None:
-        """Memory whose address goes into a slot; `stored` is how memory that the kernel writes to must be aligned, or 0."""
+    def memory(self, value: Any, mode: int, slot: int, source: int, stored: int = 0) -> str:
+        """Memory whose address goes into a slot; `stored` is how memory that the kernel writes to must be aligned, or 0. The guard."""
         if (found := self.device.memory_of(value)) is None:
             raise Undescribable
         name, low, high, expected = found
@@ -272,6 +274,7 @@ class Guards:
         self.add(
             name, value, expected, source, low=low, high=high, mode=mode, slot=slot, stored=int(stored > 0), mask=mask
         )
+        return name
 
     def descriptor(self, value: Any, source: int | None) -> None:
         """A host descriptor: a tensor map or a pointer, sizes, strides and "pad with NaN"; and once more sizes and strides."""

@@ -20,7 +20,7 @@ DEVICES = {"cpu": 0, "cuda": 1}  # as torch numbers them
 
 
 class Places(NamedTuple):
-    """Bytes from the start of what holds them: `implementation` in the object, three in the storage, the rest between."""
+    """Bytes from the start of what holds them: `implementation` in the object, four in the storage, the rest between."""
 
     implementation: int
     keys: int
@@ -31,6 +31,7 @@ class Places(NamedTuple):
     count: int
     data: int
     checked: int
+    size: int
 
 
 def word_at(address: int) -> int:
@@ -113,6 +114,7 @@ def tensor_places() -> Places | None:
         only(words, holds(lambda tensor: tensor.numel())),
         only(of_storage, storage_holds(lambda storage: storage.data_ptr())),
         None if size is None else only(range(size + 8, size + 16), tells_shared),
+        size,
     )
     return None if None in found else Places(*(at or 0 for at in found))
 

@@ -5,6 +5,7 @@
 of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later guards look at it.
 """
 
+from functools import partial
 from typing import ClassVar
 
 from tilework.targets.cpu.run.launcher_layout import (
@@ -210,10 +211,7 @@ def write_fields(module: Module) -> None:
     Torch may have to copy before it gives an address away (`checked`); then it is asked.
     """
     b, arg, settings, _, slot = guard(module, "guard_fields")
-
-    def member(holder: Value, name: str, type: Type = i64) -> Value:
-        return b.load(type, b.gep(holder, b.ptrtoint(b.context(name), i64)))
-
+    member = partial(member_of, b)
     implementation = member(arg, "implementation", ptr)
     b.need(b.is_object(implementation))
     b.need(b.icmp("eq", member(implementation, "keys"), settings_low(b, settings)))
@@ -232,6 +230,21 @@ def write_fields(module: Module) -> None:
     is_plain = b.icmp("eq", member(storage, "checked", i8), 0)
     (found,) = b.if_else(is_plain, address, lambda: [data_pointer(b, arg)])
     store_address(b, found, settings, slot)
+    b.finish(YES)
+
+
+def member_of(b: Writer, holder: Value, name: str, type: Type = i64) -> Value:
+    """A member of a torch tensor."""
+    return b.load(type, b.gep(holder, b.ptrtoint(b.context(name), i64)))
+
+
+def write_small(module: Module) -> None:
+    """A torch tensor whose guard `guard_fields` was: it begins where its storage begins, which has at most `high` bytes."""
+    b, arg, settings, _, _ = guard(module, "guard_small")
+    implementation = member_of(b, arg, "implementation", ptr)
+    b.need(b.icmp("eq", member_of(b, implementation, "offset"), 0))
+    size = member_of(b, member_of(b, implementation, "storage", ptr), "size")
+    b.need(b.icmp("ule", size, b.at(settings, 16)))
     b.finish(YES)
 
 
@@ -345,6 +358,6 @@ def write_tuple(module: Module) -> None:
 
 
 WRITERS = (
-    write_constant, write_equal, write_array, write_tensor, write_fields, write_interface_address, write_interface, write_asked,
+    write_constant, write_equal, write_array, write_tensor, write_fields, write_small, write_interface_address, write_interface, write_asked,
     write_int, write_float, write_bool, write_tuple,
 )  # fmt: skip

@@ -17,13 +17,13 @@ ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 
 GUARDS = (
-    "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_interface", "guard_asked", "guard_int",
+    "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_small", "guard_interface", "guard_asked", "guard_int",
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
     "guard_proof",
 )  # fmt: skip
 ROUTINES = ("run_host", "run_cuda", "run_hip", "ready_gpu")  # what a device adds
-# in a torch tensor; the next six in its implementation, the last three in its storage
-PLACES = ("implementation", "keys", "element", "device", "storage", "offset", "count", "data", "checked")
+# in a torch tensor; the next six in its implementation, the last four in its storage
+PLACES = ("implementation", "keys", "element", "device", "storage", "offset", "count", "data", "checked", "size")
 NAMES_READ = ("dtype", "device", "data_ptr", "__cuda_array_interface__", "typestr", "data")
 # strings, classes, and the method definitions of `launch` and `launch_bound`
 CONTEXT = (
