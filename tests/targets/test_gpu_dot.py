@@ -19,6 +19,7 @@ from tilework.frontend.options import any_dot_size
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, SwizzledShared
 from tilework.layouts.to_linear import to_linear
+from tilework.oracles.emulator.check import CheckFailed
 from tilework.oracles.emulator.device import Device
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
@@ -303,6 +304,9 @@ def test_registers_of_a_left_factor_are_filled_when_the_product_before_is_done(d
     launch(text, "computed_dots", ptx_text.told(text).get("num_warps", 4), a, b, s, c, 4)
     left = a.astype("f8") * s.astype("f8")[:, None] + 1
     np.testing.assert_array_equal(c, np.matmul(left, b.astype("f8")).sum(0))
+    if dtype == "fp8e5":
+        with pytest.raises(CheckFailed, match="missing proxy fence: wgmma reads shared"):
+            launch(text.replace("fence.proxy.async.shared::cta;", ""), "computed_dots", 4, a, b, s, c, 1)
 
 
 @pytest.mark.parametrize(("dtype", "a_transposed"), [("fp8e4nv", False), ("i8", True), ("fp32", False)])

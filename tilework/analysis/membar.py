@@ -89,9 +89,11 @@ class BarrierWalk(Walk):
         if kind in BARRIERS:
             return CLEAN
         if kind in WAITS:
-            following = op.next_op
-            if following is None or type(following) not in BARRIERS:
-                self.found.after[op] = None
+            last = (
+                fence if type(fence := op.next_op) is ttng.FenceAsyncSharedOp else op
+            )  # each thread's, before they meet
+            if last.next_op is None or type(last.next_op) not in BARRIERS:
+                self.found.after[last] = None
             return CLEAN
         return self.access(op, state)
 

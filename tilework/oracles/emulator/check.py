@@ -207,6 +207,8 @@ class Checker:
             )
             hidden = (agents > 0) & (agents <= self.block.threads) & (steps > 0)
             hidden &= kinds == PLAIN if space == "shared" else kinds < ASYNC
+            if space == "shared" and cell == 0:
+                hidden |= self.clocks.works_as(agents - 1, ("cp.async", "write"))
             some = np.flatnonzero(hidden)
             if not len(some):
                 continue
@@ -218,7 +220,9 @@ class Checker:
                 index = int(hidden.argmax())
                 other = self.instructions[int(shadow.ins[cell, at[index]])]
                 fence = "fence.proxy.tensormap" if proxy == "tensormap" else "fence.proxy.async"
-                did = f"{self.who(int(agents[index]) - 1, int(blocks[index]))} {'read' if cell else 'wrote'}"
+                number = int(agents[index]) - 1
+                thread = number if number < self.block.threads else (self.clocks.owner(number) or (0,))[0]
+                did = f"{self.who(thread, int(blocks[index]))} {'read' if cell else 'wrote'}"
                 what = f"{ins.opcode} {verb} {space} address {int(accesses.at[index]) + base:#x}, which {did}, without {fence} between them"
                 self.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
                 return

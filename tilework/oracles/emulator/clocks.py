@@ -93,6 +93,11 @@ class Clocks:
                 self.proxied = np.pad(self.proxied, ((0, 0), (0, 0), (0, missing)))
         return self.columns[key]
 
+    def works_as(self, agents: Array, key: Hashable) -> Array:
+        """Which of the agents go by this name."""
+        first = self.columns.get(key, self.agents)
+        return (agents >= first) & (agents < first + self.owners.get(first, (0, 0))[0])
+
     def owner(self, agent: int) -> tuple[int, int] | None:
         """The first and the last thread that an agent works for, if that is not the whole block."""
         for first, (count, width) in self.owners.items():

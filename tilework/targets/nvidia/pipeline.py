@@ -70,7 +70,7 @@ def ttgir_pipeline(
         *([] if plain else ["tritongpu-shorten-partitions", "tritongpu-early-loads"]),
         "triton-loop-aware-cse",
         "symbol-dce",
-        f"triton-nvidia-gpu-fence-insertion{{compute-capability={target.arch}}}",
+        f"triton-nvidia-gpu-fence-insertion{{compute-capability={target.arch} copies={flag(not plain)}}}",
         "sccp",
         "cse",
         "canonicalize",
