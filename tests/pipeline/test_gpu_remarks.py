@@ -13,6 +13,7 @@ from tilework.analysis import cost
 from tilework.compiler import ASTSource, lower
 from tilework.ir import tt
 from tilework.ir.parser import parse_module
+from tilework.runtime.launch.specialize import parse_attr
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
@@ -24,11 +25,11 @@ LINES = Path(slow_kernels.__file__).read_text().splitlines()
 def remarks(kernel: str, types: dict[str, str], capsys: pytest.CaptureFixture[str], **settings: Any) -> list[list[str]]:
     """The remarks about a kernel, each as its lines."""
     function = getattr(slow_kernels, kernel)
-    aligned = {(index,): [["tt.divisibility", 16]] for index, code in enumerate(types.values()) if code[0] == "*"}
+    aligned = {(index,): parse_attr("DS") for index, code in enumerate(types.values()) if code[0] == "*"}
     source = ASTSource(function, {**types, "BLOCK": "constexpr"}, {"BLOCK": settings.pop("BLOCK", 1024)}, aligned)
     with knobs.compilation.scope():
         knobs.compilation.performance_remarks = True
-        lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], **settings)
+        lower(source, settings.pop("target", GPUTarget("cuda", 90, 32)), ["ttgir"], **settings)
     found: list[list[str]] = []
     for line in capsys.readouterr().err.splitlines():
         if ": remark: " in line:
@@ -42,8 +43,9 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(LINES, 1) if text in line)
 
 
-def test_an_access_with_a_stride(capsys: pytest.CaptureFixture[str]) -> None:
-    (found,) = remarks("strided", {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32"}, capsys)
+@pytest.mark.parametrize("target", [GPUTarget("cuda", 90, 32), GPUTarget("hip", "gfx942", 64)])
+def test_an_access_with_a_stride(target: GPUTarget, capsys: pytest.CaptureFixture[str]) -> None:
+    (found,) = remarks("strided", {"x_ptr": "*fp32", "y_ptr": "*fp32", "stride": "i32"}, capsys, target=target)
     number = line_of("offsets * stride")
     assert found[0].startswith(f"{slow_kernels.__file__}:{number}:")
     assert "this load is not coalesced: a warp reads 4 bytes in a row, a memory sector has 32" in found[0]

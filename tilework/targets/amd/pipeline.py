@@ -55,6 +55,7 @@ def ttgir_pipeline(
             if num_stages > 1 and by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
             else ()
         ),
+        *(["tritongpu-performance-remarks"] if wants_remarks() else ()),  # while accesses have pointers
         *buffer_passes(),
         "tritonamdgpu-fold-true-cmpi",
         "canonicalize",
@@ -138,9 +139,8 @@ class HipBackend(Backend):
 
         target = self.target_for(options)
         ttir = [*ttir_pipeline(target), *(checking_pipeline(options.sanitize) if options.sanitize else ())]
-        looks = ["tritongpu-performance-remarks"] if wants_remarks() else []
         assert isinstance(options, HipOptions)
-        passes = ttgir_pipeline(
+        ttgir = ttgir_pipeline(
             target,
             options.num_warps,
             options.num_stages,
@@ -148,7 +148,6 @@ class HipBackend(Backend):
             options.kpack,
             options.schedule_hint.lower(),
         )
-        ttgir = [*passes, *looks]
 
         def llir(module: Any) -> str:
             # lazily: the compiler loads when something is compiled
