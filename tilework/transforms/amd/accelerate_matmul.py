@@ -127,7 +127,7 @@ def widen(op: Operation) -> None:
     kinds = [element_type(operand.type) for operand in op.operands[:3]]
     given = op.results[0].type
     common = f16 if all(bit_width(kind) <= 16 and kind != bf16 for kind in kinds) else f32
-    operands = [cast(op, operand, common) for operand in op.operands[:3]]
+    operands = [wider(op, operand, common) for operand in op.operands[:3]]
     new = recreate(op, operands=operands, result_types=(with_element(given, common),))
     insert_before(op, new)
     replace_op(op, results=(cast(op, new.results[0], element_type(given)),))
@@ -141,18 +141,27 @@ def laid_out(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValu
     return made.results[0]
 
 
+def wider(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
+    """`value` as floats that hold it, in front of `op`."""
+    if element_type(value.type) == element:
+        return value
+    made = tt.FpToFpOp.make(value, with_element(value.type, element), op.location)
+    insert_before(op, made)
+    return made.results[0]
+
+
 def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
     """`value` with other elements, in front of `op`."""
     source = element_type(value.type)
     if source == element:
         return value
     wanted = with_element(value.type, element)
-    wider = bit_width(element) > bit_width(source)
+    grows = bit_width(element) > bit_width(source)
     if not is_float(element):
-        made = convert(arith.ExtSIOp if wider else arith.TruncIOp, value, wanted, op.location)
+        made = convert(arith.ExtSIOp if grows else arith.TruncIOp, value, wanted, op.location)
     elif bit_width(source) == 8:
-        made = tt.FpToFpOp.make(value, wanted, op.location)
+        return wider(op, value, element)
     else:
-        made = convert(arith.ExtFOp if wider else arith.TruncFOp, value, wanted, op.location)
+        made = convert(arith.ExtFOp if grows else arith.TruncFOp, value, wanted, op.location)
     insert_before(op, made)
     return made.results[0]
