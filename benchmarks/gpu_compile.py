@@ -1,9 +1,11 @@
-"""Optimised TTIR to TTGIR for sm_90, warm, pass by pass, beside Triton's own time for the same text.
+"""Optimised TTIR to TTGIR for GPUs, warm, pass by pass, beside Triton's own time for the same text; and for AMD's to the code object.
 
-    python -m benchmarks.gpu_compile                the table
-    python -m benchmarks.gpu_compile matmul_f16     and what each pass takes, the slowest first
+    python -m benchmarks.gpu_compile                       the tables
+    python -m benchmarks.gpu_compile matmul_f16            and what each pass takes, the slowest first
+    python -m benchmarks.gpu_compile hip:gfx942            one target
 
-The TTIR is what Triton printed for its kernels (tests/ir/reference). Part of `make bench-compile`.
+The TTIR is what Triton printed for its kernels (tests/ir/reference). Part of `make bench-compile`. LLVM makes code in a process of its
+own for both, so the whole is what a launch waits for.
 """
 
 import gc
@@ -11,28 +13,34 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-REFERENCE = Path(__file__).parent.parent / "tests" / "ir" / "reference" / "sm_90"
+from benchmarks.ttgir_decisions import text_for
+
 KERNELS = {
     "add": (4, 12.0),
     "softmax": (8, None),
     "matmul_f16": (8, 90.0),
     "attention": (4, 110.0),
-}  # warps, budget in ms
-STAGES, ROUNDS = 3, 9
+}  # warps, budget in ms for sm_90
+TARGETS = {"cuda:90": 3, "hip:gfx942": 2}  # and stages of loops
+ROUNDS = 9
 
 
-def pass_times(kernel: str, rounds: int = ROUNDS) -> list[tuple[str, float]]:
+def pass_times(kernel: str, target: str, rounds: int = ROUNDS) -> list[tuple[str, float]]:
     """Median milliseconds of each pass, in order."""
     from tilework.ir.parser import parse_module
     from tilework.target import Target
+    from tilework.targets.amd import pipeline as amd
     from tilework.targets.base import pass_of
-    from tilework.targets.nvidia.pipeline import ttgir_pipeline
+    from tilework.targets.nvidia import pipeline as nvidia
 
-    module = parse_module((REFERENCE / f"{kernel}.ttir").read_text())
-    items = ttgir_pipeline(Target.parse("cuda:90"), KERNELS[kernel][0], STAGES)
+    module = parse_module(text_for(kernel, target))
+    pipeline = amd.ttgir_pipeline if target.startswith("hip") else nvidia.ttgir_pipeline
+    items = pipeline(Target.parse(target), KERNELS[kernel][0], num_stages=TARGETS[target])
     times: list[list[float]] = [[] for _ in items]
     for round in range(rounds + 2):
         work = module.clone()
@@ -45,37 +53,77 @@ def pass_times(kernel: str, rounds: int = ROUNDS) -> list[tuple[str, float]]:
     return [(item, statistics.median(seen) * 1e3) for item, seen in zip(items, times, strict=True)]
 
 
-def triton_times(python: str | None) -> dict[str, float]:
-    """Triton's median milliseconds for its stage `ttgir`."""
+def whole_time(kernel: str, target: str, rounds: int = 3) -> float:
+    """Median milliseconds from TTIR to what the driver loads."""
+    from tilework.ir.parser import parse_module
+    from tilework.target import GPUTarget
+    from tilework.targets.base import find_backend
+
+    backend = find_backend(GPUTarget.parse(target))
+    stages = backend.stages(backend.parse_options({"num_warps": KERNELS[kernel][0], "num_stages": TARGETS[target]}))
+    times = []
+    for _ in range(rounds + 1):
+        product = parse_module(text_for(kernel, target))
+        start = time.perf_counter()
+        for name in list(stages)[1:]:
+            product = stages[name](product)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:]) * 1e3
+
+
+def triton_times(python: str | None, target: str) -> dict[str, dict[str, float]]:
+    """Triton's median milliseconds for its stages, by kernel."""
+    from tilework.target import GPUTarget
+
     if python is None:
         return {}
-    request = [[name, str(REFERENCE / f"{name}.ttir"), warps] for name, (warps, _) in KERNELS.items()]
+    name = GPUTarget.parse(target)
     script = Path(__file__).with_name("triton_ttgir_time.py")
-    done = subprocess.run([python, str(script)], input=json.dumps(request), capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = []
+        for kernel, (warps, _) in KERNELS.items():
+            path = Path(folder) / f"{kernel}.ttir"
+            path.write_text(text_for(kernel, target))
+            kernels.append([kernel, str(path), warps, TARGETS[target]])
+        request = json.dumps({"target": [name.backend, name.arch, name.warp_size], "kernels": kernels})
+        done = subprocess.run([python, str(script)], input=request, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         print(done.stderr[-2000:], file=sys.stderr)
         return {}
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main(python: str | None = None, details: tuple[str, ...] = ()) -> None:
-    theirs = triton_times(python)
-    print(f"{'TTIR to TTGIR, sm_90':24}{'passes':>10}{'budget':>10}{'Triton':>10}{'ratio':>8}   slowest passes")
-    for kernel, (_, limit) in KERNELS.items():
-        times = pass_times(kernel)
-        total = sum(spent for _, spent in times)
-        budget = "" if limit is None else f"{limit:7.0f} ms"
-        other = f"{theirs[kernel]:7.1f} ms" if kernel in theirs else "-"
-        ratio = f"{total / theirs[kernel]:.2f}" if kernel in theirs else ""
-        slowest = sorted(times, key=lambda one: -one[1])[:3]
-        names = ", ".join(f"{name.partition('{')[0]} {spent:.1f}" for name, spent in slowest)
-        print(f"{kernel:24}{total:7.1f} ms{budget:>10}{other:>10}{ratio:>8}   {names}")
-        if kernel in details:
-            for name, spent in sorted(times, key=lambda one: -one[1]):
-                print(f"{spent:12.2f} ms  {name}")
+def main(python: str | None = None, words: Sequence[str] = ()) -> None:
+    for target in [name for name in TARGETS if name in words] or TARGETS:
+        theirs = triton_times(python, target)
+        print(f"{f'TTIR to TTGIR, {target}':28}{'passes':>10}{'budget':>10}{'Triton':>10}{'ratio':>8}   slowest passes")
+        for kernel, (_, limit) in KERNELS.items():
+            times = pass_times(kernel, target)
+            total = sum(spent for _, spent in times)
+            budget = f"{limit:7.0f} ms" if limit and target == "cuda:90" else ""
+            slowest = sorted(times, key=lambda one: -one[1])[:3]
+            names = ", ".join(f"{name.partition('{')[0]} {spent:.1f}" for name, spent in slowest)
+            print(f"{kernel:28}{total:7.1f} ms{budget:>10}{beside(total, theirs.get(kernel), ('ttgir',))}   {names}")
+            if kernel in words:
+                for name, spent in sorted(times, key=lambda one: -one[1]):
+                    print(f"{spent:12.2f} ms  {name}")
+            if target.startswith("hip"):
+                whole = whole_time(kernel, target)
+                print(f"{'  to the code object':28}{whole:7.1f} ms{'':10}{beside(whole, theirs.get(kernel), LATER)}")
+
+
+LATER = ("ttgir", "llir", "amdgcn", "hsaco")
+
+
+def beside(own: float, theirs: dict[str, float] | None, stages: Sequence[str]) -> str:
+    """Triton's time, and the ratio."""
+    if theirs is None:
+        return f"{'-':>10}{'':8}"
+    total = sum(theirs[stage] for stage in stages)
+    return f"{total:7.1f} ms{own / total:8.2f}"
 
 
 if __name__ == "__main__":
     from benchmarks.compile_time import triton_python
 
-    main(triton_python(), tuple(sys.argv[1:]))
+    main(triton_python(), sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Run under an interpreter that has Triton: how long its stage `ttgir` takes for given TTIR. Called by `gpu_compile`."""
+"""Run under an interpreter that has Triton: how long its stages behind TTIR take for given TTIR. Called by `gpu_compile`."""
 
 import json
 import statistics
@@ -12,25 +12,27 @@ from triton.backends.compiler import GPUTarget
 ROUNDS = 5
 
 
-def measure(path: str, warps: int) -> float:
-    """Median milliseconds, from Triton's own compile-time listener."""
-    seen: list[float] = []
+def measure(path: str, warps: int, stages: int, target: GPUTarget) -> dict[str, float]:
+    """Median milliseconds of each stage, from Triton's own compile-time listener."""
+    seen: list[dict[str, float]] = []
 
     def listener(**event: object) -> None:
-        stages = dict(event["times"].lowering_stages)  # pyright: ignore[reportAttributeAccessIssue]
-        seen.append(stages["ttgir"] / 1e3)
+        seen.append(dict(event["times"].lowering_stages))  # pyright: ignore[reportAttributeAccessIssue]
 
     knobs.compilation.listener = listener
     for _ in range(ROUNDS + 1):
-        triton.compile(path, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps, "num_stages": 3})
-    return statistics.median(seen[1:])
+        triton.compile(path, target=target, options={"num_warps": warps, "num_stages": stages})
+    return {name: statistics.median(one[name] for one in seen[1:]) / 1e3 for name in seen[0]}
 
 
 def main() -> None:
     knobs.compilation.always_compile = True
+    request = json.load(sys.stdin)
     with tempfile.TemporaryDirectory() as folder:
         knobs.cache.dir = folder
-        print(json.dumps({name: measure(path, warps) for name, path, warps in json.load(sys.stdin)}))
+        target = GPUTarget(*request["target"])
+        kernels = request["kernels"]
+        print(json.dumps({name: measure(path, warps, stages, target) for name, path, warps, stages in kernels}))
 
 
 if __name__ == "__main__":

@@ -122,11 +122,15 @@ def is_in_loop(op: Operation) -> bool:
     return False
 
 
-def ours(kernel: str, target: str) -> ModuleOp:
-    """What our passes make of Triton's TTIR, which is the same for all targets but for what AMD's know of pointers."""
+def text_for(kernel: str, target: str) -> str:
+    """Triton's TTIR, which is the same for all targets but for what AMD's know of pointers."""
     text = sorted(REFERENCE.glob(f"*/{kernel}.ttir"))[-1].read_text()
-    if target.startswith("hip"):
-        text = POINTER.sub(r"\1, tt.pointer_range = 32 : i32}", text)
+    return POINTER.sub(r"\1, tt.pointer_range = 32 : i32}", text) if target.startswith("hip") else text
+
+
+def ours(kernel: str, target: str) -> ModuleOp:
+    """What our passes make of Triton's TTIR."""
+    text = text_for(kernel, target)
     backend = find_backend(GPUTarget.parse(target))
     warps, stages = KERNELS[kernel]
     return backend.stages(backend.parse_options({"num_warps": warps, "num_stages": stages}))["ttgir"](
