@@ -10,7 +10,6 @@ own for both, so the whole is what a launch waits for.
 
 import gc
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,7 +30,7 @@ ROUNDS = 9
 
 
 def pass_times(kernel: str, target: str, rounds: int = ROUNDS) -> list[tuple[str, float]]:
-    """Median milliseconds of each pass, in order."""
+    """Least milliseconds of each pass, in order."""
     from tilework.ir.parser import parse_module
     from tilework.target import Target
     from tilework.targets.amd import pipeline as amd
@@ -50,11 +49,11 @@ def pass_times(kernel: str, target: str, rounds: int = ROUNDS) -> list[tuple[str
             pass_of(item).apply(None, work)
             if round >= 2:
                 seen.append(time.perf_counter() - start)
-    return [(item, statistics.median(seen) * 1e3) for item, seen in zip(items, times, strict=True)]
+    return [(item, min(seen) * 1e3) for item, seen in zip(items, times, strict=True)]
 
 
-def whole_time(kernel: str, target: str, rounds: int = 3) -> float:
-    """Median milliseconds from TTIR to what the driver loads."""
+def whole_time(kernel: str, target: str, rounds: int = 5) -> float:
+    """Least milliseconds from TTIR to what the driver loads."""
     from tilework.ir.parser import parse_module
     from tilework.target import GPUTarget
     from tilework.targets.base import find_backend
@@ -62,17 +61,17 @@ def whole_time(kernel: str, target: str, rounds: int = 3) -> float:
     backend = find_backend(GPUTarget.parse(target))
     stages = backend.stages(backend.parse_options({"num_warps": KERNELS[kernel][0], "num_stages": TARGETS[target]}))
     times = []
-    for _ in range(rounds + 1):
+    for _ in range(rounds):
         product = parse_module(text_for(kernel, target))
         start = time.perf_counter()
         for name in list(stages)[1:]:
             product = stages[name](product)
         times.append(time.perf_counter() - start)
-    return statistics.median(times[1:]) * 1e3
+    return min(times) * 1e3
 
 
 def triton_times(python: str | None, target: str) -> dict[str, dict[str, float]]:
-    """Triton's median milliseconds for its stages, by kernel."""
+    """Least milliseconds of each of Triton's stages, by kernel."""
     from tilework.target import GPUTarget
 
     if python is None:
