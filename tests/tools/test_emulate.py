@@ -118,3 +118,29 @@ def test_a_file_that_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file.write_bytes(b"\x7fELF\xff\xfe\x00")
     assert main(["emulate", str(file)]) == 1
     assert "is not text" in capsys.readouterr().err
+
+
+AMD = """
+define amdgpu_kernel void @twice(ptr addrspace(1) %x, i32 %n) #0 {
+  %i = call i32 @llvm.amdgcn.workitem.id.x()
+  %p = getelementptr i32, ptr addrspace(1) %x, i32 %i
+  %v = load i32, ptr addrspace(1) %p, align 4
+  %w = mul i32 %v, %n
+  store i32 %w, ptr addrspace(1) %p, align 4
+  ret void
+}
+declare i32 @llvm.amdgcn.workitem.id.x()
+attributes #0 = { "target-cpu"="gfx942" "amdgpu-flat-work-group-size"="1,64" }
+"""
+
+
+def test_text_for_amd_gpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "twice.llir"
+    file.write_text(AMD)
+    command = ["emulate", str(file), "--arg", "i32:64:range", "--arg", "i32=3", "--check"]
+    assert main([*command, "--dump", f"0={tmp_path / 'x.npy'}"]) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), 3 * np.arange(64))
+    assert capsys.readouterr().out == "twice: nothing found\n"
+    command[3] = "i32:60:range"
+    assert main(command) == 1 and "bad access" in capsys.readouterr().err
+    assert main([*command, "--counters"]) == 1 and "LLVM text is not counted" in capsys.readouterr().err

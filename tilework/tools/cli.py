@@ -16,7 +16,7 @@ SUBCOMMANDS = {
     "opt": "run passes on a file of TTIR",
     "compile": "compile a kernel to one or more stages",
     "layout": "show which thread owns each element of a tensor, or draw it",
-    "emulate": "run a kernel of a PTX file without a GPU, check it, count what it does",
+    "emulate": "run a kernel of a file (PTX, or LLVM text for AMD GPUs) without a GPU, check it, count what it does",
     "tune": "run a program, tune its kernels, keep the results for later runs",
     "cache": "list, verify, prune or clear the cache of compiled kernels",
 }

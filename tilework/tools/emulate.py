@@ -1,8 +1,9 @@
-"""Run a kernel of a PTX file without a GPU, check it, count what it does.
+"""Run a kernel of a PTX file, or of LLVM text for AMD GPUs, without a GPU, check it, count what it does.
 
     tilework emulate add.ptx --grid 4 --block 128 --arg f32:512:random --arg f32:512:range --arg f32:512 --arg i32=512 --dump 2
     tilework emulate gemm.ptx --kernel gemm --block 128 --shared 32768 --arg f16:64x64:random --arg f32:64x64 --counters
     tilework emulate gemm.ptx --block 128 --arg f32:64 --check --seed 3
+    tilework emulate add.llir --grid 4 --arg f32:512:range --arg f32:512 --arg i32=512 --dump 1 --check
 
 An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number TYPE=VALUE, or
 bytes HEX as hex=0011ff. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check`
@@ -11,6 +12,7 @@ What is wrong is one line on stderr and exit code 1 (findings of --check: all of
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +34,7 @@ TYPES: dict[str, Any] = {
     **{f"f{bits}": np.dtype(f"f{bits // 8}") for bits in (16, 32, 64)},
     **{"bf16": BF16, "fp8e4m3": E4M3FN, "fp8e5m2": E5M2},
 }
+PROCESSOR = re.compile(r'"target-cpu"="(gfx\w+)"')
 SHOWN = 64  # elements that --dump prints
 LARGEST = 1 << 32  # bytes of an argument
 
@@ -41,10 +44,10 @@ class UsageError(Exception):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="the PTX")
+    parser.add_argument("file", help="the PTX, or LLVM text")
     parser.add_argument("--kernel", help="which kernel; not needed if the file has one")
     parser.add_argument("--grid", default="1", help="blocks: 2,1,1")
-    parser.add_argument("--block", default="32", help="threads of a block: 128 or 16,8")
+    parser.add_argument("--block", help="threads of a block: 128 or 16,8; default: 32, or what LLVM text says")
     parser.add_argument(
         "--arg",
         dest="args",
@@ -84,14 +87,20 @@ def emulate(args: argparse.Namespace) -> None:
     device = Device(
         check=args.check, seed=args.seed, counters=args.counters, output=lambda text: print(text, end=""), **limit
     )
-    kernel = choose(device, Path(args.file), args.kernel)
     given = [argument(text, random) for text in args.args]
     dumps = [dump(text, given) for text in args.dump]
+    try:
+        text = Path(args.file).read_text()
+    except UnicodeDecodeError:
+        raise UsageError(f"{args.file} is not text; PTX is needed, not a cubin") from None
+    if (processor := PROCESSOR.search(text)) is not None:
+        return emulate_llvm(args, text, processor[1], given, dumps)
+    kernel = choose(device, args.file, text, args.kernel)
     places = {number: device.upload(value) for number, value in enumerate(given) if is_array(value)}
     device.launch(
         kernel,
         sizes(args.grid, "--grid"),
-        sizes(args.block, "--block"),
+        sizes(args.block or "32", "--block"),
         [places.get(n, value) for n, value in enumerate(given)],
         args.shared,
     )
@@ -103,11 +112,25 @@ def emulate(args: argparse.Namespace) -> None:
         print(f"{kernel.name}: nothing found")
 
 
-def choose(device: Device, file: Path, name: str | None) -> LoadedFunction:
-    try:
-        text = file.read_text()
-    except UnicodeDecodeError:
-        raise UsageError(f"{file} is not text; PTX is needed, not a cubin") from None
+def emulate_llvm(
+    args: argparse.Namespace, text: str, arch: str, given: list[Any], dumps: list[tuple[int, str]]
+) -> None:
+    """Arrays are used where they are. What is found is told with or without --check, nothing is counted."""
+    from tilework.oracles.emulator.llvm.run_llvm import load_kernel  # lazily: each emulator for itself
+
+    if args.counters:
+        raise UsageError("--counters counts what PTX does; LLVM text is not counted")
+    kernel = load_kernel(text, arch, args.kernel)
+    block = sizes(args.block, "--block") if args.block else [kernel.threads]
+    limit = {"max_instructions": args.max_instructions} if args.max_instructions is not None else {}
+    kernel.launch(sizes(args.grid, "--grid"), block, given, args.shared, **limit)
+    for number, file in dumps:
+        show(number, given[number], file)
+    if args.check:
+        print(f"{kernel.function.name}: nothing found")
+
+
+def choose(device: Device, file: str, text: str, name: str | None) -> LoadedFunction:
     module = device.load(text)
     kernels = module.ptx.kernels
     if name is None and len(kernels) != 1:
