@@ -24,14 +24,16 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilework.analysis.scratch import scratch_size
 from tilework.ir import amdg, tt, ttg
-from tilework.ir.effects import is_elementwise, writes
+from tilework.ir.effects import is_elementwise, is_pure, writes
 from tilework.ir.encodings import dot_operand_of, encoding_of
 from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.module_facts import num_warps, threads_per_warp
+from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bit_width, i32, is_tensor, shape_of, tensor_type
 from tilework.layouts.families import Accumulator
+from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops
@@ -40,6 +42,7 @@ from tilework.transforms.ttg.reorder_instructions import move_before
 # rows * columns * depth * bits
 ONE_CLUSTER = range(1 << 18, (1 << 24) + 1)
 CUT_IN_TWO, CUT_IN_FOUR = 1 << 25, 1 << 26
+PASSED = frozenset({tt.LoadOp, ttg.LocalLoadOp, ttg.LocalStoreOp})
 
 
 class AmdBlockPingpongPass(Pass):
@@ -107,12 +110,21 @@ def parts_of(found: Matmul, size: int) -> int:
     rows, _, step = mma.instr_shape  # pyright: ignore[reportAttributeAccessIssue]
     if parts == 0 or (parts == 4 and rows == 16 and operand.k_width == 8):
         return 0
+    block = dot.parent_block()
+    assert block is not None
+    if not all(is_alone(op, find_target(dot)) for op in block.ops if op is not block.last_op):
+        return 0
     after = set(behind(dot))
     uses = [use.operation for load in found.loads for use in load.results[0].uses]
-    is_last = all(use.operation is dot.parent_block().last_op for use in dot.results[0].uses)  # pyright: ignore
+    is_last = all(use.operation is block.last_op for use in dot.results[0].uses)
     is_direct = all(read.results[0] in dot.operands for read in found.reads)
     depth = shape_of(dot.operands[0].type)[1]
     return parts if is_last and is_direct and depth % (parts * step) == 0 and after.issuperset(uses) else 0
+
+
+def is_alone(op: Operation, target: Target) -> bool:
+    """Warps do `op` without others: what meets them inside of it would meet those of the other half somewhere else."""
+    return type(op) in PASSED or (is_pure(op) and not op.regions and scratch_size(op, target) == 0)
 
 
 def run_behind(loop: Operation, found: Matmul, parts: int) -> None:
