@@ -52,6 +52,14 @@ def test_a_barrier_of_other_threads_does_not() -> None:
     assert findings(body)
 
 
+def test_threads_that_wait_at_two_places() -> None:
+    """`bar.sync` is one instruction for all that wait; `barrier.sync` may be several."""
+    apart = "@%p2 bar.sync 1, 64;\n@!%p2 bar.sync 1, 64;\n"
+    assert kinds(STORE_OWN + apart) == {"barrier in divergent code"}
+    assert kinds(STORE_OWN + apart.replace("bar.sync", "barrier.sync") + READ_FIRST) == set()
+    assert kinds(STORE_OWN + "bar.sync 1, 64;\nbar.sync 1, 64;\n") == set()
+
+
 def test_what_comes_after_an_arrival_is_not_ordered_by_it() -> None:
     """The first warp arrives at barrier 1 and stores then; the second one waits there and loads."""
     late = "@%p2 bar.arrive 1, 64;\n@%p2 st.shared.u32 [%r4], %r1;\n@!%p2 bar.sync 1, 64;\n@!%p2 ld.shared.u32 %r5, [%r4+-128];"

@@ -129,7 +129,7 @@ def test_a_producer_and_a_consumer() -> None:
     ptx = stream(STREAM, 5)
     assert ptx_text.entries(ptx)["kernel"] == {"reqntid": (256,), "maxnreg": (248,)}
     assert ptx_text.told(ptx)["num_warps"] == 8
-    assert re.findall(r"bar\.sync\s+1, 256", ptx) and not re.findall(r"bar\.sync\s+0;", ptx)
+    assert re.findall(r"barrier\.sync\s+1, 256", ptx) and not re.findall(r"bar\.sync\s+0;", ptx)
     producer = ptx[ptx.index("expect_tx") :]
     assert "bar.sync" not in producer[: producer.index("bra")]
     assert len(re.findall("mbarrier.arrive.shared::cta.b64", ptx)) == 1  # a lane of each warp, behind no barrier

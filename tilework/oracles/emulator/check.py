@@ -393,6 +393,13 @@ class CheckingMachine(Machine):
             warp = int(np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))[0])
             what = f"lane {int(np.flatnonzero(~lanes[warp])[0])} of warp {warp} is elsewhere while others of it are at a barrier"
             self.checker.report_at("barrier in divergent code", what, end, int(threads[0]))
+        if is_aligned_barrier(end) and "sync" in kinds:
+            number = self.uniform(run.code.translator, end.operands[0], mask, end)
+            barrier = self.barriers.get(number + int(self.block.ranks[threads[0]]) * NEXT_BLOCK)
+            others = {id(there): there for (_, _, there), _ in (barrier.waiting if barrier else ())} | {id(end): end}
+            if sum(map(is_aligned_barrier, others.values())) > 1:
+                what = f"some wait for barrier {number} here, others elsewhere; bar.sync is the same one for all, barrier.sync need not be"
+                self.checker.report_at("barrier in divergent code", what, end, int(threads[0]))
         if "cluster" in kinds and "wait" in kinds and (done := self.early.get(-1)) is not None:
             clocks.deliver(threads, done)
         if "arrive" in kinds:

@@ -75,6 +75,7 @@ class Warps(NamedTuple):
     first: int = 0
     barrier: int = 0
     are_all: bool = True  # whether the block has no others
+    are_apart: bool = False  # whether they come to the barrier from different places of the code
 
 
 class Emission(Protocol):

@@ -49,7 +49,7 @@ class Specialised:
     def __init__(self, low: Lowering, function: tt.FuncOp, total: int, registers: int | None) -> None:
         self.low, self.registers = low, registers
         self.ops = [op for op in ops_in_order(*function.regions) if isinstance(op, ttg.WarpSpecializeOp)]
-        self.all = Warps(total, 0, MEETING, are_all=False)
+        self.all = Warps(total, 0, MEETING, are_all=False, are_apart=True)
         (first, *others), entry = self.ops, function.regions[0].blocks[0]
         self.runs_once = not others and first.parent is entry
         if low.facts.num_ctas > 1 or any(type(op) in CLUSTER_BARRIER for op in ops_in_order(*function.regions)):

@@ -125,7 +125,8 @@ class NvidiaGpu(AtomicInstructions):
         kind, given = (
             ("all", number) if warps.are_all else ("count", [*number, constant(i32, warps.count * self.warp_size)])
         )
-        b.call(f"llvm.nvvm.barrier.cta.sync.aligned.{kind}", void, given, attributes="convergent")
+        aligned = "" if warps.are_apart else "aligned."
+        b.call(f"llvm.nvvm.barrier.cta.sync.{aligned}{kind}", void, given, attributes="convergent")
 
     def set_registers(self, b: Builder, count: int, before: int) -> None:
         """The multiple of 8 that is asked for, 256 at most; warps that need more wait for those that need less."""
