@@ -1,11 +1,14 @@
 """cp.async and cp.async.bulk: bytes move at the wait, not before; groups, fills, barriers, reductions."""
 
+from contextlib import nullcontext
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.emulator.tensor_programs import HEADER, registers_in_and_out, run, run_registers
 from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.machine import Stuck
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.emulator.translate import Unsupported
@@ -190,6 +193,22 @@ def test_bulk_load_with_multicast_and_policy() -> None:
     np.testing.assert_array_equal(run(text, 128, [WORDS], np.zeros_like(WORDS)), WORDS)
     with pytest.raises(EmulatorError, match="of a cluster of 1"):
         run(text.replace("mov.b16 %m, 1", "mov.b16 %m, 3"), 128, [WORDS], np.zeros_like(WORDS))
+
+
+def test_a_bulk_load_to_both_blocks_of_a_cluster() -> None:
+    meet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    load = f""".reg .b16 %m; .reg .b32 %k; .reg .pred %q; mov.b16 %m, MASK; mov.u32 %k, %cluster_ctarank; setp.eq.and.u32 %q, %k, 0, %p;
+    @%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512; {meet}
+    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%s], [%in], %n, [%b], %m;"""
+    store = f"{WAIT} ld.shared.b32 %w, [%at]; mul.wide.u32 %off, %k, 512; add.u64 %to, %to, %off; st.global.b32 [%to], %w; {meet}"
+    for mask, raised in ((3, nullcontext()), (1, pytest.raises(EmulatorError, match="wait"))):
+        device = Device(check=True)
+        source, target = device.upload(WORDS), device.upload(np.zeros((2, 128), np.uint32))
+        function = device.load(bulk("", load.replace("MASK", str(mask)), store)).function("kernel")
+        with raised:
+            device.launch(function, 2, 128, [source, target], 0, (2, 1, 1))
+            device.synchronize()
+            assert (device.download(target, np.zeros((2, 128), np.uint32)) == WORDS).all()
 
 
 def test_bulk_copy_inside_of_shared_memory() -> None:

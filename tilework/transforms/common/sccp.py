@@ -127,9 +127,11 @@ class Propagation:
 
     def learn(self, value: SSAValue, fact: Fact) -> None:
         """Join `fact` into what is known of `value`, and visit the users if that changes it."""
-        known = self.fact(value)
+        known = self.facts.get(value, UNSEEN)
+        if known is VARIES:
+            return
         joined = fact if known is UNSEEN else known if fact is UNSEEN or same(known, fact) else VARIES
-        if joined is UNSEEN or (known is not UNSEEN and (known is VARIES or same(known, joined))):
+        if joined is UNSEEN or (known is not UNSEEN and same(known, joined)):
             return
         self.facts[value] = joined
         for use in value.uses:
@@ -145,7 +147,7 @@ class Propagation:
             rule(self, op)
         elif op.regions:
             self.visit_unknown(op)
-        elif op.results:
+        elif op.results and self.facts.get(op.results[0]) is not VARIES:
             fact = evaluate(op, [self.fact(value) for value in op._operands])
             for result in op.results:
                 self.learn(result, fact)
