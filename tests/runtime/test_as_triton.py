@@ -374,8 +374,9 @@ def test_workers_of_pytest(run) -> None:
     """`pytest -n`, from a folder where tilework is found only because the command runs there."""
     pytest.importorskip("xdist")
     test = "import triton, tilework, os\ndef test():\n    assert triton.jit is tilework.jit and 'PYTEST_XDIST_WORKER' in os.environ\n"
-    arguments = ("-m", "tilework.as_triton", "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "test_it.py")
-    assert "1 passed" in run(*arguments, files={"test_it.py": test, **INSTALLED})
+    arguments = ("-m", "tilework.as_triton", "-m", "pytest", "-p", "xdist", "-n", "1", "test_it.py")
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # others are of no interest, and slow to load
+    assert "1 passed" in run(*arguments, files={"test_it.py": test, **INSTALLED}, environment=alone)
 
 
 def test_the_distribution_called_triton(run) -> None:
