@@ -109,7 +109,8 @@ def repeat_body(loop: Operation, factor: int) -> None:
     first_yield = tuple(terminator.operands)
     values = first_yield
     for copy in range(1, factor):
-        mapping: dict[SSAValue, SSAValue] = dict(zip(carried, values, strict=True))
+        mapping: dict[SSAValue, SSAValue] = {}
+        mapping.update(zip(carried, values, strict=True))
         if counter_is_used:
             mapping[counter] = advanced_counter(loop, body, terminator, copy)
         insert_before(terminator, *[clone(op, mapping) for op in ops])

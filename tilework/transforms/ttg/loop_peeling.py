@@ -62,7 +62,8 @@ def peel_last(loop: Operation) -> Operation:
 def last_iteration(loop: Operation, counter: SSAValue) -> Block:
     """The body for `counter`, on what the loop computed."""
     body = body_of(loop)
-    mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, (counter, *loop.results), strict=True))
+    mapping: dict[SSAValue, SSAValue] = {}
+    mapping.update(zip(body.args, (counter, *loop.results), strict=True))
     block = Block([copy_op(op, mapping) for op in body_ops(loop)])
     values = [mapping.get(value, value) for value in yield_of(loop).operands]
     block.add_op(scf.YieldOp.create(operands=values, location=loop.location))

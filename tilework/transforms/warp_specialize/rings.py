@@ -83,7 +83,8 @@ class Program:
         """The arguments of the function stay its arguments."""
         source = function.regions[0]
         arguments = source.blocks[0].args
-        values: dict[SSAValue, SSAValue] = dict(zip(arguments, arguments, strict=True))
+        values: dict[SSAValue, SSAValue] = {}
+        values.update(zip(arguments, arguments, strict=True))
         region = Region()
         blocks: dict[Block, Block] = {}
         clone_into(region, source, values, blocks)

@@ -332,7 +332,8 @@ def folded_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAVal
 
 def inline(nest: Nest, block: Block, arguments: Sequence[SSAValue]) -> list[SSAValue]:
     """The ops of a combining region on `arguments`; what it returns."""
-    mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
+    mapping: dict[SSAValue, SSAValue] = {}
+    mapping.update(zip(block.args, arguments, strict=True))
     for op in block.ops:
         if op is block.last_op:
             break
