@@ -64,8 +64,6 @@ class AmdConvertBufferOpsPass(Pass):
                         continue
                     if (place := search.place_of(op.operands[0])) is not None:
                         rule(search, op, *place)
-        for function in functions(module):
-            drop_dead_pointers(function)
 
 
 class Search:
@@ -203,14 +201,6 @@ def convert_cas(search: Search, op: Operation, base: SSAValue, offsets: SSAValue
 
 def number(op: Operation, name: str) -> int:
     return op.properties[name].value.data  # pyright: ignore
-
-
-def drop_dead_pointers(function: Operation) -> None:
-    """Pointers that nobody uses any more."""
-    for op in reversed(ops_in_order(*function.regions)):
-        if type(op) in (tt.AddPtrOp, tt.SplatOp) and op.results[0].first_use is None:
-            op.detach()
-            op.erase()
 
 
 RMW_WORDS: tuple[tuple[Callable[[int], int], str], ...] = (
