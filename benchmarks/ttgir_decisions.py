@@ -42,6 +42,7 @@ KERNELS = {  # warps and stages
 COMPARED = {  # what the table has of each target
     "cuda:90": ("add", "softmax", "matmul_f16", "attention"),
     "hip:gfx942": ("add", "matmul_f16_128", "matmul_f16_small", "matmul_tf32", "attention", "histogram"),
+    "hip:gfx950": ("matmul_f16_128",),
     "hip:gfx1100": ("matmul_f16_128", "matmul_f16_small"),
 }
 POINTER = re.compile(r"(!tt\.ptr<\w+> \{tt\.divisibility = 16 : i32)\}")

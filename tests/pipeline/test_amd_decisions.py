@@ -1,0 +1,14 @@
+"""What decides the speed of matmul and attention on AMD GPUs, as Triton 3.6 decides it (``python -m benchmarks.ttgir_decisions hip``)."""
+
+import pytest
+
+from benchmarks.ttgir_decisions import decisions, ours, theirs
+
+
+@pytest.mark.parametrize(
+    ("kernel", "target"),
+    [("matmul_f16_128", "hip:gfx942"), ("attention", "hip:gfx942"), ("matmul_f16_128", "hip:gfx950")],
+)
+def test_decisions_are_tritons(kernel: str, target: str) -> None:
+    """Matrix instructions, widths of accesses, buffers, bytes of LDS, conversions in loops."""
+    assert decisions(ours(kernel, target)) == decisions(theirs(kernel, target))
