@@ -13,20 +13,18 @@ Stage: TTGIR to TTGIR. Cost: one walk; where the kernel does not fit, an allocat
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.allocation import allocations
-from tilework.analysis.scratch import scratch_size
+from tilework.analysis.allocation import allocations, explicit_bytes
+from tilework.analysis.scratch import SCRATCH_ALIGNMENT, scratch_size
 from tilework.errors import PLACE, DoesNotFit
 from tilework.ir import ttg
 from tilework.ir.encodings import distributed_of, layout_of, with_encoding
 from tilework.ir.functions import symbol_of
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
-from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import scratch_bytes
@@ -57,14 +55,9 @@ class OptimizeAmdLdsUsagePass(Pass):
 
 
 def most_bytes(module: ModuleOp, target: Target) -> int:
-    """What the kernel needs at most: all buffers side by side, and all scratch memory."""
-    total = 0
-    for op in module.walk():
-        if type(op) is ttg.LocalAllocOp and isinstance(kind := op.results[0].type, MemDescType):
-            total += 2 * prod(kind.alloc_dims) * max(8, bit_width(kind)) // 8  # as much again for padding
-        else:
-            total += scratch_size(op, target)
-    return total
+    """What the kernel needs at most: all buffers and all scratch memory side by side."""
+    sizes = (explicit_bytes(op) if type(op) is ttg.LocalAllocOp else scratch_size(op, target) for op in module.walk())
+    return sum(-(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT for size in sizes)
 
 
 def in_two_steps(convert: Operation, bytes: int, target: Target) -> None:
