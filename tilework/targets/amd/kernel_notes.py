@@ -138,7 +138,7 @@ def with_text(data: bytes, text: str) -> bytes:
 
 def text_behind(data: bytes) -> str:
     """The LLVM text that a code object for the emulator was made of."""
-    found = data.partition(TEXT)[2]
-    if not found:
+    _, mark, found = data.rpartition(TEXT)
+    if not mark:
         raise StageError("the code object was not made for the emulator: the LLVM text of its kernel is not there")
     return found.decode()
