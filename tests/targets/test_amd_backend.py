@@ -14,7 +14,7 @@ import tilework.language as tl
 from tilework.compiler import ASTSource, compile
 from tilework.errors import DoesNotFit, PassError, StageError
 from tilework.target import GPUTarget, Target, UnknownTarget
-from tilework.targets.amd.code_object import generated, linked
+from tilework.targets.amd.code_object import generated, linked, to_code_object
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
 from tilework.targets.amd.link import link
 from tilework.targets.amd.pipeline import HipBackend, ttgir_pipeline
@@ -138,3 +138,12 @@ def test_passes_are_in_tritons_order(arch: str) -> None:
 def test_only_gfx942_multiplies_f32_as_tf32() -> None:
     found = [HipBackend(GPUTarget("hip", arch, 64)).parse_options({}) for arch in ("gfx90a", "gfx942", "gfx950")]
     assert [options.default_dot_input_precision for options in found] == ["ieee", "tf32", "ieee"]
+
+
+def test_llvm_text_of_another_architecture() -> None:
+    """Text that names none, as Triton's, is for the target; text for another is refused."""
+    text = compiled("gfx1100").asm["llir"]
+    data = to_code_object(re.sub(r'"target-cpu"="\w+"', "", text), "gfx1100")
+    assert read_notes(data).target == "amdgcn-amd-amdhsa--gfx1100"
+    with pytest.raises(StageError, match="the LLVM text of row_sums is for gfx1100, not for gfx942"):
+        to_code_object(text, "gfx942")

@@ -52,12 +52,14 @@ def kernel_name(text: str) -> str:
     return names[0]
 
 
-def processor_of(text: str) -> str:
-    """The architecture that LLVM text says it is for."""
+def processor_of(text: str, wanted: str = "") -> str:
+    """The architecture that LLVM text says it is for, else the one that is wanted."""
     found = PROCESSOR.search(text)
-    if found is None:
+    if found is None and not wanted:
         raise StageError(f'the LLVM text of {kernel_name(text)} does not say what it is for: "target-cpu"="gfx942"')
-    return found[1]
+    if found is not None and wanted not in ("", found[1]):
+        raise StageError(f"the LLVM text of {kernel_name(text)} is for {found[1]}, not for {wanted}")
+    return wanted if found is None else found[1]
 
 
 def machine_for(arch: str) -> Any:
@@ -66,9 +68,9 @@ def machine_for(arch: str) -> Any:
 
 
 @apart
-def generated(text: str, as_text: bool) -> Any:
+def generated(text: str, as_text: bool, arch: str = "") -> Any:
     """Assembly or a relocatable object."""
-    name, machine = kernel_name(text), machine_for(processor_of(text))
+    name, machine = kernel_name(text), machine_for(processor_of(text, arch))
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         try:
@@ -97,7 +99,7 @@ def linked(data: bytes) -> bytes:
     return link(data)
 
 
-def to_code_object(text: str) -> bytes:
+def to_code_object(text: str, arch: str = "") -> bytes:
     if has_assembly(text):
         return linked(object_of(assembly(text), text, processor_of(text)))
-    return linked(generated(text, as_text=False))
+    return linked(generated(text, False, arch))

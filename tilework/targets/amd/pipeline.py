@@ -163,7 +163,8 @@ class HipBackend(Backend):
 
             if knobs.amd.dump_amdgcn:
                 print(f"// -----// AMDGCN Dump //----- //\n{assembled(text)}")
-            return with_text(to_code_object(text), text) if self.is_emulated else to_code_object(text)
+            data = to_code_object(text, str(target.arch))
+            return with_text(data, text) if self.is_emulated else data
 
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
