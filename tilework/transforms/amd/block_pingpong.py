@@ -30,7 +30,7 @@ from tilework.ir.effects import is_elementwise, is_pure, writes
 from tilework.ir.encodings import dot_operand_of, encoding_of
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
-from tilework.ir.rewrite import erase_op, insert_after, insert_before, recreate, replace_op
+from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bit_width, i32, is_tensor, shape_of, tensor_type
 from tilework.layouts.families import Accumulator
 from tilework.target import Target
@@ -80,7 +80,8 @@ def matmul_of(loop: Operation) -> Matmul | None:
     if reads != [source_of(operand) for operand in dot.operands[:2]]:
         return None
     positions = {op: position for position, op in enumerate(ops)}
-    made = [positions[owner] for read in reads for value in read.operands if (owner := value.owner) in positions]
+    makers = [maker for read in reads for value in read.operands if (maker := defining_op(value)) is not None]
+    made = [positions[maker] for maker in makers if maker in positions]
     above = ops[min(positions[op] for op in (*loads, *reads)) : positions[dot]]
     if max(made, default=-1) > positions[loads[0]] or loads[1] not in above or any(map(writes, above)):
         return None
