@@ -6,8 +6,7 @@
     python -m benchmarks.gpu --rows histogram --ncu        what limits one launch of the best configuration, in ncu's words
     python -m benchmarks.gpu --emulate                     no GPU: values of every row at a small size, in the emulator; with
                                                            TILEWORK_DEVICE=emulator:gfx942 as AMD's
-    compute-sanitizer --tool racecheck python -m benchmarks.gpu --check          the same on the GPU; memcheck wants
-                                                           --report-api-errors no, parameters are counted up to a refusal
+    compute-sanitizer --tool racecheck python -m benchmarks.gpu --check          the same on the GPU
 
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
 is printed. Then torch, Triton and ours are timed in turns: the figures are the medians of the even and of the odd turns, which shows the

@@ -17,7 +17,6 @@ import inspect
 import json
 import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
@@ -170,19 +169,14 @@ REGISTERS = 0x2F  # the attribute of a section `.nv.info` that counts them
 
 def registers_of(cubin: bytes) -> int:
     """How many registers a thread has: an attribute in an ELF file's section `.nv.info`."""
-    start, size, count, names = struct.unpack_from("<Q10xHHH", cubin, 0x28)
-    sections = [struct.unpack_from("<II8x8xQQ", cubin, start + size * place) for place in range(count)]
-    (_, _, named, _), found = sections[names], 0
-    for name, _, at, length in sections:
-        if not cubin.startswith(b".nv.info\0", named + name):
-            continue
-        end = at + length
-        while at < end:  # a form, an attribute, a short; form 4 is followed by so many bytes
-            form, attribute, short = struct.unpack_from("<BBH", cubin, at)
-            if form == 4 and attribute == REGISTERS:
-                found = max(found, struct.unpack_from("<I", cubin, at + 8)[0])
-            at += 4 + (short if form == 4 else 0)
-    return found
+    from tilework.targets.elf_sections import read_sections
+    from tilework.targets.nvidia.cubin_info import info_records
+
+    records = (
+        one for section in read_sections(cubin) if section.name == ".nv.info" for one in info_records(section.data)
+    )
+    counts = (int.from_bytes(value[4:8], "little") for attribute, value in records if attribute == REGISTERS)
+    return max(counts, default=0)
 
 
 def opcode(line: str) -> str:

@@ -182,7 +182,7 @@ def parameters_of_a_cubin() -> str:
             return "no ptxas here: nothing to check"
         kernel._init_handles()
         expect([parameter.size for parameter in driver.active.utils.parameters(kernel.function)], [8, 4, 4, 8, 8])
-        return "from cuFuncGetParamInfo"
+        return "from the cubin"
 
 
 # -- launching -----------------------------------------------------------------------------------------------------

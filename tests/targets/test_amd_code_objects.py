@@ -17,7 +17,7 @@ from examples.demo import all_cases
 from tilework.compiler import ASTSource, compile
 from tilework.target import Target
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
-from tilework.targets.amd.link import read_sections
+from tilework.targets.elf_sections import read_sections
 
 FLAGS = {"gfx90a": 0x53F, "gfx942": 0x54C, "gfx950": 0x54F, "gfx1100": 0x41, "gfx1201": 0x4E}
 SIZES = {"*": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u64": 8, "fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8}

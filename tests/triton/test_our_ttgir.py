@@ -17,7 +17,8 @@ from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
 from tilework.target import Target
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
-from tilework.targets.amd.link import link, read_sections
+from tilework.targets.amd.link import link
+from tilework.targets.elf_sections import read_sections
 
 FEATURES = {"gfx942": "", "gfx1100": "-real-true16"}  # as our code has it
 SLOW = "matmul_fp8", "gfx1100"  # ten minutes of Triton's

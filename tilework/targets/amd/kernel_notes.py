@@ -10,7 +10,8 @@ import struct
 from typing import Any, NamedTuple
 
 from tilework.errors import StageError
-from tilework.targets.amd.link import NOTE, read_sections
+from tilework.targets.amd.link import NOTE
+from tilework.targets.elf_sections import read_sections
 
 NT_AMDGPU_METADATA = 32
 DESCRIPTOR = struct.Struct("<III4xq20xIIIHH4x")

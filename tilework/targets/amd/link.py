@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tilework.errors import StageError
+from tilework.targets.elf_sections import HEADER, SECTION, Section, name_at, read_sections
 
 PAGE = 0x1000
-HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
 SEGMENT = struct.Struct("<IIQQQQQQ")
-SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOTE, NOBITS, DYNSYM = 2, 3, 4, 5, 6, 7, 8, 11
+SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOTE, DYNSYM = 2, 3, 4, 5, 6, 7, 11
 WRITE, ALLOC, EXECUTE = 1, 2, 4  # of sections
 LOAD, PT_DYNAMIC, PT_NOTE, PHDR = 1, 2, 4, 6
 RUN, CHANGE, READ = 1, 2, 4  # of segments
@@ -31,17 +30,6 @@ WORDS = {4: ("<i", 0), 5: ("<q", 0), 10: ("<I", 0), 11: ("<I", 32)}
 """Relocations by their number: how the place is written, and which bits of the distance it holds."""
 
 
-class Section(NamedTuple):
-    name: str
-    type: int
-    flags: int
-    data: bytes
-    link: int
-    info: int
-    align: int
-    entry: int
-
-
 class Symbol(NamedTuple):
     name: str
     info: int
@@ -49,27 +37,6 @@ class Symbol(NamedTuple):
     section: int
     value: int
     size: int
-
-
-def name_at(strings: bytes, offset: int) -> str:
-    return strings[offset : strings.index(b"\0", offset)].decode()
-
-
-def read_sections(data: bytes) -> list[Section]:
-    """The sections of an ELF object."""
-    if data[:4] != b"\x7fELF":
-        raise StageError("the object that LLVM made is no ELF file")
-    fields = HEADER.unpack_from(data)
-    start, size, count, names_at = fields[6], fields[11], fields[12], fields[13]
-    raw = [SECTION.unpack_from(data, start + number * size) for number in range(count)]
-    names = data[raw[names_at][4] : raw[names_at][4] + raw[names_at][5]]
-    return [
-        Section(
-            name_at(names, row[0]), row[1], row[2], b"" if row[1] == NOBITS else data[row[4] : row[4] + row[5]],
-            row[6], row[7], max(row[8], 1), row[9],
-        )
-        for row in raw
-    ]  # fmt: skip
 
 
 def read_symbols(sections: Sequence[Section]) -> list[Symbol]:

@@ -60,9 +60,16 @@ class CudaUtils(GpuUtils):
             library().cuFuncSetAttribute(function, driver_library.FUNCTION_MAX_DYNAMIC_SHARED, shared)
 
     def declared(self, function: int, name: str, data: bytes) -> tuple[Parameter, ...] | None:
-        """From the text of PTX, which knows types; else from the driver, which knows sizes; old drivers know nothing."""
+        """From the text of PTX, which knows types; else from the cubin, which knows sizes, or the driver, of which old ones know nothing.
+
+        The driver is asked until it refuses, which tools like compute-sanitizer take for an error of the program.
+        """
+        from tilework.targets.nvidia.cubin_info import parameter_sizes  # lazily: who launches elsewhere needs it not
+
         if is_ptx(data) and (found := parameters_of_ptx(data.decode(), name)) is not None:
             return found
+        if (known := parameter_sizes(data, name)) is not None:
+            return tuple(Parameter(size, "") for size in known)
         cuda = library()
         if not cuda.has("cuFuncGetParamInfo"):
             return None
