@@ -79,6 +79,17 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert told == "matmul.hsaco\n" and read_notes((tmp_path / "matmul.hsaco").read_bytes()).name == "matmul"
 
 
+def test_a_file_of_a_package_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may import its own package, as under `python -m`."""
+    package = tmp_path / "kernels_of_mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("SIZE = 64\n")
+    text = "import tilework\nimport tilework.language as tl\nfrom kernels_of_mine import SIZE\n\n@tilework.jit\ndef one(x):\n    tl.store(x, 1)\n"
+    (package / "ones.py").write_text(text)
+    assert main(["compile", f"{package / 'ones.py'}:one", "--signature", "*i32", "--target", "hip:gfx942"]) == 0
+    assert "tt.func public @one" in capsys.readouterr().out
+
+
 @tilework.jit
 def with_assembly(x):
     at = x + tl.arange(0, 64)

@@ -110,8 +110,10 @@ def load_kernel(path: Path, name: str) -> JITFunction:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
-    # what `python FILE` and what `python -m` would see: a file of a package in the current folder may import the package
-    sys.path[:0] = [str(path.resolve().parent), str(Path.cwd())]
+    # what `python FILE` and what `python -m` would see: a file of a package may import the package
+    folder = path.resolve().parent
+    outside = next(above for above in (folder, *folder.parents) if not (above / "__init__.py").exists())
+    sys.path[:0] = [str(folder), str(outside), str(Path.cwd())]
     try:
         spec.loader.exec_module(module)
     except Exception as error:
