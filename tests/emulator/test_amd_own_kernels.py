@@ -164,6 +164,69 @@ def test_pipelined_loops(arch: str, num_stages: int) -> None:
         assert np.array_equal(sums, np.einsum("kij,k->i", left, np.arange(count))), count
 
 
+@tilework.jit
+def attention(q, k, v, out, n, CAUSAL: tl.constexpr, D: tl.constexpr):
+    m, s, d = tl.arange(0, 64), tl.arange(0, 16), tl.arange(0, D)
+    left, total = tl.load(q + m[:, None] * D + d[None, :]), tl.zeros((64,), tl.float32)
+    peak, acc = tl.full((64,), -1e30, tl.float32), tl.zeros((64, D), tl.float32)
+    for start in range(0, n, 16):
+        scores = tl.dot(left, tl.load(k + (start + s[None, :]) * D + d[:, None]))
+        if CAUSAL:
+            scores = tl.where(m[:, None] >= start + s[None, :], scores, -1e30)
+        high = tl.maximum(peak, tl.max(scores, 1))
+        p, shrink = tl.exp2(scores - high[:, None]), tl.exp2(peak - high)
+        total = total * shrink + tl.sum(p, 1)
+        acc = tl.dot(p.to(tl.float16), tl.load(v + (start + s[:, None]) * D + d[None, :]), acc * shrink[:, None])
+        peak = high
+    tl.store(out + m[:, None] * D + d[None, :], acc / tl.where(n > 0, total, 1.0)[:, None])
+
+
+@tilework.jit
+def recurrence(a, b, out, n, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    at, state = i[:, None] * SIZE + i[None, :], tl.zeros((SIZE, SIZE), tl.float32)
+    for step in range(n):
+        inner = tl.dot(tl.load(a + step * SIZE * SIZE + at), state.to(tl.float16)) + 1
+        state = tl.dot(tl.load(b + step * SIZE * SIZE + at), inner.to(tl.float16), state)
+    tl.store(out + at, state)
+
+
+IN_TURN = ("tt.dot", "local_store", "local_load", "buffer_load") * 2
+
+
+@pytest.mark.parametrize(("arch", "counts"), [("gfx942", (0, 2, 5)), ("gfx1100", (3,)), ("gfx950", (4,))])
+def test_two_products_in_turn(monkeypatch: pytest.MonkeyPatch, arch: str, counts: Sequence[int]) -> None:
+    """Attention with four stages: a product, then memory for the other one; one buffer each, two where copies go there by themselves."""
+    copies = arch == "gfx950"
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", str(int(copies)))
+    random, width = np.random.default_rng(0), 64 if copies else 32
+    for count in counts:
+        q = random.standard_normal((64, width)).astype(np.float16)
+        k, v = random.standard_normal((2, 16 * count + 1, width)).astype(np.float16)
+        found = np.full((64, width), 7, np.float32)
+        text = launch(attention, arch, [q, k, v, found, 16 * count], num_stages=4, CAUSAL=count == 5, D=width)
+        scores = q.astype(np.float32) @ k[:-1].astype(np.float32).T
+        if count == 5:
+            scores = np.where(np.arange(64)[:, None] >= np.arange(80), scores, -1e30)
+        p = np.exp2(scores - scores.max(1, keepdims=True, initial=-1e30))
+        wanted = p @ v[:-1].astype(np.float32) / np.maximum(p.sum(1, keepdims=True), 1e-9)
+        assert np.allclose(found, wanted, atol=4e-3), count
+        body = text[text.index("scf.for") :].split("scf.yield")[0]
+        order = re.findall(r"tt\.dot|local_store|local_load(?=.*mutable)|buffer_load", body)
+        assert copies or (order == list(IN_TURN) and text.count("memdesc<1x") and "memdesc<2x" not in text), order
+        assert not copies or ("memdesc<2x" in text and "memdesc<3x" not in text)
+
+
+def test_products_that_need_each_other() -> None:
+    """The first product needs the second of the iteration before: they stay in one stage."""
+    a, b = np.random.default_rng(0).integers(-1, 2, (2, 3, 32, 32)).astype(np.float16) * np.float16(0.125)
+    found, state = np.zeros((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    text = launch(recurrence, "gfx942", [a, b, found, 3], num_stages=4, SIZE=32)
+    for left, right in zip(a.astype(np.float32), b.astype(np.float32), strict=True):
+        state += right @ (left @ state + 1)
+    assert np.allclose(found, state, atol=2e-2) and "memdesc<3x32x32xf16" in text
+
+
 @pytest.mark.parametrize(("arch", "num_stages", "width"), [("gfx950", 2, 8), ("gfx942", 3, 2)])
 def test_copies_to_lds(monkeypatch: pytest.MonkeyPatch, arch: str, num_stages: int, width: int) -> None:
     """Lanes exchange their offsets where LDS is swizzled; some of the copies are under way at each wait."""

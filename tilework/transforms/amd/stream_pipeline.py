@@ -6,13 +6,15 @@
                                                %view = ttg.memdesc_index %buffers[%next]  stage 0, behind all else
                                                ttg.local_store %a, %view                  stage 0
 
-There are as many buffers as stages lie between: the store overwrites what this iteration has read. One counter goes around them;
+There are as many buffers as stages lie between, one more if an iteration fills one before it reads another: nothing overwrites what
+is still to be read. One counter goes around them;
 which buffer an iteration reads is carried to it. Loads that are not only operands of products wait in registers until they are used.
 With `use_async_copy` a load that an instruction can copy to LDS goes there without registers, one buffer more, behind a wait at the start
 of the iteration. The last iterations are peeled: nothing inside of the loop is conditional.
 Stage: TTGIR to TTGIR. Cost: AxisInfo, and two copies of the body per stage.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -33,6 +35,7 @@ from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Target
 from tilework.transforms.amd.coalesce_async_copy import copied_together, lanes_in_order
+from tilework.transforms.amd.schedule_loops import FIRST, SECOND, Chained, Way
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, erase_schedule
@@ -76,18 +79,18 @@ def mark_prologue(before: Operation | None, loop: Operation) -> None:
 
 def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_for: Target | None = None) -> None:
     """Let loads that only products use wait in LDS; `copying_for` a target that copies some there by itself."""
-    low, last = Lowering(loop, schedule), schedule.last_stage
-    compute, stores = schedule.clusters[-1], schedule.back_cluster()
-    waits = schedule.front_cluster()
+    low, way_of = Lowering(loop, schedule), ways(schedule)
     counters: dict[tuple[int, Cluster], SSAValue] = {}
     for load in body_ops(loop):
-        if type(load) is not tt.LoadOp or (stage := schedule.places[load][0]) >= last:
+        if type(load) is not tt.LoadOp or (way := way_of(load)) is None:
             continue
         if (encoding := operand_encoding(load.results[0])) is None:
             continue
         type_ = load.results[0].type
         width = 0 if copying_for is None else copied_width(load, encoding, facts, copying_for)
-        place, buffers = (stage, compute if width else stores), last - stage + (width > 0)
+        place = way.load if width else way.store
+        reads_after = schedule.position(place[1]) <= schedule.position(way.read[1])
+        buffers = way.read[0] - place[0] + reads_after
         if place not in counters:
             counters[place] = carry_counter(low, buffers, place)
         shape = (buffers, *shape_of(type_))
@@ -99,7 +102,7 @@ def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_
             wait = ttg.AsyncWaitOp.make(group.results, 0, load.location)
             read = ttg.LocalLoadOp.make(view.results[0], type_, load.location, wait.results[0])
             insert_after(load, view, copy, group, wait, read)
-            schedule.place(wait, last, waits)
+            schedule.place(wait, *way.wait)
             filling = (view, copy, group)
         else:
             store = ttg.LocalStoreOp.make(load.results[0], view.results[0], load.location)
@@ -108,13 +111,30 @@ def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_
             filling = (view, store)
         for op in filling:
             schedule.place(op, *place)
-        schedule.place(read, last, compute)
+        schedule.place(read, *way.read)
         for use in tuple(load.results[0].uses):
             if use.operation not in filling:
                 use.operation.operands[use.index] = read.results[0]
         if width:
             schedule.places.pop(load)
             erase_op(load)
+
+
+def ways(schedule: Schedule) -> Callable[[Operation], Way[Cluster] | None]:
+    """When a load is done, stored and read; None if it runs with what uses it."""
+    if len(numbered := schedule.numbered) == len(Chained):
+        first, second = (Way(*((stage, numbered[number]) for stage, number in way)) for way in (FIRST, SECOND))
+        chained = {first.load: first, second.load: second}
+        return lambda load: chained.get(schedule.places[load])
+    last, compute, stores = schedule.last_stage, schedule.clusters[-1], schedule.back_cluster()
+    waits = schedule.front_cluster()
+
+    def single(load: Operation) -> Way[Cluster] | None:
+        if (stage := schedule.places[load][0]) >= last:
+            return None
+        return Way((stage, compute), (stage, stores), (last, waits), (last, compute))
+
+    return single
 
 
 def copied_width(load: Operation, encoding: SwizzledShared, facts: AxisFacts, target: Target) -> int:

@@ -37,6 +37,7 @@ class Schedule:
 
     def __init__(self) -> None:
         self.clusters: list[Cluster] = []
+        self.numbered: tuple[Cluster, ...] = ()  # those of the attributes, whatever came between them since
         self.places: dict[Operation, tuple[int, Cluster]] = {}
         self.last_stage = 0
         self.slack: dict[Operation, int] = {}  # ops that also run for so many iterations behind the last
@@ -136,6 +137,7 @@ class Schedule:
         if not found:
             return None
         schedule.clusters = [Cluster() for _ in range(1 + max(number for *_, number in found))]
+        schedule.numbered = tuple(schedule.clusters)
         for op, stage, number in found:
             schedule.places[op] = (stage, schedule.clusters[number])
         schedule.last_stage = last
