@@ -16,7 +16,7 @@ import torch
 from torch._inductor import config
 from torch._inductor.async_compile import AsyncCompile
 
-from tilework.runtime.compile import cached
+from tilework.runtime.compile import stages
 
 
 def model(x: torch.Tensor) -> Any:
@@ -28,8 +28,8 @@ def main(how: str, *more: str) -> None:
     device = "cuda" if "cuda" in more else "cpu"
     config.quiesce_async_compile_pool = False
     compiled: list[str] = []
-    build = cached.build
-    cached.build = lambda source, *rest: (compiled.append(source.name), build(source, *rest))[1]
+    build = stages.build
+    stages.build = lambda source, *rest: (compiled.append(source.name), build(source, *rest))[1]
     if how == "workers":
         config.compile_threads, config.worker_start_method, config.fx_graph_cache = 2, more[0], False
         AsyncCompile.wait_pool_ready()
