@@ -55,6 +55,13 @@ def test_options_that_make_no_sense(options: dict[str, int], words: str) -> None
         compiled("gfx942", **options)
 
 
+@pytest.mark.parametrize(("arch", "size", "own"), [("gfx942", 32, 64), ("gfx1100", 64, 32)])
+def test_warps_of_another_size(arch: str, size: int, own: int) -> None:
+    source = ASTSource(row_sums, signature={"x": "*fp32", "out": "*fp32", "n": "i32"}, constexprs={"BLOCK": 512})
+    with pytest.raises(ValueError, match=f"warps of {size} threads on hip:{arch}: there they have {own}"):
+        compile(source, target=GPUTarget("hip", arch, size))
+
+
 @tilework.jit
 def with_library(x, SYMBOLS: tl.constexpr):
     tl.store(x, tl.core.extern_elementwise("", "", [tl.load(x)], SYMBOLS, True))
@@ -122,6 +129,14 @@ def test_linkers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert linked(data) == own + b"by lld"
     program.write_text("#!/bin/sh\nexit 1\n")
     monkeypatch.setenv("PATH", "/nowhere")
+    zig = tmp_path / "ziglang"
+    zig.mkdir()
+    (zig / "__init__.py").touch()
+    call = "import shutil, sys\nassert sys.argv[1:4] == ['ld.lld', '--threads=1', '-shared'], sys.argv\n"
+    (zig / "__main__.py").write_text(f"{call}shutil.copy({str(tmp_path / 'linked')!r}, sys.argv[6])\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert linked(data) == own + b"by lld"  # as the package of the compiler zig is called
     monkeypatch.setitem(sys.modules, "ziglang", None)
     assert linked(data) == own
 

@@ -111,8 +111,11 @@ class HipBackend(Backend):
         return (knobs.runtime.device or "").startswith("emulator")
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
-        arch = knobs.runtime.override_arch or settings.get("arch") or self.target.arch
-        target = target_of(str(arch))
+        given = target_of(str(self.target.arch))
+        for waves in (self.target.warp_size, settings.get("warp_size", given.warp_size)):
+            if waves != given.warp_size:
+                raise ValueError(f"warps of {waves} threads on {given}: there they have {given.warp_size}")
+        target = target_of(str(knobs.runtime.override_arch or settings.get("arch") or self.target.arch))
         has_tf32 = AmdFeature.XF32 in target.features
         options = HipOptions.of(
             {**settings, "arch": target.arch},

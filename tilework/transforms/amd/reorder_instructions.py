@@ -3,7 +3,8 @@
     1  a conversion sinks below the `ttg.local_dealloc`s in front of its first use: the two share memory
     2  a transposition moves up behind its source
     3  a load in front of a pipelined loop moves up behind its pointers, with what its mask needs
-    4  where one large product is all that a loop does, the load of its second operand waits until just before it: fewer registers
+    4  a conversion to a dot operand moves into the loop that alone uses it
+    5  where one large product is all that a loop does, the load of its second operand waits until just before it: fewer registers
 
 No load moves over a write to global memory, or out of a region.
 Stage: TTGIR to TTGIR. Cost: one walk; for each load that moves the ops it passes.
@@ -26,6 +27,7 @@ from tilework.transforms.ttg.reorder_instructions import (
     move_before,
     move_behind,
     sink_below_deallocs,
+    sink_into_loops,
     users,
 )
 
@@ -37,7 +39,9 @@ class AmdReorderInstructionsPass(Pass):
     name = "tritonamdgpu-reorder-instructions"
 
     def run(self, module: ModuleOp) -> None:
-        for op in list(module.walk()):
+        ops = list(module.walk())
+        sink_into_loops(ops, None)
+        for op in ops:
             kind = type(op)
             if kind is ttg.ConvertLayoutOp:
                 sink_below_deallocs(op)
@@ -71,7 +75,7 @@ def raise_load(load: Operation) -> None:
 
 
 def delay_second_load(loop: Operation) -> None:
-    """Step 4."""
+    """Step 5."""
     ops = body_ops(loop)
     dots, loads = ([op for op in ops if type(op) in kinds] for kinds in (DOTS, (tt.LoadOp,)))
     if len(dots) != 1 or len(loads) != 2 or any(len(shape_of(load.results[0].type)) != 2 for load in loads):

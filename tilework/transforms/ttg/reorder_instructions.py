@@ -106,8 +106,8 @@ def sink_below_deallocs(convert: Operation) -> None:
         move_behind(convert, last)
 
 
-def sink_into_loops(ops: Iterable[Operation], known: Aliases) -> None:
-    """Step 2."""
+def sink_into_loops(ops: Iterable[Operation], known: Aliases | None) -> None:
+    """Step 2; without aliases of conversions only."""
     moves: list[tuple[Operation, Operation]] = []
     for op in ops:
         kind = type(op)
@@ -118,7 +118,7 @@ def sink_into_loops(ops: Iterable[Operation], known: Aliases) -> None:
         all_users = list(users(op.results[0]))
         if len(all_users) != 1 or loop_around(all_users[0], (scf.ForOp,)) is loop_around(op, (scf.ForOp,)):
             continue
-        if kind is ttg.ConvertLayoutOp or not memory_changes(op, all_users[0], known):
+        if kind is ttg.ConvertLayoutOp or (known is not None and not memory_changes(op, all_users[0], known)):
             moves.append((op, all_users[0]))
     for op, user in moves:
         move_before(op, user)
