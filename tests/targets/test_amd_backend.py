@@ -11,8 +11,9 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.compiler import ASTSource, compile
-from tilework.errors import DoesNotFit, PassError, StageError
+from tilework.compiler import ASTSource, compile, lower
+from tilework.errors import CompilationError, DoesNotFit, PassError, StageError
+from tilework.language.extra import hip
 from tilework.target import GPUTarget, Target, UnknownTarget
 from tilework.targets.amd.code_object import generated, linked, to_code_object
 from tilework.targets.amd.kernel_notes import read_descriptor, read_notes
@@ -164,6 +165,35 @@ def test_passes_are_in_tritons_order(arch: str) -> None:
 def test_only_gfx942_multiplies_f32_as_tf32() -> None:
     found = [HipBackend(GPUTarget("hip", arch, 64)).parse_options({}) for arch in ("gfx90a", "gfx942", "gfx950")]
     assert [options.default_dot_input_precision for options in found] == ["ieee", "tf32", "ieee"]
+
+
+@tilework.jit
+def told_its_target(x, FORMAT: tl.constexpr, PRECISION: tl.constexpr):
+    if tl.target_info.is_hip_cdna3():
+        tl.store(x, 942.0)
+    tl.store(x + 1, hip.memrealtime().to(tl.float32))
+    if FORMAT is not None:
+        tl.store(x, tl.load(x).to(FORMAT).to(tl.float32))
+    if PRECISION is not None:
+        a = tl.zeros((16, 16), tl.float32)
+        tl.store(x, tl.sum(tl.dot(a, a, input_precision=PRECISION)))
+
+
+def ttir_of(arch: str, format: Any = None, precision: str | None = None) -> str:
+    constants = {"FORMAT": format, "PRECISION": precision}
+    source = ASTSource(told_its_target, signature={"x": "*fp32"}, constexprs=constants)
+    return lower(source, GPUTarget.parse(f"hip:{arch}"))["ttir"]
+
+
+def test_kernels_know_their_architecture() -> None:
+    """They can ask for it, the clock is read as it can be there, and messages name it beside feature and line."""
+    clocks = {arch: "sendmsg_rtn" in ttir_of(arch) for arch in ("gfx90a", "gfx942", "gfx1100", "gfx1201")}
+    assert clocks == {"gfx90a": False, "gfx942": False, "gfx1100": True, "gfx1201": True}
+    assert ["9.42" in ttir_of(arch) for arch in ("gfx942", "gfx90a")] == [True, False]
+    with pytest.raises(CompilationError, match=r"(?s)to\(FORMAT\).*fp8e4b15 not supported.* on hip:gfx90a"):
+        ttir_of("gfx90a", tl.float8e4b15)
+    with pytest.raises(CompilationError, match=r"(?s)tl.dot\(.*input_precision must be.*Got tf32 on hip:gfx90a"):
+        ttir_of("gfx90a", precision="tf32")
 
 
 def test_llvm_text_of_another_architecture() -> None:

@@ -26,7 +26,7 @@ class FrontendOptions:
     """One value per decision that depends on the target or on a knob."""
 
     backend_name: str = "cuda"
-    arch: int | None = None
+    arch: int | str | None = None  # 90, "gfx942", "host"
     features: frozenset[str] = frozenset()  # of the target, by name
     num_warps: int = 4
     num_ctas: int = 1

@@ -44,6 +44,7 @@ class Kernel:
             "sanitize": False,
             "sanitize_overflow": True,
             "arch": 90,
+            "backend_name": "cuda",
             "supported_fp8_dtypes": ("fp8e4b15", "fp8e4nv", "fp8e5"),
         }
         self.block = Block(arg_types=[ir_type(type) for type in types])

@@ -79,7 +79,7 @@ class Dots(Windows):
             asked = None if allow_tf32 is None else "tf32" if allow_tf32 else "ieee"
             name = self.options.f32_default or asked or self.options.default_dot_input_precision
         allowed = tuple(self.options.allowed_dot_input_precisions)
-        assert str(name).lower() in allowed, f"input_precision must be one of {allowed}. Got {name}"
+        assert str(name).lower() in allowed, f"input_precision must be one of {allowed}. Got {name}{self.on_target}"
         return str(name).lower()
 
     def _check_min_dot_size(self, lhs: tensor, rhs: tensor) -> None:
@@ -87,7 +87,7 @@ class Dots(Windows):
         m, n, k = self.options.min_dot_size(lhs.type, rhs.type)
         assert left[-2] >= m and left[-1] >= k and right[-1] >= n, (
             f"Input shapes should have M >= {m}, N >= {n} and K >= {k}: got M = {left[-2]}, N = {right[-1]} and "
-            f"K = {left[-1]}"
+            f"K = {left[-1]}{self.on_target}"
         )
 
     def _imprecise_limit(self, element: dtype, limit: int | None, k: int) -> int:

@@ -60,12 +60,19 @@ class Values(Carrier):
         """The result of an operation done for its effect."""
         return tensor(None, void)
 
+    @property
+    def on_target(self) -> str:
+        """The end of a message about what a target cannot do: `` on hip:gfx90a``."""
+        name, arch = self.options.backend_name, self.options.arch
+        return f" on {name}" if arch in (None, "host") else f" on {name}:{arch}"
+
     def check_dtype(self, element: dtype) -> None:
         """Refuse the fp8 formats that the target does not know."""
         if element.is_fp8() and element.name not in self.options.supported_fp8_dtypes:
             supported = tuple(self.options.supported_fp8_dtypes)
             raise ValueError(
                 f"type {element} not supported in this architecture. The supported fp8 dtypes are {supported}"
+                f"{self.on_target}"
             )
 
     def full(self, shape: Sequence[int], value: Any, dtype: dtype | None) -> tensor:

@@ -54,7 +54,7 @@ class Options:
     debug: bool = False
     sanitize: bool = False
     sanitize_overflow: bool = True
-    arch: int | None = None
+    arch: int | str | None = None
     backend_name: str = "interpreter"
     supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()

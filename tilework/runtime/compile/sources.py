@@ -158,7 +158,7 @@ def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, A
     settings = {name: getattr(options, name) for name in shared}
     meant = backend.target_for(options)
     settings |= {
-        "arch": meant.arch if isinstance(meant.arch, int) else None,
+        "arch": meant.arch,
         "features": meant.features,
         "min_dot_size": meant.min_dot_size,
         "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,

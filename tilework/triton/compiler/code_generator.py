@@ -34,7 +34,7 @@ def ast_to_ttir(
 ) -> Any:
     """The module of a kernel before any pass, for the target that the options are for."""
     name = options.backend_name
-    arch = number_of(options.arch) if name == "cuda" else "host"
+    arch = {"cuda": number_of, "hip": str}.get(name, lambda _: "host")(options.arch)
     return src.make_ir(GPUTarget(name, arch, options.warp_size), options, codegen_fns, module_map, context)
 
 
