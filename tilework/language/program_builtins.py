@@ -8,7 +8,19 @@ from tilework.language.compile_time import _unwrap_if_constexpr, _unwrap_shape
 def program_id(axis: Any, _semantic: Any = None) -> Any:
     """The index of this program along a grid axis (0, 1 or 2), an int32.
 
-    first = tl.program_id(0) * BLOCK
+    A launch ``kernel[(4, 3)](...)`` runs 12 programs, each with its own pair of ``tl.program_id(0)`` in 0..3 and
+    ``tl.program_id(1)`` in 0..2; an axis that the grid does not have counts as one of size 1. Programs run in any order, on a
+    CPU spread over its threads, on a GPU over its multiprocessors.
+
+    Example:
+        @tilework.jit
+        def kernel(out, BLOCK: tl.constexpr):
+            first = tl.program_id(0) * BLOCK
+            tl.store(out + first + tl.arange(0, BLOCK), tl.program_id(0))
+
+        out = np.zeros(8, np.int32)
+        kernel[(4,)](out, BLOCK=2)
+        assert out.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     """
     return _semantic.program_id(_unwrap_if_constexpr(axis))
 
@@ -16,7 +28,17 @@ def program_id(axis: Any, _semantic: Any = None) -> Any:
 def num_programs(axis: Any, _semantic: Any = None) -> Any:
     """The size of the grid along an axis (0, 1 or 2), an int32.
 
-    for tile in range(tl.program_id(0), tiles, tl.num_programs(0)): ...
+    With it a kernel can run on any grid: each program takes every ``num_programs``-th tile (a "persistent" kernel).
+
+    Example:
+        @tilework.jit
+        def kernel(out, tiles):
+            for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
+                tl.store(out + tile, tl.program_id(0))
+
+        out = np.zeros(7, np.int32)
+        kernel[(3,)](out, 7)
+        assert out.tolist() == [0, 1, 2, 0, 1, 2, 0]
     """
     return _semantic.num_programs(_unwrap_if_constexpr(axis))
 

@@ -1,0 +1,148 @@
+"""The reference of the language and of the runtime: every public name, with what its docstring says and its example.
+
+    >>> for entry in entries():
+    ...     print(entry.name, entry.signature, entry.summary)
+    tl.program_id (axis) The index of this program along a grid axis (0, 1 or 2), an int32.
+    ...
+
+A docstring ends with its example, plain Python that runs as it stands after `PROLOGUE`:
+
+    def double(x):
+        \"\"\"Twice `x`.
+
+        Example:
+            assert_close(call(double, np.arange(4)), [0, 2, 4, 6])
+        \"\"\"
+
+What has no docstring in Python (a dtype, a number) has a string after its assignment, which is found in the source. Pages and
+tests are made from this list; a new public name belongs into a family of `reference_families.py`.
+"""
+
+import ast
+import inspect
+import linecache
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+from tilework.tools.reference_families import FAMILIES, Family
+
+PROLOGUE = """\
+import numpy as np
+import tilework
+import tilework.language as tl
+from tilework.testing import assert_close, call
+"""
+HEADING = "Example:"
+HIDDEN = ("_semantic", "_generator")  # parameters that the compiler passes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name of the reference."""
+
+    name: str  # as programs write it: "tl.exp", "tilework.jit"
+    family: Family
+    value: Any
+    signature: str  # "(x, axis=0)"; "" for what is not called
+    text: str  # the docstring without its example; names stand in `x`, code in ``x`` and in indented blocks
+    example: str  # "" if there is none
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph, in one line."""
+        return " ".join(self.text.split("\n\n")[0].split())
+
+
+def entries() -> Iterator[Entry]:
+    """The whole reference, family by family."""
+    for family in FAMILIES:
+        for name in family.names:
+            yield entry(name, family)
+
+
+def entry(name: str, family: Family) -> Entry:
+    value, doc = documented(name)
+    text, example = split_example(doc)
+    return Entry(name, family, value, signature(value), text, example)
+
+
+def split_example(doc: str) -> tuple[str, str]:
+    """The text of a docstring and its example, both without indentation."""
+    lines = inspect.cleandoc(doc).splitlines()
+    if HEADING not in lines:
+        return "\n".join(lines), ""
+    at = lines.index(HEADING)
+    return "\n".join(lines[:at]).rstrip(), textwrap.dedent("\n".join(lines[at + 1 :])).strip() + "\n"
+
+
+def run_example(entry: Entry) -> None:
+    """Run the example of an entry; its kernels find their source, and a traceback shows its lines."""
+    file, text = f"<example of {entry.name}>", PROLOGUE + entry.example
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), {"__name__": "example"})
+
+
+def documented(name: str) -> tuple[Any, str]:
+    """What a name stands for, and its docstring: its own, or the string after its assignment; "" if it has neither."""
+    first, *path = name.split(".")
+    owner: Any = import_module({"tl": "tilework.language"}.get(first, first))
+    for part in path[:-1]:
+        owner = member(owner, part)
+    value = member(owner, path[-1]) if path else owner
+    home = getattr(owner, "__module__", None) or getattr(owner, "__name__", "")
+    if inspect.ismodule(value) or inspect.isroutine(value) or inspect.isclass(value) or isinstance(value, property):
+        return value, value.__doc__ or ""
+    own = vars(value).get("__doc__") if hasattr(value, "__dict__") else None
+    return value, own or next((docs[path[-1]] for docs in assigned_in(value, home) if path[-1] in docs), "")
+
+
+def member(owner: Any, name: str) -> Any:
+    """An attribute of a class as it is declared, of anything else as it is; modules are imported."""
+    found = inspect.getattr_static(owner, name, None) if inspect.isclass(owner) else None
+    if isinstance(found, property):
+        return found
+    if inspect.ismodule(owner) and not hasattr(owner, name):
+        return import_module(f"{owner.__name__}.{name}")
+    return getattr(owner, name)
+
+
+def assigned_in(value: Any, home: str) -> Iterator[dict[str, str]]:
+    """Documented assignments of the modules that may have assigned a value."""
+    for module in dict.fromkeys((getattr(value, "__module__", None), home, "tilework.language.dtypes")):
+        if module is not None:
+            yield assignments(module)
+
+
+@cache
+def assignments(module: str) -> dict[str, str]:
+    """What the strings after assignments of a module say, by name; classes of the module too."""
+    file = getattr(import_module(module), "__file__", None)
+    if file is None:
+        return {}
+    docs: dict[str, str] = {}
+    tree = ast.parse("".join(linecache.getlines(file)))
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    for body in bodies:
+        for node, after in pairwise(body):
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            match target, after:
+                case ast.Name(id=name), ast.Expr(value=ast.Constant(value=str(text))):
+                    docs[name] = text
+    return docs
+
+
+def signature(value: Any) -> str:
+    """How a function or a class is called, without annotations that say nothing."""
+    if isinstance(value, property) or not callable(value) or inspect.ismodule(value):
+        return ""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    shown = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name not in (*HIDDEN, "self")]
+    return str(inspect.Signature(shown))
