@@ -1,0 +1,109 @@
+"""# Vector add
+
+The smallest kernel that has everything: programs, tiles, offsets, masks, a launch over a grid, and a measurement.
+
+    python docs/tutorials/01_vector_add.py
+
+Run it anywhere in the repository; NumPy is all it needs. `--quick` does the same with fewer sizes.
+"""
+
+import sys
+
+import chart
+import numpy as np
+
+import tilework
+import tilework.language as tl
+from tilework.testing import do_bench
+
+QUICK = "--quick" in sys.argv
+
+
+# %%
+# ## The kernel
+#
+# A kernel is a Python function that is compiled when it is first launched. It runs many times, as many *programs*, and each
+# program works on a *tile*: here a block of `BLOCK` consecutive elements. `tl.program_id(0)` says which program this is, and
+# `tl.arange(0, BLOCK)` is a whole tile of numbers, so `offsets` holds the places of all elements that this program adds.
+#
+# The last program may stick out over the end of the arrays. A `mask` says which elements are there: a masked load does not
+# touch the others, and a masked store leaves them alone.
+
+
+@tilework.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    y = tl.load(y_ptr + offsets, mask=mask)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+# %%
+# ## The launch
+#
+# `add[grid](...)` launches it. Arrays become pointers to their first element, numbers stay numbers, and parameters that are
+# annotated with `tl.constexpr` are constants of the compiler: another `BLOCK` is another compiled kernel. The grid says how
+# many programs there are; as a function of the constants it follows them.
+
+
+def add_arrays(x: np.ndarray, y: np.ndarray, block: int = 4096) -> np.ndarray:
+    out = np.empty_like(x)
+    add[lambda meta: (tilework.cdiv(x.size, meta["BLOCK"]),)](x, y, out, x.size, BLOCK=block)
+    return out
+
+
+rng = np.random.default_rng(0)
+x, y = rng.standard_normal((2, 98_432), dtype="f4")
+assert np.array_equal(add_arrays(x, y), x + y)
+print("98432 sums are those of NumPy")
+
+# %%
+# ## What a launch gives back
+#
+# A launch returns the compiled kernel, with every stage on the way in `asm`. Here is the heart of its TTIR, the first of
+# them: the same five lines, with the types and shapes that the compiler has found.
+
+compiled = add[(25,)](x, y, np.empty_like(x), x.size, BLOCK=4096)
+for line in compiled.asm["ttir"].splitlines():
+    if "tt.load" in line or "tt.store" in line or "arith.addf" in line:
+        print(line.split(" loc(")[0].strip())
+
+# %%
+# ## How fast is it?
+#
+# An addition reads two arrays and writes one, 12 bytes for each element of float32, and does almost nothing else: what counts
+# is how fast memory is. `do_bench` empties the caches before each call, so these are gigabytes per second from memory.
+# NumPy adds into an array that exists already, as the kernel does, on one core. The kernel runs on all of them, which pays as
+# soon as there is enough for each to do; for a few thousand elements the launch is most of the time.
+
+
+def gigabytes_per_second(n: int) -> list[float]:
+    x, y = rng.standard_normal((2, n), dtype="f4")
+    out = np.empty_like(x)
+    calls = (
+        lambda: add[(tilework.cdiv(n, 4096),)](x, y, out, n, BLOCK=4096),
+        lambda: np.add(x, y, out=out),
+    )
+    return [12 * n / do_bench(call, warmup=5, rep=20, return_mode="min") / 1e6 for call in calls]
+
+
+sizes = [2**power for power in range(12, 19 if QUICK else 25, 2)]
+speeds = [gigabytes_per_second(n) for n in sizes]
+print(f"{'elements':>10}{'tilework':>12}{'NumPy':>12}   GB/s")
+for n, (ours, numpy) in zip(sizes, speeds, strict=True):
+    print(f"{n:10}{ours:12.1f}{numpy:12.1f}")
+
+chart.lines(
+    "vector-add.svg", "Vector add, float32", sizes, dict(zip(["tilework", "NumPy"], zip(*speeds))),
+    x_label="elements", y_label="GB/s (more is better)", x_log=True,
+)  # fmt: skip
+
+# %%
+# ## Try it
+#
+# - Another `BLOCK`: `add_arrays(x, y, block=256)` gives the same result, with sixteen times as many programs.
+# - Leave out the mask of the store, and run with `TRITON_SANITIZE=1`: the line, the element and the array are named.
+# - `TRITON_INTERPRET=1` runs the kernel as plain Python: `print(offsets)` and `breakpoint()` work in it.
+#
+# Next: [fused softmax](02_fused_softmax.py), where a tile is a row and stays in registers.

@@ -1,0 +1,255 @@
+"""Pictures of the tutorials: line charts, bars and tiles, written as SVG. Nothing but Python is needed.
+
+    import chart
+
+    chart.lines("speed.svg", "Vector add", [1024, 4096], {"tilework": [3.1, 9.0], "NumPy": [4.0, 7.5]},
+                x_label="elements", y_label="GB/s", x_log=True)
+
+Text takes the colour of the page that the picture is in; a file that is opened by itself is light or dark as the reader's
+system is. The colours of the series can be told apart on both, and from each other without seeing red or green.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+WIDTH, HEIGHT = 720, 400
+LEFT, RIGHT, TOP, BOTTOM = 72, 24, 74, 58
+COLORS = ("#2f81f7", "#e0752d", "#2aa198", "#b35bd6", "#8b949e", "#c9952b")
+DASHES = ("", "6 4", "2 3", "9 3 2 3", "", "6 4")
+RAMP = ((46, 32, 99), (46, 103, 173), (47, 168, 154), (166, 206, 86), (250, 232, 90))  # of tiles, from low to high
+
+STYLE = """
+svg:root { color: #1f2328; background: #ffffff; }
+@media (prefers-color-scheme: dark) { svg:root { color: #e6edf3; background: #0d1117; } }
+"""
+FONT = "font-family='system-ui, -apple-system, Segoe UI, Roboto, sans-serif'"
+
+
+def lines(
+    file: str,
+    title: str,
+    x: Sequence[float],
+    series: Mapping[str, Sequence[float]],
+    *,
+    x_label: str,
+    y_label: str,
+    x_log: bool = False,
+    y_log: bool = False,
+) -> None:
+    """One line for each of the `series`, over the same places of the x axis."""
+    values = [value for line in series.values() for value in line]
+    across = axis(x, x_log, LEFT, WIDTH - RIGHT, from_zero=False)
+    up = axis(values, y_log, HEIGHT - BOTTOM, TOP, from_zero=not y_log)
+    parts = [*frame(title, x_label, y_label), *legend(series), *horizontal_grid(up)]
+    parts += [
+        text(across.place(tick), HEIGHT - BOTTOM + 18, number(tick, x_log), anchor="middle") for tick in across.ticks
+    ]
+    for index, (name, line) in enumerate(series.items()):
+        points = [(across.place(at), up.place(value)) for at, value in zip(x, line, strict=True)]
+        path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+        parts.append(
+            f"<polyline points='{path}' fill='none' stroke='{color(index)}' stroke-width='2.2' "
+            f"stroke-dasharray='{DASHES[index % len(DASHES)]}' stroke-linejoin='round'/>"
+        )
+        for (a, b), at, value in zip(points, x, line, strict=True):
+            tip = f"{name}, {number(at, x_log)} {x_label}: {number(value)} {y_label}"
+            parts.append(
+                f"<circle cx='{a:.1f}' cy='{b:.1f}' r='3.4' fill='{color(index)}'><title>{escape(tip)}</title></circle>"
+            )
+    write(file, title, parts)
+
+
+def bars(
+    file: str, title: str, groups: Sequence[str], series: Mapping[str, Sequence[float]], *, x_label: str, y_label: str
+) -> None:
+    """A bar of each of the `series` in every group, with its number on top; they begin at 0."""
+    up = axis([value for line in series.values() for value in line], False, HEIGHT - BOTTOM, TOP, from_zero=True)
+    parts = [*frame(title, x_label, y_label), *(legend(series) if len(series) > 1 else ()), *horizontal_grid(up)]
+    room = (WIDTH - LEFT - RIGHT) / len(groups)
+    width = min(64.0, 0.8 * room / len(series))
+    for place, group in enumerate(groups):
+        middle = LEFT + room * (place + 0.5)
+        parts.append(text(middle, HEIGHT - BOTTOM + 18, group, anchor="middle"))
+        for index, (name, line) in enumerate(series.items()):
+            left = middle + width * (index - len(series) / 2)
+            top = up.place(line[place])
+            tip = f"{name}, {group}: {number(line[place])} {y_label}"
+            parts.append(
+                f"<rect x='{left + 1:.1f}' y='{top:.1f}' width='{width - 2:.1f}' height='{up.place(0) - top:.1f}' "
+                f"rx='2' fill='{color(index)}'><title>{escape(tip)}</title></rect>"
+            )
+            parts.append(text(left + width / 2, top - 5, number(line[place]), anchor="middle", size=11))
+    write(file, title, parts)
+
+
+def tiles(
+    file: str,
+    title: str,
+    panels: Mapping[str, Sequence[Sequence[float]]],
+    *,
+    x_label: str,
+    y_label: str,
+    value_label: str,
+    numbers: bool = False,
+) -> None:
+    """Tables of numbers as coloured squares, side by side, with one scale for all; row 0 is at the top."""
+    tables = {name: [[float(cell) for cell in row] for row in rows] for name, rows in panels.items()}
+    cells = [cell for rows in tables.values() for row in rows for cell in row]
+    low, high = min(cells), max(cells)
+    shade = lambda cell: ramp((cell - low) / (high - low) if high > low else 0.5)
+    gap, height = 34, HEIGHT - BOTTOM - TOP
+    width = (WIDTH - LEFT - RIGHT - 60 - gap * (len(tables) - 1)) / len(tables)
+    most_rows, most_columns = max(map(len, tables.values())), max(len(rows[0]) for rows in tables.values())
+    side = min(width / most_columns, height / most_rows)
+    edge = 0.8 if side > 6 else 0.0
+    parts = [*frame(title, x_label, y_label)]
+    left = float(LEFT)
+    for name, rows in tables.items():
+        columns = len(rows[0])
+        parts.append(text(left + columns * side / 2, TOP - 9, name, anchor="middle"))
+        for i, row in enumerate(rows):
+            for first, after in runs(row, joined=not numbers and edge == 0):
+                parts.append(
+                    f"<rect x='{left + first * side:.2f}' y='{TOP + i * side:.2f}' fill='{shade(row[first])}' "
+                    f"width='{(after - first) * side - edge:.2f}' height='{side - edge:.2f}'>"
+                    f"<title>row {i}, column {first}: {number(row[first])} {escape(value_label)}</title></rect>"
+                )
+                if numbers:
+                    ink = "#ffffff" if high == low or (row[first] - low) / (high - low) < 0.55 else "#111111"
+                    size = min(13.0, side * 0.42)
+                    at = (left + (first + 0.5) * side, TOP + (i + 0.5) * side + size * 0.36)
+                    parts.append(text(*at, number(row[first]), anchor="middle", size=size, fill=ink))
+        for at in tick_places(columns):
+            parts.append(text(left + (at + 0.5) * side, TOP + len(rows) * side + 14, str(at), anchor="middle", size=11))
+        for at in tick_places(len(rows)) if left == LEFT else ():
+            parts.append(text(left - 7, TOP + (at + 0.5) * side + 4, str(at), anchor="end", size=11))
+        left += columns * side + gap
+    write(file, title, [*parts, *color_scale(left - gap + 26, low, high, value_label)])
+
+
+class Axis:
+    """Where numbers are on an axis: `place(value)` in the picture's own units, and the `ticks` with a label."""
+
+    def __init__(self, low: float, high: float, ticks: list[float], start: float, end: float, is_log: bool) -> None:
+        self.ticks = ticks
+        scale: Callable[[float], float] = math.log2 if is_log else float
+        first, span = scale(low), (scale(high) - scale(low)) or 1.0
+        self.place: Callable[[float], float] = lambda value: start + (scale(value) - first) / span * (end - start)
+
+
+def axis(values: Sequence[float], is_log: bool, start: float, end: float, from_zero: bool) -> Axis:
+    """An axis that has room for all `values`: powers of two, powers of ten, or steps of 1, 2 or 5."""
+    low, high = min(values), max(values)
+    if is_log and all(math.log2(value).is_integer() for value in values):
+        first, last = round(math.log2(low)), round(math.log2(high))
+        step = max(1, math.ceil((last - first) / 8))
+        return Axis(low, high, [2.0**power for power in range(first, last + 1, step)], start, end, True)
+    if is_log:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        return Axis(10.0 ** powers[0], 10.0 ** powers[-1], [10.0**power for power in powers], start, end, True)
+    low = 0.0 if from_zero else low
+    step = nice_step((high - low) or abs(high) or 1.0)
+    top = math.ceil(high / step - 1e-9) * step if from_zero else high
+    ticks = [count * step for count in range(math.ceil(low / step - 1e-9), math.floor(top / step + 1e-9) + 1)]
+    return Axis(low, top or step, ticks, start, end, False)
+
+
+def nice_step(span: float) -> float:
+    """A step of 1, 2 or 5 times a power of ten that divides `span` into at most six."""
+    power = 10.0 ** math.floor(math.log10(span / 6))
+    return next(factor * power for factor in (1, 2, 5, 10) if span / (factor * power) <= 6)
+
+
+def number(value: float, is_size: bool = False) -> str:
+    """Three digits that count; sizes that are powers of two as 4K, 2M."""
+    if is_size and value >= 1024 and value % 1024 == 0:
+        return f"{value / 2**20:g}M" if value % 2**20 == 0 else f"{value / 2**10:g}K"
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:.3g}M"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def frame(title: str, x_label: str, y_label: str) -> Iterator[str]:
+    """The title, and what the axes show."""
+    yield text(LEFT, 26, title, size=16, weight="600")
+    yield text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, x_label, anchor="middle")
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    yield f"<g transform='rotate(-90 18 {middle:.1f})'>{text(18, middle + 4, y_label, anchor='middle')}</g>"
+
+
+def horizontal_grid(up: Axis) -> Iterator[str]:
+    for tick in up.ticks:
+        at = up.place(tick)
+        yield (
+            f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{at:.1f}' y2='{at:.1f}' stroke='currentColor' "
+            f"stroke-opacity='{0.55 if tick == 0 else 0.15}'/>"
+        )
+        yield text(LEFT - 8, at + 4, number(tick), anchor="end")
+
+
+def legend(names: Mapping[str, object]) -> Iterator[str]:
+    left = float(LEFT)
+    for index, name in enumerate(names):
+        yield (
+            f"<line x1='{left:.0f}' x2='{left + 24:.0f}' y1='48' y2='48' stroke='{color(index)}' stroke-width='3' "
+            f"stroke-dasharray='{DASHES[index % len(DASHES)]}'/>"
+        )
+        yield text(left + 30, 52, name)
+        left += 30 + 7.2 * len(name) + 22
+
+
+def color_scale(left: float, low: float, high: float, label: str) -> Iterator[str]:
+    """What the colours of tiles mean: high at the top."""
+    steps, height = 40, HEIGHT - BOTTOM - TOP
+    for step in range(steps):
+        at = TOP + height * (1 - (step + 1) / steps)
+        yield f"<rect x='{left:.1f}' y='{at:.1f}' width='12' height='{height / steps + 0.4:.1f}' fill='{ramp(step / (steps - 1))}'/>"
+    yield text(left + 17, TOP + 9, number(high), size=11)
+    yield text(left + 17, TOP + height, number(low), size=11)
+    middle = TOP + height / 2
+    yield f"<g transform='rotate(-90 {left + 28:.1f} {middle:.1f})'>{text(left + 28, middle, label, anchor='middle', size=11)}</g>"
+
+
+def runs(row: Sequence[float], joined: bool) -> Iterator[tuple[int, int]]:
+    """Where equal neighbours begin and end, if they are drawn as one."""
+    first = 0
+    for at in range(1, len(row) + 1):
+        if at == len(row) or not joined or row[at] != row[first]:
+            yield first, at
+            first = at
+
+
+def tick_places(count: int) -> range:
+    return range(0, count, max(1, round(count / 8)))
+
+
+def color(index: int) -> str:
+    return COLORS[index % len(COLORS)]
+
+
+def ramp(part: float) -> str:
+    """The colour at `part` (0 to 1) of the scale."""
+    place = min(max(part, 0.0), 1.0) * (len(RAMP) - 1)
+    first = min(int(place), len(RAMP) - 2)
+    mixed = (a + (b - a) * (place - first) for a, b in zip(RAMP[first], RAMP[first + 1], strict=True))
+    return "#" + "".join(f"{round(channel):02x}" for channel in mixed)
+
+
+def text(
+    x: float, y: float, words: str, *, anchor: str = "start", size: float = 13, weight: str = "400", fill: str = ""
+) -> str:
+    return (
+        f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size:g}' font-weight='{weight}' "
+        f"fill='{fill or 'currentColor'}'>{escape(words)}</text>"
+    )
+
+
+def write(file: str, title: str, parts: Sequence[str]) -> None:
+    head = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' "
+        f"aria-label='{escape(title, quote=True)}' {FONT} style='max-width: {WIDTH}px; width: 100%'>"
+    )
+    Path(file).write_text("\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>", ""]), encoding="utf-8")
+    print(f"drawn: {file}")

@@ -1,0 +1,158 @@
+"""Tutorials as pages: each script is run, and becomes Markdown with its code, what that printed, and the pictures it drew.
+
+    python docs/tutorials/pages.py site-source/tutorials            # all of them
+    python docs/tutorials/pages.py out 01_vector_add.py --quick     # one, with small sizes
+
+The docstring of a script is the head of its page. `# %%` begins a cell: the comment lines below it are prose (Markdown), what
+follows is code. Editors show such scripts as notebooks. A cell's output and its pictures come below its code:
+
+    # %%
+    # ## A heading                        ## A heading
+    # Prose.                   ==>        Prose.
+    print(1 + 1)                          (a block of Python, a block of text with "2")
+
+A site calls `write_pages(folder)`, or `page_of(script, work)` for one: the text of a page, made while pictures are written into
+the folder `work`. An exception in a cell is one of the script, at the script's line.
+"""
+
+import argparse
+import ast
+import contextlib
+import io
+import linecache
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+SCRIPT_LINK = re.compile(r"\]\((\d\d_\w+)\.py\)")  # in a page it goes to the other script's page
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Prose in Markdown, and the code below it with the number of its first line."""
+
+    prose: str
+    code: str
+    line: int
+
+
+def scripts() -> list[Path]:
+    """The tutorials, in the order in which they are read."""
+    return sorted(FOLDER.glob("[0-9][0-9]_*.py"))
+
+
+def title_of(script: Path) -> str:
+    """What the page is called: the first line of the docstring."""
+    return (ast.get_docstring(ast.parse(script.read_text())) or script.stem).splitlines()[0].lstrip("# ")
+
+
+def cells_of(script: Path) -> list[Cell]:
+    """The docstring and what is below it, then a cell for each ``# %%``."""
+    source = script.read_text()
+    lines = source.splitlines()
+    head = ast.parse(source).body[0]
+    assert head.end_lineno is not None
+    marks = [number for number, line in enumerate(lines) if line.startswith("# %%")]
+    bounds = [head.end_lineno, *(mark + 1 for mark in marks)]
+    cells = []
+    for first, end in zip(bounds, [*marks, len(lines)], strict=True):
+        last = first
+        while last < end and lines[last].startswith("#"):
+            last += 1
+        prose = "\n".join(line[1:].removeprefix(" ") for line in lines[first:last])
+        cells.append(Cell(prose, "\n".join(lines[last:end]), last + 1))
+    introduction = ast.get_docstring(ast.parse(source)) or ""
+    return [Cell(introduction, cells[0].code, cells[0].line), *cells[1:]]
+
+
+def run_cells(script: Path, cells: Sequence[Cell], work: Path, arguments: Sequence[str] = ()) -> Iterator[str]:
+    """What each cell prints, as the script with its command line would: one module, in the folder `work`."""
+    names: dict[str, Any] = {"__name__": "__main__", "__file__": str(script)}
+    with in_place_of_a_program(script, work, arguments):
+        linecache.checkcache(str(script))
+        for cell in cells:
+            # blank lines above keep the numbers of the script's lines: kernels are read from the file
+            code = compile("\n" * (cell.line - 1) + cell.code, str(script), "exec", dont_inherit=True)
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(code, names)
+            yield printed.getvalue()
+
+
+@contextlib.contextmanager
+def in_place_of_a_program(script: Path, work: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """The folder, the command line and the import path that ``python script`` has."""
+    before, argv, path = os.getcwd(), sys.argv, list(sys.path)
+    os.chdir(work)
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.parent))
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        sys.argv, sys.path[:] = argv, path
+
+
+def page_of(script: Path, work: Path, arguments: Sequence[str] = ()) -> str:
+    """The Markdown of one tutorial, which is run for it."""
+    cells = cells_of(script)
+    parts = []
+    for cell, printed in zip(cells, run_cells(script, cells, work, arguments), strict=True):
+        output, pictures = split_output(printed)
+        parts.append(SCRIPT_LINK.sub(lambda found: f"]({found[1]}{'.md'})", cell.prose).strip())
+        if code := cell.code.strip("\n"):
+            parts.append(f"```python\n{code}\n```")
+        if output:
+            parts.append(f"```text\n{output}\n```")
+        parts += [figure((work / picture).read_text(encoding="utf-8")) for picture in pictures]
+    parts.append(f"*The whole script: [{script.name}]({script.name}). What is shown was made by running it.*")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def split_output(printed: str) -> tuple[str, list[str]]:
+    """What a cell printed, and the pictures that `chart` says it drew."""
+    lines = printed.rstrip().splitlines()
+    pictures = [line.removeprefix("drawn: ") for line in lines if line.startswith("drawn: ")]
+    return "\n".join(line for line in lines if not line.startswith("drawn: ")), pictures
+
+
+def figure(svg: str) -> str:
+    """A picture as part of the page, whose colours it takes; without empty lines it is one block of Markdown."""
+    return "<figure>\n" + "\n".join(line for line in svg.splitlines() if line.strip()) + "\n</figure>"
+
+
+def write_pages(folder: Path, chosen: Sequence[Path] = (), arguments: Sequence[str] = ()) -> list[Path]:
+    """Pages and scripts in `folder`: the paths of the pages, in the order in which they are read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for script in chosen or scripts():
+        with tempfile.TemporaryDirectory() as work:
+            page = page_of(script, Path(work), arguments)
+        (folder / script.name).write_text(script.read_text())
+        written.append(folder / f"{script.stem}.md")
+        written[-1].write_text(page, encoding="utf-8")
+    return written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("folder", type=Path, help="where the pages go")
+    parser.add_argument("script", nargs="*", help="names of tutorials; all of them by default")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    options = parser.parse_args()
+    known = {script.name: script for script in scripts()}
+    if unknown := [name for name in options.script if Path(name).name not in known]:
+        parser.error(f"no tutorial is called {unknown[0]}; there are {', '.join(known)}")
+    chosen = [known[Path(name).name] for name in options.script]
+    for page in write_pages(options.folder, chosen, ["--quick"] if options.quick else []):
+        print(page)
+
+
+if __name__ == "__main__":
+    main()
