@@ -11,17 +11,21 @@ BESIDE_TESTS := $(filter test,$(MAKECMDGOALS))
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator format clean
+.PHONY: demo docs test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
 	  { echo "tilework needs Python 3.11 to 3.14; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --no-compile -e ".[test,check]"
+	$(PIP) install --quiet --no-compile -e ".[test,check,docs]"
 	@touch $@
 
 demo: $(STAMP)            ## compile the examples, run them, compare with NumPy
 	$(BIN)/python -m examples.demo
+
+docs: $(STAMP)            ## site/index.html: guides, tutorials and the reference; opens without a server
+	$(BIN)/python -m mkdocs build --quiet --strict
+	@echo "open site/index.html"
 
 # products are small: threads would mostly wait for each other, awake
 test test-quick: export OPENBLAS_NUM_THREADS := 1
@@ -78,4 +82,4 @@ format: $(STAMP)          ## as `make check` wants it
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info

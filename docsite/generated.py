@@ -1,0 +1,16 @@
+"""Every page of the site that is not a file of docs/."""
+
+from functools import cache
+from pathlib import Path
+
+from docsite import reference
+
+ROOT = Path(__file__).parent.parent
+COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "README.md": "readme.md"}
+
+
+@cache
+def generated() -> dict[str, str]:
+    """The Markdown of each, by its place in the site: ``reference/language.md``."""
+    copies = {place: (ROOT / name).read_text() for name, place in COPIED.items()}
+    return {**copies, **reference.pages()}

@@ -1,0 +1,85 @@
+"""What MkDocs asks us while it builds the site: generated pages, navigation, links, the copies of source files, the search.
+
+Links of pages are written for readers of the repository (``../CHANGELOG.md``, ``../tilework/target.py``); `on_page_markdown` turns them to
+pages of the site.
+"""
+
+import json
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from docsite import source_pages
+from docsite.generated import COPIED, generated
+from docsite.navigation import navigation
+
+ROOT = Path(__file__).parent.parent
+
+CODE = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+SHOWN: set[str] = set()  # files of the repository that pages point to
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages, and list all pages."""
+    SHOWN.clear()
+    for place, text in generated().items():
+        files.append(File.generated(config, place, content=text))
+    config.nav = navigation(file.src_uri for file in files.documentation_pages())
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Point links to files of the repository to what the site has of them."""
+    parts = CODE.split(markdown)  # every second part is code
+    for place in range(0, len(parts), 2):
+        parts[place] = LINK.sub(lambda found: f"]({site_link(found[1], page.file.src_uri)})", parts[place])
+    return "".join(parts)
+
+
+def site_link(target: str, page: str) -> str:
+    """A link of a page as MkDocs shall see it: ``../README.md`` -> ``readme.md``, ``../tilework/target.py`` -> ``repo:tilework/target.py``."""
+    path, hash_sign, anchor = target.partition("#")
+    if ":" in path or not path:
+        return target
+    file = in_repository(path, page)
+    if file in COPIED or (file.startswith("docs/") and page in COPIED.values()):
+        place = COPIED.get(file) or file.removeprefix("docs/")
+        path = posixpath.relpath(place, posixpath.dirname(page) or ".")
+    elif not file.startswith("docs/") and (ROOT / file).exists():
+        path = f"repo:{file}"
+    return path + hash_sign + anchor
+
+
+def in_repository(path: str, page: str) -> str:
+    """The file that a relative link of a page means, below the root."""
+    folder = "" if page in COPIED.values() else posixpath.join("docs", posixpath.dirname(page))
+    return posixpath.normpath(posixpath.join(folder, path))
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Point ``repo:FILE`` to the copy of that file."""
+
+    def link(found: re.Match[str]) -> str:
+        SHOWN.add(found[1])
+        place = source_pages.place_of(ROOT, found[1])
+        return f'href="{posixpath.relpath(place, posixpath.dirname(page.url) or ".")}'
+
+    return re.sub(r'href="repo:([^"#]+)', link, html)
+
+
+def on_post_build(config: Any) -> None:
+    """Write the copies of source files, and the search index as a script: a page of a folder may not read files."""
+    site = Path(config.site_dir)
+    template = config.theme.get_env().get_template("source.html")
+    source_pages.write(ROOT, SHOWN, site, template)
+    index = json.loads((site / "search" / "search_index.json").read_text())
+    rows = [[row["location"], row["title"], row["text"]] for row in index["docs"]]
+    (site / "search_index.js").write_text(f"const SEARCH_INDEX = {json.dumps(rows, separators=(',', ':'))};\n")
+    for left in (site / "search").iterdir():
+        os.unlink(left)
+    (site / "search").rmdir()

@@ -1,0 +1,53 @@
+"""Which page stands where: sections of patterns, tried from top to bottom; what no pattern names is under "More".
+
+    >>> navigation(["index.md", "tuning.md", "news.md"])
+    [{'Start': [{'Home': 'index.md'}]}, {'Guides': ['tuning.md']}, {'More': ['news.md']}]
+
+A pattern may name pages that do not exist (yet); a page is listed once, at the first pattern that it matches.
+"""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from docsite.reference import FAMILIES
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Start": ("index.md", "readme.md", "first*.md", "start*.md", "coming*.md", "from_triton*.md", "from-triton*.md"),
+    "Tutorials": ("tutorials/index.md", "tutorials/*"),
+    "Guides": (
+        *("*cpu*.md", "*gpu*.md", "emulator?and?sanitizer*.md", "*guide*.md", "guides/*", "tuning.md"),
+        *("torch_compile.md", "amd.md", "aot.md", "notebook*.md", "troubleshoot*.md"),
+    ),
+    "Seeing inside": (
+        *("explorer.md", "profiler.md", "explain.md", "cost-model.md", "sanitizer.md", "emulator.md", "diff.md"),
+        "doctor.md",
+    ),
+    "The language": (
+        "reference/language.md",
+        *(f"reference/tl/{family.file}.md" for family in FAMILIES),
+        "reference/tl/*",
+    ),
+    "The runtime": (
+        *("api.md", "reference/runtime/*", "reference/command_line.md", "reference/environment.md"),
+        "compatibility.md",
+    ),
+    "The compiler": ("stages.md", "design.md", "architecture.md", "contributing.md", "changelog.md"),
+}
+OTHERS = "More"
+TITLES = {"index.md": "Home", "readme.md": "README"}  # the others have their first heading's
+Entry = str | dict[str, str]
+
+
+def navigation(pages: Iterable[str]) -> list[dict[str, list[Entry]]]:
+    """The sections that have pages, each with its pages in the order of its patterns."""
+    left = sorted(pages)
+    found: list[dict[str, list[Entry]]] = []
+    for section, patterns in SECTIONS.items():
+        listed: list[Entry] = []
+        for pattern in patterns:
+            matching = [page for page in left if fnmatchcase(page, pattern)]
+            listed += [{TITLES[page]: page} if page in TITLES else page for page in matching]
+            left = [page for page in left if page not in matching]
+        if listed:
+            found.append({section: listed})
+    return [*found, {OTHERS: [*left]}] if left else found

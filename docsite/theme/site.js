@@ -1,0 +1,111 @@
+"use strict";
+// Light and dark, the list of pages on small screens, copying code, the mark of where one is, the search.
+
+const base = document.body.dataset.base;
+
+document.getElementById("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* pages of a folder may keep nothing */ }
+});
+
+document.getElementById("menu")?.addEventListener("click", event => {
+  event.target.setAttribute("aria-expanded", document.body.classList.toggle("menu"));
+});
+
+for (const block of document.querySelectorAll("main:not(.listing) .code")) {
+  if (!navigator.clipboard) break;
+  const button = Object.assign(document.createElement("button"), { className: "copy", textContent: "copy" });
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(block.querySelector("pre").innerText);
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = "copy"; }, 1500);
+  });
+  block.append(button);
+}
+
+document.querySelector("nav.pages [aria-current]")?.scrollIntoView({ block: "center" });
+
+const entries = new Map([...document.querySelectorAll("nav.toc a")].map(link => [decodeURIComponent(link.hash.slice(1)), link]));
+const headings = [...entries.keys()].map(id => document.getElementById(id)).filter(Boolean);
+if (headings.length) {
+  const mark = () => {
+    const passed = headings.filter(heading => heading.getBoundingClientRect().top < 120);
+    const here = entries.get((passed.at(-1) ?? headings[0]).id);
+    for (const link of entries.values()) link.classList.toggle("here", link === here);
+  };
+  addEventListener("scroll", mark, { passive: true });
+  mark();
+}
+
+const field = document.getElementById("search");
+const list = document.getElementById("found");
+let index = null;
+
+function loaded() {
+  index ??= new Promise((done, failed) => {
+    const script = Object.assign(document.createElement("script"), { src: `${base}search_index.js`, onerror: failed });
+    script.onload = () => done(SEARCH_INDEX.map(([place, title, text]) => ({ place, title, text, low: `${title}\n${text}`.toLowerCase(), name: title.toLowerCase() })));
+    document.head.append(script);
+  });
+  return index;
+}
+
+function score(row, words) {
+  let sum = 0;
+  for (const word of words) {
+    const at = row.low.indexOf(word);
+    if (at < 0) return 0;
+    if (row.name === word || row.name.endsWith(`.${word}`)) sum += 100;
+    else if (row.name.startsWith(word)) sum += 40;
+    else if (row.name.includes(word)) sum += 20;
+    else sum += 1 + 3 / (1 + at / 200);
+  }
+  return sum + (row.place.includes("#") ? 0 : 0.5);
+}
+
+function excerpt(row, words) {
+  const low = row.text.toLowerCase();
+  const at = Math.max(0, Math.min(...words.map(word => low.indexOf(word)).filter(at => at >= 0), low.length) - 40);
+  return (at > 0 ? "… " : "") + row.text.slice(at, at + 160).replace(/\s+/g, " ");
+}
+
+async function search() {
+  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+  list.hidden = words.length === 0;
+  if (list.hidden) return;
+  const rows = (await loaded()).map(row => [score(row, words), row]).filter(([points]) => points > 0);
+  rows.sort((a, b) => b[0] - a[0]);
+  list.replaceChildren(...rows.slice(0, 12).map(([, row], place) => {
+    const link = Object.assign(document.createElement("a"), { href: base + row.place, className: place ? "" : "chosen" });
+    link.append(row.title, Object.assign(document.createElement("small"), { textContent: excerpt(row, words) }));
+    const item = document.createElement("li");
+    item.append(link);
+    return item;
+  }));
+  if (!rows.length) list.append(Object.assign(document.createElement("li"), { className: "none", textContent: "Nothing found" }));
+}
+
+function move(step) {
+  const links = [...list.querySelectorAll("a")];
+  const at = links.findIndex(link => link.classList.contains("chosen"));
+  links[at]?.classList.remove("chosen");
+  const next = links[(at + step + links.length) % links.length];
+  next?.classList.add("chosen");
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+if (field) {
+  field.addEventListener("input", search);
+  field.addEventListener("focus", loaded);
+  field.addEventListener("keydown", event => {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); move(event.key === "ArrowDown" ? 1 : -1); }
+    else if (event.key === "Enter") list.querySelector("a.chosen")?.click();
+    else if (event.key === "Escape") { field.value = ""; list.hidden = true; field.blur(); }
+  });
+  document.addEventListener("click", event => { if (!event.target.closest(".search")) list.hidden = true; });
+  document.addEventListener("keydown", event => {
+    if (event.key === "/" && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); field.focus(); }
+  });
+}
