@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
 
-from tilework.errors import TritonError
+from tilework.errors import TritonError, did_you_mean
 from tilework.plugins import find, plugins
 
 GROUP = "tilework.targets"
@@ -160,8 +160,9 @@ def described(text: str) -> Target:
     backend, _, arch = text.partition(":")
     plugin = find(GROUP, backend)
     if backend and plugin is None:
-        known = ", ".join(sorted({other.name for other in plugins(GROUP)}))
-        raise UnknownTarget(f"target {text!r}: there is no compiler for {backend!r}; there are compilers for {known}")
+        known = sorted({other.name for other in plugins(GROUP)})
+        guess = did_you_mean(backend, known) or f"; there are compilers for {', '.join(known)}"
+        raise UnknownTarget(f"target {text!r}: there is no compiler for {backend!r}{guess}")
     if plugin is None or (target := plugin.load()(arch)) is None:
         raise UnknownTarget(f"target {text!r}: expected BACKEND:ARCH, for example cuda:90, hip:gfx942 or cpu")
     return target

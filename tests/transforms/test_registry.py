@@ -54,11 +54,12 @@ def test_options_become_fields(with_options: None) -> None:
 
 
 def test_an_unknown_pass_is_named() -> None:
-    with pytest.raises(
-        UnknownPass,
-        match=r"no pass is called `canonicalise`; there are: .*canonicalize, convert-triton-to-tile-loops, .*cse",
-    ):
+    with pytest.raises(UnknownPass, match=r"`no-such-pass`; there are: .*canonicalize, .*cse"):
+        parse_pipeline("no-such-pass")
+    with pytest.raises(UnknownPass, match=r"no pass is called `canonicalise`: did you mean 'canonicalize'\?"):
         parse_pipeline("canonicalise")
+    with pytest.raises(BadPassOption, match=r"does not take `targett`: did you mean 'target'\?"):
+        parse_pipeline("convert-triton-to-tritongpu{targett=cuda:90}")
 
 
 @pytest.mark.parametrize("options", ["stages=4", "num-stages=many", "fast=perhaps"])

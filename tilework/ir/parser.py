@@ -20,7 +20,7 @@ Whatever is wrong with the text, the answer is an `IRSyntaxError` that shows the
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, cast
 
 from xdsl.dialects.builtin import (
@@ -70,6 +70,9 @@ MAX_WIDTH = (1 << 24) - 1  # of an integer, as in MLIR
 MAX_ELEMENTS = 1 << 24  # of a dense constant: beyond that the text is taken for a mistake
 
 
+LONGEST_SHOWN = 200  # characters of a line on each side of a mistake
+
+
 class IRSyntaxError(ValueError):
     """Text that is no IR: ``file:line:column: error: message``, with the line and a mark under the place."""
 
@@ -77,17 +80,20 @@ class IRSyntaxError(ValueError):
         position = min(position, len(text))
         start = text.rfind("\n", 0, position) + 1
         end = text.find("\n", position)
-        source = text[start : end if end >= 0 else len(text)]
+        first = max(start, position - LONGEST_SHOWN)
+        source = text[first : min(end if end >= 0 else len(text), first + 2 * LONGEST_SHOWN)]
         self.message = message
         self.filename = filename
         self.line = text.count("\n", 0, position) + 1
         self.column = position - start + 1
         super().__init__(
-            f"{filename}:{self.line}:{self.column}: error: {message}\n  {source}\n  {' ' * (self.column - 1)}^"
+            f"{filename}:{self.line}:{self.column}: error: {message}\n  {source}\n  {' ' * (position - first)}^"
         )
 
 
-def parse_module(text: str, filename: str = "<string>", parser_type: "type[IRParser] | None" = None) -> ModuleOp:
+def parse_module(
+    text: str, filename: str = "<string>", parser_type: "Callable[[str, str], IRParser] | None" = None
+) -> ModuleOp:
     """The module written in `text`; several ops at the top are put into one. Raises `IRSyntaxError`."""
     parser = None
     try:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.ir.locations import file_loc, unknown
-from tilework.ir.parser import IRParser
+from tilework.ir.parser import IRParser, parse_module
 from tilework.ir.printer import print_module
 
 
@@ -40,4 +40,4 @@ def snapshot_locations(module: ModuleOp, path: str) -> ModuleOp:
 
 def parse_with_places(text: str, path: str, only_missing: bool) -> ModuleOp:
     """The module that a user's file holds, with the places of its ops in it (of those without a location, if so asked)."""
-    return PlaceParser(text, path, only_missing).parse_module()
+    return parse_module(text, path, lambda text, path: PlaceParser(text, path, only_missing))

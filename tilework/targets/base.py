@@ -23,7 +23,7 @@ IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
 TEXT_STAGES = ("llir", "ptx", "amdgcn")  # these are text as it is; all others are bytes
 
 Stage = Callable[[Any], Any]
-View = tuple[str, Callable[[bytes], str]]
+View = tuple[str, Callable[[Any, Mapping[str, Any]], str]]
 
 
 class Backend(ABC):
@@ -32,7 +32,8 @@ class Backend(ABC):
     target: GPUTarget
     binary_ext: str  # the stage whose product the driver loads; compiling for a launch ends there
     tells_small_arrays: bool = False  # whether kernels are compiled for arrays of less than 2 GiB
-    views: ClassVar[Mapping[str, View]] = {}  # more texts by name: the stage that they show, and how
+    # more texts by name: the stage that they show, and how, from its product and the options of the compilation
+    views: ClassVar[Mapping[str, View]] = {}
 
     def __init__(self, target: GPUTarget) -> None:
         self.target = target

@@ -4,13 +4,21 @@
     tilework compile kernel.py:add --signature "*fp32:16, i32:16, 1024" --target cuda:90 --emit ttir
 
 A subcommand module has `add_arguments(parser)` and `run(args) -> int`; one with options that argparse cannot describe
-also has `normalise(argv)`, which rewrites them first.
+also has `normalise(argv)`, which rewrites them first, and `more_options()`, which lists them. What a user did wrong is a message of the module's; what nobody expected
+is one line too, and the traceback goes to a file for a report (TRITON_FRONT_END_DEBUGGING=1 shows it).
 """
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
+
+from tilework import knobs
+from tilework.errors import did_you_mean
+from tilework.version import __version__
 
 SUBCOMMANDS = {
     "opt": "run passes on a file of TTIR",
@@ -20,27 +28,75 @@ SUBCOMMANDS = {
     "tune": "run a program, tune its kernels, keep the results for later runs",
     "cache": "list, verify, prune or clear the cache of compiled kernels",
 }
+UNRECOGNIZED = re.compile(r"unrecognized arguments: (\S+)")
+CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
+
+
+class Parser(argparse.ArgumentParser):
+    """What argparse refuses, with the option or the word that was meant."""
+
+    more_options: Sequence[str] = ()
+
+    def error(self, message: str) -> NoReturn:
+        if (unknown := UNRECOGNIZED.match(message)) is not None and unknown[1].startswith("-"):
+            message += did_you_mean(unknown[1].partition("=")[0], [*self._option_string_actions, *self.more_options])
+        elif (choice := CHOICE.search(message)) is not None:
+            message += did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
+        super().error(message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`; the exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    if not argv or argv[0] in ("-h", "--help"):
+    if not argv or argv[0] in ("-h", "--help", "help"):
         print(usage())
         return 0 if argv else 2
+    if argv[0] in ("-V", "--version", "version"):
+        print(f"tilework {__version__}")
+        return 0
     name, *rest = argv
     if name not in SUBCOMMANDS:
-        print(f"tilework: error: no command '{name}'\n{usage()}", file=sys.stderr)
+        print(f"tilework: error: no command '{name}'{did_you_mean(name, SUBCOMMANDS)}\n{usage()}", file=sys.stderr)
         return 2
     tool = import_module(f"tilework.tools.{name}")
-    parser = argparse.ArgumentParser(prog=f"tilework {name}", description=tool.__doc__, allow_abbrev=False)
+    parser = Parser(prog=f"tilework {name}", description=tool.__doc__, allow_abbrev=False)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.more_options = getattr(tool, "more_options", tuple)()
     tool.add_arguments(parser)
-    normalise = getattr(tool, "normalise", list)
-    return tool.run(parser.parse_args(normalise(rest)))
+    args = parser.parse_args(getattr(tool, "normalise", list)(rest))
+    try:
+        code = tool.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough: `tilework cache list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        print(f"tilework {name}: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if knobs.compilation.front_end_debugging:
+            raise
+        print(unexpected(name, error), file=sys.stderr)
+        return 70
+
+
+def unexpected(name: str, error: Exception) -> str:
+    """One line about a mistake of ours, whose traceback is kept in a file."""
+    import tempfile  # lazily: only mistakes need them
+    import traceback
+
+    words = " ".join(str(error).split()) or "no message"
+    with tempfile.NamedTemporaryFile("w", prefix="tilework-", suffix=".txt", delete=False) as file:
+        file.write(f"tilework {__version__}: {' '.join(sys.argv)}\n\n")
+        file.write("".join(traceback.format_exception(error)))
+    return (
+        f"tilework {name}: internal error: {type(error).__name__}: {words}\n"
+        f"tilework {name}: this is a mistake in tilework; please report it with {file.name}"
+    )
 
 
 def usage() -> str:
     """The list of commands."""
-    lines = ["usage: tilework COMMAND ...", "", "commands (each has --help):"]
+    lines = ["usage: tilework COMMAND ...", "       tilework --version", "", "commands (each has --help):"]
     return "\n".join([*lines, *(f"  {name:<9} {summary}" for name, summary in SUBCOMMANDS.items())])

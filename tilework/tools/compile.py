@@ -1,6 +1,6 @@
 """`tilework compile FILE.py:KERNEL --signature "..." --target cuda:90 --emit ttir -o DIR`.
 
-A file of a later stage goes on from there: `tilework compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
+KERNEL may be left out where the file has one. A file of a later stage goes on from there: `tilework compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
 
 The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``), with
 ``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1`` if the value is 1; or a constant (``1024``, ``True``,
@@ -13,13 +13,17 @@ import ast
 import importlib.util
 import re
 import sys
+import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tilework.errors import CompilationError, PassError, TritonError
+from tilework.errors import CompilationError, PassError, StageError, TritonError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.function import JITFunction
+from tilework.runtime.launch.jit import KernelInterface
 from tilework.runtime.launch.specialize import parse_attr
+from tilework.tools.messages import plain
 
 FACTS = {"": "", "16": "D", "S": "S", "16S": "DS"}
 
@@ -58,8 +62,10 @@ def run(args: argparse.Namespace) -> int:
         return compile_and_write(args)
     except CompilationError as error:
         print(error.diagnostic().render(), file=sys.stderr)
+    except UnicodeDecodeError as error:
+        print(f"tilework compile: {args.source}: {plain(error)}", file=sys.stderr)
     except (UsageError, PassError, TritonError, IRSyntaxError, ValueError, TypeError, OSError, RuntimeError) as error:
-        print(f"tilework compile: {error}", file=sys.stderr)
+        print(f"tilework compile: {plain(error)}", file=sys.stderr)
     return 1
 
 
@@ -69,29 +75,34 @@ def compile_and_write(args: argparse.Namespace) -> int:
     from tilework.targets.base import GPUTarget
 
     target = GPUTarget.parse(args.target)
-    if args.num_warps < 1 or args.num_warps & (args.num_warps - 1):
-        raise UsageError(f"--num-warps must be a power of 2, got {args.num_warps}")
+    for option, number in (("--num-warps", args.num_warps), ("--num-ctas", args.num_ctas)):
+        if number < 1 or number & (number - 1):
+            raise UsageError(f"{option} must be a power of 2, got {number}")
+    if args.num_stages is not None and args.num_stages < 0:
+        raise UsageError(f"--num-stages must not be negative, got {args.num_stages}")
+    if args.output is not None and Path(args.output).exists() and not Path(args.output).is_dir():
+        raise UsageError(f"{args.output} is no folder: -o names the folder for the files")
     path, _, kernel = args.source.rpartition(":") if ".py:" in args.source else (args.source, "", "")
-    if kernel:
+    if path.endswith(".py"):
         fn = load_kernel(Path(path), kernel)
         case = None if args.signature else case_of(fn)
         called = parse_signature(fn, args.signature) if case is None else (case.types, case.constexprs, case.attrs)
         source: ASTSource | IRSource = ASTSource(fn, *called)
-        name = kernel
-    elif path.endswith(".py"):
-        raise UsageError(f"say which kernel: {path}:KERNEL")
+        name = kernel or fn.__name__
     else:
         source, name = IRSource(Path(path)), Path(path).stem
     stages = [stage.strip() for stage in args.emit.split(",") if stage.strip()]
+    if not stages:
+        raise UsageError("--emit names no stage; for example ttir, ptx or asm")
     settings = {
         "num_warps": args.num_warps,
         "num_ctas": args.num_ctas,
         "debug": args.debug or None,
         **({} if args.num_stages is None else {"num_stages": args.num_stages}),
     }
-    texts = lower(source, target, stages, **settings)
-    for stage in stages:
-        product = texts[stage]
+    missing: dict[str, StageError] = {}
+    texts = lower(source, target, stages, _missing=missing, **settings)
+    for stage, product in texts.items():
         if args.output is None and isinstance(product, str):
             print(product, end="")
             continue
@@ -99,11 +110,55 @@ def compile_and_write(args: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.{stage}").write_bytes(product if isinstance(product, bytes) else product.encode())
         print(folder / f"{name}.{stage}", file=sys.stdout if args.output else sys.stderr)
-    return 0
+    for error, which in reasons(missing).items():
+        note = f"note: no {', '.join(which)}: " if texts else ""
+        print(f"tilework compile: {note}{error}", file=sys.stderr)
+    return int(bool(missing))
+
+
+def reasons(missing: Mapping[str, StageError]) -> dict[str, list[str]]:
+    """Which stages are not there, by the reason."""
+    found: dict[str, list[str]] = {}
+    for stage, error in missing.items():
+        found.setdefault(str(error), []).append(stage)
+    return found
 
 
 def load_kernel(path: Path, name: str) -> JITFunction:
-    """Import the file and take the kernel out of it; decorators around the jit function are looked through."""
+    """Import the file and take the kernel out of it, or its only one; decorators around the jit function are looked through."""
+    module = load_module(path)
+    own = {
+        key: fn
+        for key, value in vars(module).items()
+        if isinstance(value, JITFunction | KernelInterface)
+        and (fn := kernel_of(value)) is not None
+        and fn.__module__ == module.__name__
+    }
+    if not name and len(own) == 1:
+        (kernel,) = own.values()
+        return kernel
+    kernel = module
+    for part in name.split(".") if name else ():
+        kernel = getattr(kernel, part, None)
+    if (found := kernel_of(kernel)) is not None:
+        return found
+    if not own:
+        raise UsageError(f"{path} has no kernels: those are functions under @tilework.jit")
+    if not name:
+        raise UsageError(f"say which kernel: {' or '.join(f'{path}:{key}' for key in own)}")
+    guess = did_you_mean(name, own) or f"; it has {', '.join(own)}"
+    raise UsageError(f"{path} has no kernel {name!r}{guess}")
+
+
+def kernel_of(value: Any) -> JITFunction | None:
+    """The jit function that is or is inside of something; None if there is none."""
+    while value is not None and not isinstance(value, JITFunction):
+        value = getattr(value, "fn", None)
+    return value
+
+
+def load_module(path: Path) -> Any:
+    """Import the file; what it does wrong is told with the line."""
     if not path.is_file():
         raise UsageError(f"no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -116,19 +171,22 @@ def load_kernel(path: Path, name: str) -> JITFunction:
     sys.path[:0] = [str(folder), str(outside), str(Path.cwd())]
     try:
         spec.loader.exec_module(module)
+    except SystemExit as error:
+        text = f"{path} ends the program while it is imported (line {line_in(path, error)}: exit code {error.code})"
+        raise UsageError(f'{text}; put that under `if __name__ == "__main__":`') from error
     except Exception as error:
-        raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        line = line_in(path, error)
+        where = f" (line {line})" if line is not None else ""
+        raise UsageError(f"{path} cannot be imported{where}: {type(error).__name__}: {plain(error)}") from error
     finally:
         sys.path.pop(0)
-    kernel: Any = module
-    for part in name.split("."):
-        kernel = getattr(kernel, part, None)
-    while kernel is not None and not isinstance(kernel, JITFunction) and hasattr(kernel, "fn"):
-        kernel = kernel.fn
-    if not isinstance(kernel, JITFunction):
-        found = [key for key, value in vars(module).items() if isinstance(value, JITFunction)]
-        raise UsageError(f"{path} has no kernel {name!r}; it has {', '.join(found) or 'none'}")
-    return kernel
+    return module
+
+
+def line_in(path: Path, error: BaseException) -> int | None:
+    """The line of the file that an exception comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno for frame in reversed(frames) if Path(frame.filename) == path.resolve()), None)
 
 
 def case_of(fn: JITFunction) -> Any:
@@ -162,7 +220,8 @@ def parse_signature(fn: JITFunction, text: str) -> tuple[dict[str, str], dict[st
             raise UsageError(f"{param.name}: {entry!r}: only {words} are known")
     missing = [param.name for param in fn.params[len(entries) :] if not param.has_default]
     if missing:
-        raise UsageError(f"the signature has no entry for {', '.join(missing)}")
+        words = f"the signature has no entry for {', '.join(missing)}"
+        raise UsageError(words if entries else f'{words}: give one each with --signature "*fp32:16, i32, 1024"')
     for param in fn.params[len(entries) :]:
         signature[param.name] = "constexpr"
         constants[param.name] = param.default

@@ -59,6 +59,11 @@ def normalise(argv: Sequence[str]) -> list[str]:
     return result
 
 
+def more_options() -> list[str]:
+    """The passes, as options."""
+    return [f"--{name}" for name in PASSES]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework opt`."""
     add = parser.add_argument

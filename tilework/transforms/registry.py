@@ -18,6 +18,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from tilework.errors import did_you_mean
 from tilework.plugins import find
 
 PASSES: dict[str, str] = {
@@ -112,7 +113,8 @@ class UnknownPass(ValueError):
     name: str
 
     def __str__(self) -> str:
-        return f"no pass is called `{self.name}`; there are: {', '.join(sorted(PASSES))}"
+        guess = did_you_mean(self.name, PASSES) or f"; there are: {', '.join(sorted(PASSES))}"
+        return f"no pass is called `{self.name}`{guess}"
 
 
 @dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
@@ -122,9 +124,11 @@ class BadPassOption(ValueError):
     pass_name: str
     option: str
     expected: str
+    guess: str = ""
 
     def __str__(self) -> str:
-        return f"pass `{self.pass_name}` does not take `{self.option}`; it takes: {self.expected or 'no options'}"
+        takes = f"; it takes: {self.expected or 'no options'}"
+        return f"pass `{self.pass_name}` does not take `{self.option}`{self.guess or takes}"
 
 
 @dataclass(eq=False)  # not frozen: `with` sets the traceback of what it lets through
@@ -175,7 +179,8 @@ def make_pass(name: str, options: str = "") -> ModulePass:
         if field is None and "target" in known and (spelling := find("tilework.target_options", key)) is not None:
             field, value = known["target"], spelling.load()(value)
         if field is None:
-            raise BadPassOption(name, key, ", ".join(known))
+            spellings = [word.replace("_", "-") for word in known]
+            raise BadPassOption(name, key, ", ".join(known), did_you_mean(key.replace("_", "-"), spellings))
         try:
             values[field.name] = convert_option(field, value)
         except ValueError:

@@ -46,14 +46,14 @@ class LazyDict:
 class AsmDict(Mapping[str, Any]):
     """The product of each stage by name; text for IR, bytes for binaries. What shows one (`sass`) is made when it is asked for."""
 
-    def __init__(self, files: Mapping[str, bytes], target: "GPUTarget | None" = None) -> None:
-        self._files, self._target = dict(files), target
+    def __init__(self, files: Mapping[str, bytes], metadata: Mapping[str, Any] | None = None) -> None:
+        self._files, self._metadata = dict(files), metadata or {}
         self._read: dict[str, Any] = {}
 
     def __getitem__(self, stage: str) -> Any:
         if stage not in self._read:
             if stage not in self._files and (view := self._view(stage)) is not None:
-                self._read[stage] = view[1](self._files[view[0]])
+                self._read[stage] = view[1](self._files[view[0]], self._metadata)
                 return self._read[stage]
             from tilework.targets.base import IR_STAGES, TEXT_STAGES  # lazily: who imports tilework may compile nothing
 
@@ -65,7 +65,8 @@ class AsmDict(Mapping[str, Any]):
         """What gives this text, if the backend shows one of the products so."""
         from tilework.targets.base import backend_class  # lazily: who imports tilework may compile nothing
 
-        view = backend_class(self._target.backend).views.get(name) if self._target is not None else None
+        target: GPUTarget | None = self._metadata.get("target")
+        view = backend_class(target.backend).views.get(name) if target is not None else None
         return view if view is not None and view[0] in self._files else None
 
     def __contains__(self, stage: object) -> bool:
@@ -128,7 +129,7 @@ class CompiledKernel:
         self.metadata = make_metadata(json.loads(files["json"]))
         self.name: str = self.metadata.name
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
-        self.asm = AsmDict({name: data for name, data in files.items() if name != "json"}, self.metadata.target)
+        self.asm = AsmDict({name: data for name, data in files.items() if name != "json"}, self.metadata._asdict())
         self.kernel: Any = self.asm[self.metadata.binary_ext]
         self.module: Any = None
         self.function: Any = None

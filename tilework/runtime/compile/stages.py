@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import StageError
+from tilework.errors import StageError, did_you_mean
 from tilework.ir.deferred_formats import deferred_formats
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
@@ -30,36 +30,64 @@ device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits"
 @quick_definitions()
 @deferred_formats()
 def lower(
-    source: ASTSource | IRSource, target: GPUTarget, stages: Sequence[str] = ("ttir",), **settings: Any
+    source: ASTSource | IRSource,
+    target: GPUTarget,
+    stages: Sequence[str] = ("ttir",),
+    *,
+    _missing: dict[str, StageError] | None = None,
+    **settings: Any,
 ) -> dict[str, Any]:
-    """The product of each asked-for stage, text or bytes: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`."""
+    """The product of each asked-for stage, text or bytes: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`.
+
+    With `_missing` it gets the stages that could not be made, each with its error, and the result the others.
+    """
     backend = find_backend(target)
     options = backend.parse_options(settings)
     available = backend.stages(options)
     shown = {view: stage for view, (stage, _) in backend.views.items() if stage in available}
     for name in stages:
         if name not in available and name not in shown:
-            raise ValueError(f"target {target} has no stage {name!r}; it has {', '.join([*available, *shown])}")
+            known = [*available, *shown]
+            guess = did_you_mean(name, known)
+            raise ValueError(
+                f"target {target} has no stage {name!r}{guess}{' It' if guess else '; it'} has {', '.join(known)}"
+            )
     wanted = {shown.get(name, name) for name in stages}
     remaining = remaining_stages(source, backend, options)
     if past := [name for name in stages if shown.get(name, name) not in remaining]:
         raise ValueError(f"{source.name}.{source.ext} is past the stage {past[0]!r}")
     product = source.product(frontend_options(target, options))
     products: dict[str, Any] = {}
+    failure: StageError | None = None
     for name, stage in remaining.items():
-        product = stage(product)
+        try:
+            product = stage(product)
+        except StageError as error:
+            if _missing is None:
+                raise
+            failure = error
+            break
         if name in wanted:
             data = stage_data(product)
             products[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
         if len(products) == len(wanted):
             break
-    return {name: products[name] if name in products else shown_by(backend, name, products) for name in stages}
+    for name in stages:
+        try:
+            if name not in products and failure is not None and shown.get(name, name) not in products:
+                raise failure
+            products[name] = products[name] if name in products else shown_by(backend, name, products, options)
+        except StageError as error:
+            if _missing is None:
+                raise
+            _missing[name] = error
+    return {name: products[name] for name in stages if name in products}
 
 
-def shown_by(backend: Backend, view: str, products: Mapping[str, bytes]) -> str:
+def shown_by(backend: Backend, view: str, products: Mapping[str, Any], options: CompileOptions) -> str:
     """A text that shows the product of a stage."""
     stage, show = backend.views[view]
-    return show(products[stage])
+    return show(products[stage], asdict(options))
 
 
 def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: CompileOptions) -> dict[str, Any]:
@@ -188,7 +216,7 @@ class Overrides:
     def __init__(
         self, source: Any, name: str, options: CompileOptions, stages: Mapping[str, Any], backend: Backend
     ) -> None:
-        self.name, self.views = name, backend.views
+        self.name, self.views, self.options = name, backend.views, options
         self.stages = list(stages)
         wanted = knobs.compilation.dump_ir or knobs.compilation.override
         source_hash = source.hash() if wanted else ""
@@ -224,6 +252,6 @@ class Overrides:
         self.dumper.put(data, f"{self.name}.{stage}")
         for view, show in ((view, show) for view, (shown, show) in self.views.items() if shown == stage):
             try:
-                self.dumper.put(show(data).encode(), f"{self.name}.{view}")
+                self.dumper.put(show(data, asdict(self.options)).encode(), f"{self.name}.{view}")
             except StageError as error:
                 warnings.warn(f"TRITON_KERNEL_DUMP wrote no {view} of {self.name}: {error}", stacklevel=2)

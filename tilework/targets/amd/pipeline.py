@@ -89,7 +89,7 @@ def buffer_passes() -> list[str]:
     ]
 
 
-def assembled(llir: bytes | str) -> str:
+def assembled(llir: bytes | str, options: Mapping[str, Any]) -> str:
     from tilework.targets.amd.code_object import assembly  # lazily: few look at it
 
     return assembly(llir if isinstance(llir, str) else llir.decode())

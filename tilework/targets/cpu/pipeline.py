@@ -5,7 +5,7 @@
 | `ttir` | TTIR; descriptors and block pointers have become ordinary loads and stores |
 | `ttcir` | fused loop nests over buffers (`ir/ttc.py`) |
 | `llir` | LLVM text as our code generator writes it, with the facts of `interface.py` in its first line |
-| `obj` | an object file for this machine |
+| `obj` | an object file for this machine; `asm` shows its instructions under the lines of the source |
 
 The text is folded, shared and vectorised as it is written, so that `obj` runs only LLVM's code generator: its optimiser
 took a third of the time and made none of softmax, gelu, matmul, attention and cumsum faster. With
@@ -35,8 +35,17 @@ def device() -> str:
     return chosen if chosen in DEVICES else DEFAULT_DEVICE
 
 
+def assembled(ttcir: bytes | str, options: Mapping[str, Any]) -> str:
+    from tilework.targets.cpu.assembly import assembly  # lazily: few look at it
+
+    text = ttcir if isinstance(ttcir, str) else ttcir.decode()
+    return assembly(text, options["enable_fp_fusion"], CODE_GENERATION, OPTIMISATION)
+
+
 class CpuBackend(Backend):
     """``cpu``: see the module docstring."""
+
+    views = {"asm": ("ttcir", assembled)}
 
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)

@@ -182,6 +182,15 @@ def to_object(text: str, level: int = 0, machine: Any = None, *, verify: bool = 
             return machine.emit_object(module)
 
 
+@apart
+def to_assembly(text: str, level: int, machine: Any) -> str:
+    """What `to_object` makes, as text."""
+    with ExitStack() as owner:
+        module = opened(text, owner)
+        optimize(module, level, machine)
+        return machine.emit_assembly(module)
+
+
 @cache
 @apart
 def host_jit() -> Any:

@@ -117,7 +117,7 @@ def looks() -> list[str]:
     return [*(["tritongpu-performance-remarks"] if wants_remarks() else []), *own]
 
 
-def disassembled(cubin: bytes) -> str:
+def disassembled(cubin: bytes, options: Mapping[str, Any]) -> str:
     from tilework.targets.nvidia.sass import disassemble  # lazily: few look at it
 
     return disassemble(cubin)

@@ -1,0 +1,65 @@
+"""The machine code of a kernel for the host, for people: each instruction under the line of Python that it comes from.
+
+    compiled.asm["asm"]
+
+    // add.py:6: tl.store(out + i, tl.load(x + i, mask=m) + tl.load(y + i, mask=m), mask=m)
+            ldp q2, q3, [x15], #64
+            fadd    v1.4s, v2.4s, v6.4s
+
+Kernels are compiled without line tables, so the text is made again from the loop nests, with them: what the table adds are
+directives, no instructions. They are shown as comments, and what only debuggers and linkers read is left out.
+"""
+
+import linecache
+import os
+import platform
+import re
+
+from tilework import knobs
+from tilework.targets.cpu.lower.codegen import emit_module
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm import switches
+from tilework.targets.llvm.compile import host_target_machine, to_assembly
+
+COMMENT = "#" if platform.machine() in ("x86_64", "AMD64", "i686") else "//"
+FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
+PLACE = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+DEBUG_SECTION = re.compile(r"\s*\.section\s+[\".]*(debug_|note)")
+SECTION = re.compile(r"\s*\.(section|text|data|bss)\b")
+NOISE = re.compile(r"\s*\.(file|loc|cfi_\w+|size|type|globl|ident|addrsig\w*)\b|\.(Lfunc_begin|Lfunc_end|Ltmp)\d+:")
+
+
+def assembly(ttcir: str, fuses: bool, level: int, optimisation: int) -> str:
+    """The text of the instructions that loop nests become."""
+    from tilework.ir.parser import parse_module  # lazily: who reads a kernel's assembly has compiled it elsewhere
+
+    lines = not knobs.compilation.disable_line_info
+    text = emit_module(parse_module(ttcir, "kernel.ttcir"), HostTarget.detect(), fuses=fuses, lines=lines)
+    return readable(to_assembly(text, switches.level(optimisation), host_target_machine(switches.level(level))))
+
+
+def readable(text: str) -> str:
+    """Assembly with comments that show source lines instead of directives about them."""
+    files: dict[str, str] = {}
+    kept: list[str] = []
+    shown, is_debug = "", False
+    for line in text.splitlines():
+        if SECTION.match(line):
+            is_debug = DEBUG_SECTION.match(line) is not None
+        if (found := FILE.match(line)) is not None:
+            files[found[1]] = os.path.join(found[2], found[3] or "")
+        if (found := PLACE.match(line)) is not None and found[2] != "0":  # line 0: LLVM's own
+            place = source_line(files.get(found[1], ""), int(found[2]))
+            if place != shown:
+                kept.append(f"{COMMENT} {place}")
+                shown = place
+        if not is_debug and not NOISE.match(line):
+            shown = "" if line and not line[0].isspace() else shown  # behind a label the line is said again
+            kept.append(line)
+    return "\n".join(kept).strip("\n") + "\n"
+
+
+def source_line(path: str, number: int) -> str:
+    """``add.py:6: tl.store(...)``"""
+    code = linecache.getline(path, number).strip()
+    return f"{os.path.basename(path)}:{number}{': ' + code if code else ''}"

@@ -1,0 +1,15 @@
+"""What went wrong, as people say it: a file that is not there is no "[Errno 2]"."""
+
+
+def plain(error: BaseException) -> str:
+    """The message of an error that a user can mend.
+
+    >>> plain(FileNotFoundError(2, "No such file or directory", "add.py"))
+    'add.py: no such file or directory'
+    """
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        reason = error.strerror[0].lower() + error.strerror[1:]
+        return f"{error.filename}: {reason}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not text: byte {error.object[error.start]:#04x} at position {error.start} is not {error.encoding}"
+    return str(error) or type(error).__name__
