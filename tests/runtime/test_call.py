@@ -39,6 +39,7 @@ def test_arrays_numbers_and_constants_are_what_the_kernel_gets() -> None:
 
     x = np.arange(8)[::2]  # not contiguous
     assert call(scaled, (x, x), np.int64(3), shift=1).tolist() == [1, 13, 25, 37]
+    assert call(tl.zeros_like, np.float64(0.1)).dtype == np.float64
 
 
 def test_nothing_returned_is_none(capfd: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,24 @@ def inline_asm_elementwise(
 
         popc = tl.inline_asm_elementwise("popc.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
 
-    `constraints` are LLVM's: outputs first, then inputs. Elements narrower than 32 bits are packed into registers. A
-    tuple of dtypes gives a tuple of results. What is not `is_pure` is neither removed nor repeated.
+    `asm` is in the language of the target: PTX on NVIDIA GPUs, amdgcn on AMD's, the host's own on the CPU (a kernel that is compiled
+    for another target is refused there; ask `tl.target_info`). `constraints` are LLVM's: outputs first, then inputs. Elements
+    narrower than 32 bits are packed into registers. A tuple of dtypes gives a tuple of results. What is not `is_pure` is neither
+    removed nor repeated. The interpreter cannot run assembly.
+
+    Example:
+        @tilework.jit
+        def count_bits(x, out):
+            value = tl.load(x + tl.arange(0, 4))
+            if tl.target_info.is_cuda():
+                bits = tl.inline_asm_elementwise("popc.b32 $0, $1;", "=r,r", [value], tl.int32, is_pure=True, pack=1)
+            else:
+                bits = tl.extra.libdevice.popc(value)
+            tl.store(out + tl.arange(0, 4), bits)
+
+        out = np.zeros(4, np.int32)
+        count_bits[(1,)](np.array([0, 1, 7, 255], np.int32), out)
+        assert out.tolist() == [0, 1, 3, 8]
     """
     plain = _unwrap_if_constexpr(dtype)
     several = isinstance(plain, (tuple, builtins.tuple, list))
@@ -34,8 +50,20 @@ def extern_elementwise(
 ) -> Any:
     """Call a function of a device library on every element; the dtypes of the arguments choose the symbol.
 
-    symbols = {(tl.float32,): ("__nv_expf", tl.float32), (tl.float64,): ("__nv_exp", tl.float64)}
-    y = tl.core.extern_elementwise("", "", [x], symbols, is_pure=True)
+        symbols = {(tl.float32,): ("__nv_expf", tl.float32), (tl.float64,): ("__nv_exp", tl.float64)}
+        y = tl.core.extern_elementwise("", "", [x], symbols, is_pure=True)
+
+    `tl.extra.libdevice` calls it for about two hundred functions, under symbols that all targets know: their code is generated, no
+    library is needed. `lib_name` and `lib_path` name a library of bitcode for other symbols, on GPUs.
+
+    Example:
+        @tl.core.extern
+        def hypotenuse(x, y, _semantic=None):
+            symbols = {(tl.float32, tl.float32): ("__nv_hypotf", tl.float32)}
+            return tl.core.extern_elementwise("", "", [x, y], symbols, is_pure=True, _semantic=_semantic)
+
+        x, y = np.array([3.0, 5.0], np.float32), np.array([4.0, 12.0], np.float32)
+        assert_close(call(hypotenuse, x, y), [5, 13])
     """
     return _semantic.extern_elementwise(
         _unwrap_if_constexpr(lib_name),

@@ -8,34 +8,79 @@ from tilework.language.compile_time import _unwrap_if_constexpr
 
 
 class PropagateNan(IntEnum):
-    """What `minimum`, `maximum` and `clamp` do with NaN: NONE prefers the number, ALL gives NaN."""
+    """What `minimum`, `maximum` and `clamp` do with NaN: NONE prefers the number, ALL gives NaN.
+
+    Example:
+        x, y = np.array([np.nan, 1.0], np.float32), np.array([2.0, 2.0], np.float32)
+        assert_close(call(tl.maximum, x, y, tl.PropagateNan.NONE), [2, 2])
+        assert_close(call(tl.maximum, x, y, tl.PropagateNan.ALL), [np.nan, 2])
+    """
 
     NONE = 0
     ALL = 0xFFFF
 
 
 def to_tensor(x: Any, _semantic: Any = None) -> Any:
-    """A number as a runtime scalar: 5 becomes an int32, 2**40 an int64, 0.5 an fp32; a tensor stays as it is."""
+    """A number as a runtime scalar: 5 becomes an int32, 2**40 an int64, 0.5 an fp32; a tensor stays as it is.
+
+    Example:
+        assert call(tl.core.to_tensor, 5).dtype == np.int32
+        assert call(tl.core.to_tensor, 2**40).dtype == np.int64
+    """
     return _semantic.to_tensor(x)
 
 
-def _arithmetic(name: str, sign: str) -> Callable[..., Any]:
+def _arithmetic(name: str, doc: str) -> Callable[..., Any]:
     def function(x: Any, y: Any, sanitize_overflow: Any = True, _semantic: Any = None) -> Any:
         return getattr(_semantic, name)(x, y, _unwrap_if_constexpr(sanitize_overflow))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"``x {sign} y``; `sanitize_overflow` False leaves out the check that debug builds make."
+    function.__doc__ = doc
     return function
 
 
-add, sub, mul = _arithmetic("add", "+"), _arithmetic("sub", "-"), _arithmetic("mul", "*")
+add = _arithmetic(
+    "add",
+    """``x + y``; `sanitize_overflow` False leaves out the check that debug builds make: the sum wraps around on purpose.
+
+    Example:
+        x = np.array([2**31 - 1, 5], np.int32)
+        assert call(tl.add, x, 1, sanitize_overflow=False).tolist() == [-(2**31), 6]
+    """,
+)
+sub = _arithmetic(
+    "sub",
+    """``x - y``; `sanitize_overflow` False leaves out the check that debug builds make: the difference wraps around on purpose.
+
+    Example:
+        assert call(tl.sub, np.array([5, 6]), 2).tolist() == [3, 4]
+    """,
+)
+mul = _arithmetic(
+    "mul",
+    """``x * y``; `sanitize_overflow` False leaves out the check that debug builds make: the product wraps around on purpose.
+
+    Example:
+        x = np.array([2**31, 5], np.uint32)
+        assert call(tl.mul, x, x, sanitize_overflow=False).tolist() == [0, 25]
+    """,
+)
 
 
 def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> Any:
     """Convert to another dtype: ``tl.cast(x, tl.float16)``, also spelled ``x.to(tl.float16)``.
 
-    Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, default) or
-    "rtz" (towards zero); it belongs to casts to a narrower float, and means nothing where nothing is converted. `bitcast` keeps the bits and changes only the type.
+    Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, default) or "rtz" (towards
+    zero); it belongs to casts to a narrower float, and means nothing where nothing is converted. `bitcast` keeps the bits and
+    changes only the type, which has the same width. What does not fit an integer, and NaN, give some integer that depends on the
+    target.
+
+    Example:
+        x = np.array([1.7, -1.7], np.float32)
+        assert call(tl.cast, x, tl.int32).tolist() == [1, -1]
+        assert call(tl.cast, x, tl.int32, bitcast=True).tolist() == x.view(np.int32).tolist()
+        third = np.array([1 / 3], np.float32)
+        assert call(tl.cast, third, tl.float16, fp_downcast_rounding="rtz")[0] <= third[0]
     """
     input, dtype = _semantic.to_tensor(input), _unwrap_if_constexpr(dtype)
     if _unwrap_if_constexpr(bitcast):
@@ -44,47 +89,104 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
 
 
 def where(condition: Any, x: Any, y: Any, _semantic: Any = None) -> Any:
-    """`x` where the condition is true, else `y`; both are evaluated: ``tl.where(mask, x, float("-inf"))``."""
+    """`x` where the condition is true, else `y`; both are evaluated: ``tl.where(mask, x, float("-inf"))``.
+
+    All three are broadcast to each other. It does not protect a memory access: mask the `load` or `store` itself.
+
+    Example:
+        x = np.array([-1.0, 2.0, -3.0, 4.0])
+        assert_close(call(tl.where, x > 0, x, 0.0), [0, 2, 0, 4])
+    """
     return _semantic.where(_semantic.to_tensor(condition), x, y)
 
 
 def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
-    """The smaller of two values, element by element. With ``PropagateNan.ALL``, NaN if either is NaN."""
+    """The smaller of two values, element by element. With ``PropagateNan.ALL``, NaN if either is NaN; else the number is taken.
+
+    Example:
+        assert call(tl.minimum, np.array([1, 5]), np.array([3, 2])).tolist() == [1, 2]
+    """
     return _semantic.minimum(x, y, _unwrap_if_constexpr(propagate_nan))
 
 
 def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
-    """The larger of two values, element by element: ``tl.maximum(x, 0.0)``. See `minimum` about NaN."""
+    """The larger of two values, element by element: ``tl.maximum(x, 0.0)``. See `minimum` about NaN.
+
+    Example:
+        x = np.array([-1.0, 2.0], np.float32)
+        assert_close(call(tl.maximum, x, 0.0), [0, 2])
+    """
     return _semantic.maximum(x, y, _unwrap_if_constexpr(propagate_nan))
 
 
 def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
-    """`x` limited to [min, max], floats only: ``tl.clamp(x, -1.0, 1.0)``."""
+    """`x` limited to [min, max], floats only: ``tl.clamp(x, -1.0, 1.0)``.
+
+    NaN becomes `min` unless `propagate_nan` is ``PropagateNan.ALL``. For integers write ``tl.minimum(tl.maximum(x, low), high)``.
+
+    Example:
+        x = np.array([-2.0, 0.5, 2.0, 1.0], np.float32)
+        assert call(tl.clamp, x, -1.0, 1.0).tolist() == [-1, 0.5, 1, 1]
+    """
     return _semantic.clamp(x, min, max, _unwrap_if_constexpr(propagate_nan))
 
 
 def abs(x: Any, _semantic: Any = None) -> Any:
-    """The absolute value of integers or floats."""
+    """The absolute value of integers or floats.
+
+    The smallest integer of a type, which has no positive counterpart, stays as it is.
+
+    Example:
+        assert call(tl.abs, np.array([-3, 4])).tolist() == [3, 4]
+    """
     return _semantic.abs(_semantic.to_tensor(x))
 
 
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: Any = None) -> Any:
-    """The quotient of two floats of one dtype, by the fast division of the device."""
+    """The quotient of two floats of one dtype, by the fast division of the device.
+
+    With `ieee_rounding` it is correctly rounded, as `div_rn` is; otherwise it may be wrong in the last bits on a GPU. On the CPU it is
+    correctly rounded either way.
+
+    Example:
+        x = np.array([1.0, 2.0], np.float32)
+        assert_close(call(tl.fdiv, x, np.array([4.0, 3.0], np.float32)), [1 / 4, 2 / 3], atol=1e-6)
+    """
     return _semantic.fdiv(x, y, _unwrap_if_constexpr(ieee_rounding))
 
 
 def div_rn(x: Any, y: Any, _semantic: Any = None) -> Any:
-    """The quotient of two fp32 values, correctly rounded."""
+    """The quotient of two fp32 values, correctly rounded on every target.
+
+    Example:
+        x, y = np.array([1.0, 2.0], np.float32), np.array([3.0, 7.0], np.float32)
+        assert (call(tl.div_rn, x, y) == x / y).all()
+    """
     return _semantic.div_rn(x, y)
 
 
 def fma(x: Any, y: Any, z: Any, _semantic: Any = None) -> Any:
-    """``x * y + z`` with a single rounding."""
+    """``x * y + z`` with a single rounding.
+
+    For floats of 16 bits and more, in their common type. The compiler fuses ``x * y + z`` by itself where the option
+    `enable_fp_fusion` allows it; `fma` is fused always.
+
+    Example:
+        x = np.array([1 + 2**-12], np.float32)
+        assert call(tl.fma, x, x, -1.0)[0] == np.float64(x[0]) ** 2 - 1       # the square is not rounded
+    """
     return _semantic.fma(x, y, z)
 
 
 def umulhi(x: Any, y: Any, _semantic: Any = None) -> Any:
-    """The high half of the unsigned product: for 32-bit integers, ``(x * y) >> 32`` without overflow."""
+    """The high half of the unsigned product: for 32-bit integers, ``(x * y) >> 32`` without overflow.
+
+    For integers of 32 or 64 bits, both of one type.
+
+    Example:
+        x = np.array([2**31, 5], np.uint32)
+        assert call(tl.umulhi, x, np.array([6, 6], np.uint32)).tolist() == [3, 0]
+    """
     return _semantic.umulhi(x, y)
 
 
@@ -97,15 +199,106 @@ def _elementary(name: str, doc: str) -> Callable[..., Any]:
     return function
 
 
-exp = _elementary("exp", "e to the power of x, for fp32 and fp64.")
-exp2 = _elementary("exp2", "2 to the power of x, for fp32 and fp64; the fastest of the exponentials.")
-log = _elementary("log", "The natural logarithm, for fp32 and fp64.")
-log2 = _elementary("log2", "The logarithm to base 2, for fp32 and fp64.")
-sin = _elementary("sin", "The sine of an angle in radians, for fp32 and fp64.")
-cos = _elementary("cos", "The cosine of an angle in radians, for fp32 and fp64.")
-sqrt = _elementary("sqrt", "The square root, for fp32 (fast) and fp64 (correctly rounded).")
-sqrt_rn = _elementary("sqrt_rn", "The square root of fp32 values, correctly rounded.")
-rsqrt = _elementary("rsqrt", "One over the square root, for fp32 and fp64.")
-erf = _elementary("erf", "The error function, for fp32 and fp64.")
-floor = _elementary("floor", "The largest integer not above x, as a float.")
-ceil = _elementary("ceil", "The smallest integer not below x, as a float.")
+exp = _elementary(
+    "exp",
+    """e to the power of x, for fp32 and fp64; narrower floats are converted first, ``tl.exp(x.to(tl.float32))``.
+
+    Example:
+        x = np.array([0.0, 1.0, -1.0, 2.0], np.float32)
+        assert_close(call(tl.exp, x), np.exp(x), atol=1e-6)
+    """,
+)
+exp2 = _elementary(
+    "exp2",
+    """2 to the power of x, for fp32 and fp64; the fastest of the exponentials.
+
+    Attention multiplies its scores by ``log2(e)`` once, and then needs no `exp`.
+
+    Example:
+        assert_close(call(tl.exp2, np.array([-1.0, 10.0])), [0.5, 1024])
+    """,
+)
+log = _elementary(
+    "log",
+    """The natural logarithm, for fp32 and fp64; NaN for negative numbers, minus infinity for 0.
+
+    Example:
+        x = np.array([1.0, 10.0], np.float32)
+        assert_close(call(tl.log, x), np.log(x), atol=1e-6)
+    """,
+)
+log2 = _elementary(
+    "log2",
+    """The logarithm to base 2, for fp32 and fp64.
+
+    Example:
+        assert_close(call(tl.log2, np.array([0.5, 1024.0])), [-1, 10])
+    """,
+)
+sin = _elementary(
+    "sin",
+    """The sine of an angle in radians, for fp32 and fp64.
+
+    Example:
+        x = np.array([0.0, 1.0, 100.0, -2.0], np.float32)
+        assert_close(call(tl.sin, x), np.sin(x), atol=1e-6)
+    """,
+)
+cos = _elementary(
+    "cos",
+    """The cosine of an angle in radians, for fp32 and fp64.
+
+    Example:
+        x = np.array([0.0, 1.0, 100.0, -2.0], np.float32)
+        assert_close(call(tl.cos, x), np.cos(x), atol=1e-6)
+    """,
+)
+sqrt = _elementary(
+    "sqrt",
+    """The square root, for fp32 (fast: on GPUs the last bit may be wrong, see `sqrt_rn`) and fp64 (correctly rounded).
+
+    Example:
+        assert_close(call(tl.sqrt, np.array([4.0, 2.0], np.float32)), [2, 2**0.5], atol=1e-6)
+    """,
+)
+sqrt_rn = _elementary(
+    "sqrt_rn",
+    """The square root of fp32 values, correctly rounded on every target.
+
+    Example:
+        x = np.array([2.0, 3.0], np.float32)
+        assert (call(tl.sqrt_rn, x) == np.sqrt(x)).all()
+    """,
+)
+rsqrt = _elementary(
+    "rsqrt",
+    """One over the square root, for fp32 and fp64; the usual end of a normalisation, ``x * tl.rsqrt(variance + eps)``.
+
+    Example:
+        assert_close(call(tl.rsqrt, np.array([4.0, 0.25], np.float32)), [0.5, 2], atol=1e-6)
+    """,
+)
+erf = _elementary(
+    "erf",
+    """The error function, for fp32 and fp64: ``0.5 * x * (1 + tl.erf(x * 0.70710678))`` is GELU.
+
+    Example:
+        assert_close(call(tl.erf, np.array([0.0, 1.0])), [0, 0.8427007929497149], atol=1e-12)
+    """,
+)
+floor = _elementary(
+    "floor",
+    """The largest integer not above x, as a float; for fp32 and fp64.
+
+    Example:
+        assert_close(call(tl.floor, np.array([1.5, -1.5])), [1, -2])
+    """,
+)
+ceil = _elementary(
+    "ceil",
+    """The smallest integer not below x, as a float; for fp32 and fp64.
+
+    Example:
+        assert_close(call(tl.ceil, np.array([1.5, -1.5])), [2, -1])
+    """,
+)

@@ -136,7 +136,14 @@ def max(
         top, where = tl.max(x, 0, return_indices=True)
 
     Of equal elements the first is found, or any of them without `return_indices_tie_break_left`. Without indices, the
-    result of a type of 8 or 16 bits is an int32 or an fp32.
+    result of a type of 8 or 16 bits is an int32 or an fp32. `keep_dims` leaves an axis of size 1.
+
+    Example:
+        x = np.array([[3, 9, 9, 1], [5, 2, 4, 8]], np.int32)
+        assert call(tl.max, x) == 9
+        assert call(tl.max, x, axis=1).tolist() == [9, 8]
+        values, places = call(tl.max, x, 1, return_indices=True)
+        assert values.tolist() == [9, 8] and places.tolist() == [1, 3]
     """
     if return_indices:
         core.static_assert(axis is not None, "max with indices needs an axis")
@@ -159,7 +166,12 @@ def min(
     return_indices_tie_break_left: core.constexpr = True,
     keep_dims: core.constexpr = False,
 ) -> Any:
-    """The smallest element along `axis`, or of all; the rules are those of `max`."""
+    """The smallest element along `axis`, or of all; the rules are those of `max`.
+
+    Example:
+        x = np.array([[3, 9, 9, 1], [5, 2, 4, 8]], np.int32)
+        assert call(tl.min, x, axis=0).tolist() == [3, 2, 4, 1]
+    """
     if return_indices:
         core.static_assert(axis is not None, "min with indices needs an axis")
         values = core.cast(input, _without_bfloat16(input.dtype))
@@ -177,7 +189,14 @@ def min(
 def argmax(
     input: Any, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
 ) -> Any:
-    """The index of the largest element along `axis`, an int32; of equal ones the first if `tie_break_left`."""
+    """The index of the largest element along `axis`, an int32; of equal ones the first if `tie_break_left`.
+
+    NaN loses against every number; of NaN only, the index is 0.
+
+    Example:
+        x = np.array([[3, 9, 9, 1], [5, 2, 4, 8]])
+        assert call(tl.argmax, x, axis=1).tolist() == [1, 3]
+    """
     _, index = max(input, axis, True, tie_break_left, keep_dims)
     return index
 
@@ -186,7 +205,14 @@ def argmax(
 def argmin(
     input: Any, axis: core.constexpr, tie_break_left: core.constexpr = True, keep_dims: core.constexpr = False
 ) -> Any:
-    """The index of the smallest element along `axis`, an int32; of equal ones the first if `tie_break_left`."""
+    """The index of the smallest element along `axis`, an int32; of equal ones the first if `tie_break_left`.
+
+    NaN loses against every number; of NaN only, the index is 0.
+
+    Example:
+        x = np.array([4.0, np.nan, 2.0, 2.0])
+        assert call(tl.argmin, x, axis=0) == 2
+    """
     _, index = min(input, axis, True, tie_break_left, keep_dims)
     return index
 
@@ -197,35 +223,60 @@ def sum(
 ) -> Any:
     """The sum along `axis`, or of all elements, in `dtype`: ``tl.sum(x, 0, dtype=tl.float32)``.
 
-    Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, others in their own type.
+    Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, others in their own type. In which order floats
+    are added differs between targets. `keep_dims` leaves an axis of size 1, so that ``x / tl.sum(x, 1, keep_dims=True)`` broadcasts.
+
+    Example:
+        x = np.arange(8).reshape(2, 4)
+        assert call(tl.sum, x) == 28
+        assert call(tl.sum, x, axis=0).tolist() == [4, 6, 8, 10]
+        assert call(tl.sum, x, axis=1, keep_dims=True).tolist() == [[6], [22]]
     """
     return core.reduce(core.cast(input, _sum_dtype(input.dtype, dtype)), axis, _sum_combine, keep_dims=keep_dims)
 
 
 @jit
 def xor_sum(input: Any, axis: core.constexpr = None, keep_dims: core.constexpr = False) -> Any:
-    """The exclusive or of integers along `axis`, or of all."""
+    """The exclusive or of integers along `axis`, or of all.
+
+    Example:
+        assert call(tl.xor_sum, np.array([1, 3, 7, 8])) == 1 ^ 3 ^ 7 ^ 8
+    """
     core.static_assert(input.dtype.is_int(), "xor_sum only supported for integers")
     return core.reduce(input, axis, _xor_combine, keep_dims=keep_dims)
 
 
 @jit
 def reduce_or(input: Any, axis: core.constexpr, keep_dims: core.constexpr = False) -> Any:
-    """The bitwise or of integers along `axis`."""
+    """The bitwise or of integers along `axis`.
+
+    Example:
+        assert call(tl.reduce_or, np.array([[1, 2], [4, 4]]), axis=1).tolist() == [3, 4]
+    """
     core.static_assert(input.dtype.is_int(), "reduce_or only supported for integers")
     return core.reduce(input, axis, _or_combine, keep_dims=keep_dims)
 
 
 @jit
 def cumsum(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = False, dtype: core.constexpr = None) -> Any:
-    """Running sums along `axis`: 1, 2, 3 gives 1, 3, 6 (reversed: 6, 5, 3). Types as in `sum`, bfloat16 in fp32."""
+    """Running sums along `axis`: 1, 2, 3 gives 1, 3, 6 (reversed: 6, 5, 3). Types as in `sum`, bfloat16 in fp32.
+
+    Example:
+        x = np.array([1, 2, 3, 4])
+        assert call(tl.cumsum, x).tolist() == [1, 3, 6, 10]
+        assert call(tl.cumsum, x, 0, reverse=True).tolist() == [10, 9, 7, 4]
+    """
     values = core.cast(input, _sum_dtype(_without_bfloat16(input.dtype), dtype))
     return core.associative_scan(values, axis, _sum_combine, reverse)
 
 
 @jit
 def cumprod(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = False) -> Any:
-    """Running products along `axis`: 1, 2, 3 gives 1, 2, 6; bfloat16 in fp32."""
+    """Running products along `axis`: 1, 2, 3 gives 1, 2, 6; bfloat16 in fp32.
+
+    Example:
+        assert call(tl.cumprod, np.array([[1, 2, 3, 4], [2, 2, 2, 2]]), axis=1).tolist() == [[1, 2, 6, 24], [2, 4, 8, 16]]
+    """
     return core.associative_scan(core.cast(input, _without_bfloat16(input.dtype)), axis, _prod_combine, reverse)
 
 

@@ -25,7 +25,21 @@ class iterator_type(base_type):
 
 
 class static_range(base_value):
-    """A loop that is unrolled completely: ``for i in tl.static_range(0, 8, 2)``; all bounds are constants."""
+    """A loop that is unrolled completely: ``for i in tl.static_range(0, 8, 2)``; all bounds are constants.
+
+    The index is a constant in each copy of the body: it can choose an axis, a shape, an element of a tuple.
+
+    Example:
+        @tilework.jit
+        def powers(x, N: tl.constexpr):
+            total = x * 0
+            for i in tl.static_range(N):
+                if i % 2 == 0:                               # decided while compiling
+                    total += x
+            return total
+
+        assert call(powers, np.array([1, 2]), 5).tolist() == [3, 6]
+    """
 
     type = iterator_type()
 
@@ -53,6 +67,22 @@ class range(base_value):
     num_stages: how many iterations are in flight (software pipelining).  loop_unroll_factor: copies of the body.
     disallow_acc_multi_buffer: one buffer for a dot accumulator.  flatten: merge with the loop inside.
     warp_specialize: loads and math in different warps.  disable_licm: leave invariant code inside.
+
+    Without hints ``range(...)`` does the same, and the pipelining of the launch (its option `num_stages`) holds. Pipelining and warp
+    specialisation are for GPUs (the latter from Hopper on); results do not depend on any of the hints.
+
+    Example:
+        @tilework.jit
+        def row_sum(x, out, n, BLOCK: tl.constexpr):
+            total = tl.zeros((BLOCK,), tl.float32)
+            for first in tl.range(0, n, BLOCK, num_stages=3):
+                i = first + tl.arange(0, BLOCK)
+                total += tl.load(x + i, mask=i < n, other=0.0)
+            tl.store(out, tl.sum(total))
+
+        x, out = np.arange(100, dtype=np.float32), np.zeros(1, np.float32)
+        row_sum[(1,)](x, out, 100, BLOCK=16)
+        assert out[0] == x.sum()
     """
 
     type = iterator_type()
@@ -89,7 +119,23 @@ class range(base_value):
 
 
 class condition(base_value):
-    """The test of a `while` with options: ``while tl.condition(x > 0, disable_licm=True)``."""
+    """The test of a `while` with options: ``while tl.condition(x > 0, disable_licm=True)``.
+
+    `disable_licm` leaves what does not change in the body of the loop, which can save registers on a GPU.
+
+    Example:
+        @tilework.jit
+        def bits(x, out):
+            value, count = tl.load(x), 0
+            while tl.condition(value > 0, disable_licm=True):
+                value = value >> 1
+                count += 1
+            tl.store(out, count)
+
+        out = np.zeros(1, np.int32)
+        bits[(1,)](np.array([1000], np.int32), out)
+        assert out[0] == 10
+    """
 
     type = iterator_type()
 

@@ -20,11 +20,22 @@ def load(
 ) -> Any:
     """Read memory through a pointer, a block of pointers, or a block pointer.
 
-        x = tl.load(ptr + offsets, mask=offsets < n, other=0.0)
+    Where `mask` is false nothing is read and the result is `other`; without `other` it is undefined there. A block pointer takes
+    `boundary_check`, the axes to check, and `padding_option` ("zero" or "nan") instead; without a padding, elements outside are
+    undefined. The sanitizer warns where an undefined element is used (docs/sanitizer.md).
 
-    Where `mask` is false nothing is read and the result is `other`; without `other` it is undefined there. A block pointer
-    takes `boundary_check`, the axes to check, and `padding_option` ("zero" or "nan") instead; without a padding, elements
-    outside are undefined. The sanitizer warns where an undefined element is used (docs/sanitizer.md).
+    `cache_modifier` ("", ".ca", ".cg", ".cv"), `eviction_policy` ("", "evict_first", "evict_last") and `volatile` are for the caches
+    of GPUs; results do not depend on them, and the CPU ignores them.
+
+    Example:
+        @tilework.jit
+        def copy(x, out, n):
+            i = tl.arange(0, 8)
+            tl.store(out + i, tl.load(x + i, mask=i < n, other=-1.0))
+
+        x, out = np.arange(5, dtype=np.float32), np.zeros(8, np.float32)
+        copy[(1,)](x, out, 5)
+        assert out.tolist() == [0, 1, 2, 3, 4, -1, -1, -1]
     """
     return _semantic.load(
         pointer,
@@ -49,7 +60,19 @@ def store(
 ) -> Any:
     """Write memory where `mask` is true: ``tl.store(ptr + offsets, x, mask=offsets < n)``.
 
-    The value is converted to the element type of the pointer and broadcast to its shape.
+    The value is converted to the element type of the pointer and broadcast to its shape. A block pointer takes `boundary_check`, the
+    axes along which elements outside of the array are dropped. Two elements of one store that go to the same address race: one of
+    them stays. `cache_modifier` and `eviction_policy` are hints for GPUs.
+
+    Example:
+        @tilework.jit
+        def every_second(out, n):
+            i = tl.arange(0, 8)
+            tl.store(out + 2 * i, i, mask=2 * i < n)
+
+        out = np.full(6, -1)
+        every_second[(1,)](out, 6)
+        assert out.tolist() == [0, -1, 1, -1, 2, -1]
     """
     return _semantic.store(
         pointer,
@@ -66,7 +89,20 @@ def make_block_ptr(
 ) -> Any:
     """A pointer to a block of an array, for `load`, `store` and `advance`.
 
-    p = tl.make_block_ptr(a, shape=(M, K), strides=(K, 1), offsets=(row, 0), block_shape=(64, 32), order=(1, 0))
+    `shape` and `strides` describe the whole array (in elements), `offsets` where the block begins, `block_shape` its sizes. `order`
+    lists the axes from the one that is contiguous in memory on: ``(1, 0)`` for row-major arrays. New code makes a descriptor
+    (`make_tensor_descriptor`), which also uses the copy engine (TMA) of NVIDIA GPUs from Hopper on.
+
+    Example:
+        @tilework.jit
+        def corner(x, out, M, N):
+            block = tl.make_block_ptr(x, shape=(M, N), strides=(N, 1), offsets=(2, 2), block_shape=(2, 4), order=(1, 0))
+            value = tl.load(block, boundary_check=(0, 1), padding_option="zero")
+            tl.store(out + tl.arange(0, 2)[:, None] * 4 + tl.arange(0, 4)[None, :], value)
+
+        x, out = np.arange(20, dtype=np.float32).reshape(4, 5), np.zeros((2, 4), np.float32)
+        corner[(1,)](x, out, 4, 5)
+        assert out.tolist() == [[12, 13, 14, 0], [17, 18, 19, 0]]
     """
     return _semantic.make_block_ptr(
         base, _items(shape), _items(strides), _items(offsets), _unwrap_shape(block_shape), _unwrap_shape(order)
@@ -74,7 +110,22 @@ def make_block_ptr(
 
 
 def advance(base: Any, offsets: Any, _semantic: Any = None) -> Any:
-    """A block pointer moved by `offsets`; the old one is unchanged: ``p = tl.advance(p, (0, BLOCK_K))``."""
+    """A block pointer moved by `offsets`; the old one is unchanged: ``p = tl.advance(p, (0, BLOCK_K))``.
+
+    Example:
+        @tilework.jit
+        def row_sum(x, out, N):
+            block = tl.make_block_ptr(x, (N,), (1,), offsets=(0,), block_shape=(4,), order=(0,))
+            total = tl.zeros((4,), tl.float32)
+            for _ in range(0, N, 4):
+                total += tl.load(block, boundary_check=(0,), padding_option="zero")
+                block = tl.advance(block, (4,))
+            tl.store(out, tl.sum(total))
+
+        x, out = np.arange(10, dtype=np.float32), np.zeros(1, np.float32)
+        row_sum[(1,)](x, out, 10)
+        assert out[0] == x.sum()
+    """
     return _semantic.advance(base, _items(offsets))
 
 
@@ -83,20 +134,59 @@ def make_tensor_descriptor(
 ) -> Any:
     """Describe an array in memory whose blocks will be moved; the last stride is 1.
 
-    desc = tl.make_tensor_descriptor(ptr, shape=[M, N], strides=[N, 1], block_shape=[64, 32])
-    desc.store([row, col], desc.load([row, col]) + 1)
+    `shape` and `strides` are those of the array (strides in elements; all but the last make multiples of 16 bytes), `block_shape`
+    the sizes of the blocks, known at compile time. Elements outside of the array read as 0 (`padding_option` "zero") or NaN ("nan"),
+    and are not written. The result is a `tensor_descriptor`.
+
+    From Hopper on NVIDIA GPUs copy such blocks with their copy engine (TMA), for which the host must have a function that allocates
+    memory: `tilework.set_allocator`. Everywhere else the accesses are plain ones. A host can also make the descriptor and pass it:
+    `tilework.tools.tensor_descriptor.TensorDescriptor`.
+
+    Example:
+        @tilework.jit
+        def add_one(x, M, N):
+            blocks = tl.make_tensor_descriptor(x, shape=[M, N], strides=[N, 1], block_shape=[2, 4])
+            corner = [tl.program_id(0) * 2, 0]
+            blocks.store(corner, blocks.load(corner) + 1)
+
+        x = np.zeros((3, 4), np.float32)
+        add_one[(2,)](x, 3, 4)                             # the row that the second block has outside of x is not touched
+        assert (x == 1).all()
     """
     block, padding = _unwrap_shape(block_shape), _unwrap_if_constexpr(padding_option)
     return _semantic.make_tensor_descriptor(base, _items(shape), _items(strides), block, padding)
 
 
 def load_tensor_descriptor(desc: Any, offsets: Any, _semantic: Any = None) -> Any:
-    """The function form of ``desc.load(offsets)``."""
+    """The function form of ``desc.load(offsets)``: the block of a `tensor_descriptor` that begins at `offsets`.
+
+    Example:
+        @tilework.jit
+        def kernel(x, out):
+            source = tl.make_tensor_descriptor(x, [4, 4], [4, 1], [2, 4])
+            target = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
+            tl.store_tensor_descriptor(target, [0, 0], tl.load_tensor_descriptor(source, [2, 0]))
+
+        x, out = np.arange(16, dtype=np.float32).reshape(4, 4), np.zeros((2, 4), np.float32)
+        kernel[(1,)](x, out)
+        assert_close(out, x[2:])
+    """
     return desc.load(offsets, _semantic=_semantic)
 
 
 def store_tensor_descriptor(desc: Any, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-    """The function form of ``desc.store(offsets, value)``."""
+    """The function form of ``desc.store(offsets, value)``: write a block through a `tensor_descriptor`.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            target = tl.make_tensor_descriptor(out, [4, 4], [4, 1], [2, 4])
+            tl.store_tensor_descriptor(target, [2, 0], tl.full((2, 4), 7.0, tl.float32))
+
+        out = np.zeros((4, 4), np.float32)
+        kernel[(1,)](out)
+        assert out.sum(1).tolist() == [0, 0, 28, 28]
+    """
     return desc.store(offsets, value, _semantic=_semantic)
 
 
@@ -121,8 +211,19 @@ def _experimental_descriptor_store(desc_pointer: Any, value: Any, offsets: Any, 
 def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None, _semantic: Any = None) -> Any:
     """Where memory equals `cmp`, replace it by `val`; returns what was there before.
 
-    while tl.atomic_cas(lock, 0, 1) == 1:
-        pass
+    Reading, comparing and writing are one step, which no other program comes in between. `sem` and `scope` are those of
+    `atomic_add`. It makes locks: ``while tl.atomic_cas(lock, 0, 1) == 1: pass`` waits for one, ``tl.atomic_xchg(lock, 0)`` frees it.
+
+    Example:
+        @tilework.jit
+        def claim(owner, won):
+            program = tl.program_id(0)
+            before = tl.atomic_cas(owner, -1, program)     # -1: nobody
+            tl.store(won + program, before == -1)
+
+        owner, won = np.array([-1], np.int32), np.zeros(8, np.int32)
+        claim[(8,)](owner, won)
+        assert won.sum() == 1 and won[owner[0]] == 1
     """
     return _semantic.atomic_cas(pointer, cmp, val, _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope))
 
@@ -135,20 +236,115 @@ def _atomic(kind: str, doc: str) -> Callable[..., Any]:
         return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), sem, scope)
 
     function.__name__ = function.__qualname__ = f"atomic_{kind}"
-    function.__doc__ = f"""{doc}; returns what was there before.
-
-    `sem` is acq_rel (default), acquire, release or relaxed; `scope` is gpu (default), cta or sys.
-    """
+    function.__doc__ = doc
     return function
 
 
-atomic_xchg = _atomic("xchg", "Replace memory by `val`: ``tl.atomic_xchg(lock, 0)`` frees a lock")
-atomic_add = _atomic("add", "Add `val` to memory: ``ticket = tl.atomic_add(counter, 1)``")
-atomic_max = _atomic("max", "Keep the larger of memory and `val`")
-atomic_min = _atomic("min", "Keep the smaller of memory and `val`")
-atomic_and = _atomic("and", "Clear the bits of memory that are 0 in `val`")
-atomic_or = _atomic("or", "Set the bits of memory that are 1 in `val`")
-atomic_xor = _atomic("xor", "Flip the bits of memory that are 1 in `val`")
+atomic_add = _atomic(
+    "add",
+    """Add `val` to memory; returns what was there before: ``ticket = tl.atomic_add(counter, 1)``.
+
+    Reading and writing are one step, which no other program comes in between. Where `mask` is false nothing happens and the
+    result is undefined. `sem` says what else the step orders: "acq_rel" (default), "acquire", "release" or "relaxed" (nothing);
+    `scope` for whom: "gpu" (default), "cta" (this program) or "sys" (other devices and the host too). On the CPU single atomics
+    are always acquire and release. Sums of floats depend on the order in which programs come.
+
+    Example:
+        @tilework.jit
+        def total(x, out):
+            tl.atomic_add(out, tl.sum(tl.load(x + tl.program_id(0) * 4 + tl.arange(0, 4))))
+
+        out = np.zeros(1, np.int32)
+        total[(4,)](np.arange(16, dtype=np.int32), out)
+        assert out[0] == sum(range(16))
+    """,
+)
+atomic_max = _atomic(
+    "max",
+    """Keep the larger of memory and `val`; returns what was there before. The rest is as in `atomic_add`.
+
+    Example:
+        @tilework.jit
+        def largest(x, out):
+            tl.atomic_max(out, tl.load(x + tl.program_id(0)))
+
+        out = np.full(1, -100, np.int32)
+        largest[(4,)](np.array([3, -5, 8, 1], np.int32), out)
+        assert out[0] == 8
+    """,
+)
+atomic_min = _atomic(
+    "min",
+    """Keep the smaller of memory and `val`; returns what was there before. The rest is as in `atomic_add`.
+
+    Example:
+        @tilework.jit
+        def smallest(x, out):
+            tl.atomic_min(out, tl.load(x + tl.program_id(0)))
+
+        out = np.full(1, 100, np.int32)
+        smallest[(4,)](np.array([3, -5, 8, 1], np.int32), out)
+        assert out[0] == -5
+    """,
+)
+atomic_and = _atomic(
+    "and",
+    """Clear the bits of memory that are 0 in `val`; returns what was there before. The rest is as in `atomic_add`.
+
+    Example:
+        @tilework.jit
+        def common_bits(x, out):
+            tl.atomic_and(out, tl.load(x + tl.program_id(0)))
+
+        out = np.full(1, -1, np.int32)
+        common_bits[(2,)](np.array([0b1100, 0b0110], np.int32), out)
+        assert out[0] == 0b0100
+    """,
+)
+atomic_or = _atomic(
+    "or",
+    """Set the bits of memory that are 1 in `val`; returns what was there before. The rest is as in `atomic_add`.
+
+    Example:
+        @tilework.jit
+        def seen(x, out):
+            tl.atomic_or(out, 1 << tl.load(x + tl.program_id(0)))
+
+        out = np.zeros(1, np.int32)
+        seen[(4,)](np.array([0, 3, 3, 0], np.int32), out)
+        assert out[0] == 0b1001
+    """,
+)
+atomic_xor = _atomic(
+    "xor",
+    """Flip the bits of memory that are 1 in `val`; returns what was there before. The rest is as in `atomic_add`.
+
+    Example:
+        @tilework.jit
+        def parity(x, out):
+            tl.atomic_xor(out, tl.load(x + tl.program_id(0)))
+
+        out = np.zeros(1, np.int32)
+        parity[(3,)](np.array([5, 9, 5], np.int32), out)
+        assert out[0] == 9
+    """,
+)
+atomic_xchg = _atomic(
+    "xchg",
+    """Replace memory by `val`; returns what was there before: ``tl.atomic_xchg(lock, 0)`` frees a lock.
+
+    The rest is as in `atomic_add`.
+
+    Example:
+        @tilework.jit
+        def swap(box, out):
+            tl.store(out, tl.atomic_xchg(box, 7))
+
+        box, out = np.array([3], np.int32), np.zeros(1, np.int32)
+        swap[(1,)](box, out)
+        assert box[0] == 7 and out[0] == 3
+    """,
+)
 
 
 def _axes(boundary_check: Any) -> list[Any]:

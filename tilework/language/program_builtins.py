@@ -44,53 +44,185 @@ def num_programs(axis: Any, _semantic: Any = None) -> Any:
 
 
 def debug_barrier(_semantic: Any = None) -> Any:
-    """Make all threads of the program wait for each other and see each other's writes."""
+    """Make all threads of the program wait for each other, and see what the others have written to memory.
+
+    On a GPU it is a barrier of the block. On the CPU, where one thread runs a program, it orders memory (a fence). Blocks need
+    no barrier between operations; what is stored by some elements and loaded again by others through memory does.
+
+    Example:
+        @tilework.jit
+        def rotate(scratch, out):
+            i = tl.arange(0, 8)
+            tl.store(scratch + i, i)
+            tl.debug_barrier()                      # what follows reads elements that other threads have written
+            tl.store(out + i, tl.load(scratch + (i + 1) % 8))
+
+        scratch, out = np.zeros(8, np.int32), np.zeros(8, np.int32)
+        rotate[(1,)](scratch, out)
+        assert out.tolist() == [1, 2, 3, 4, 5, 6, 7, 0]
+    """
     return _semantic.debug_barrier()
 
 
 def assume(cond: Any, _semantic: Any = None) -> Any:
-    """Promise that `cond` is true: ``tl.assume(stride > 0)``. The optimiser may rely on it."""
+    """Promise that `cond` is true: ``tl.assume(stride > 0)``. The optimiser may rely on it; nothing checks it.
+
+    A promise that does not hold makes wrong code. Signs and ranges of sizes and strides are worth promising: divisions by
+    non-negative numbers are cheaper, and more accesses are seen to be contiguous.
+
+    Example:
+        @tilework.jit
+        def halves(x, out, n):
+            tl.assume(n >= 0)
+            i = tl.arange(0, 8)
+            tl.store(out + i, tl.load(x + i) // 2, mask=i < n)
+
+        x, out = np.arange(8), np.zeros(8, np.int64)
+        halves[(1,)](x, out, 6)
+        assert out.tolist() == [0, 0, 1, 1, 2, 2, 0, 0]
+    """
     return _semantic.assume(_semantic.to_tensor(cond))
 
 
 def multiple_of(input: Any, values: Any, _semantic: Any = None) -> Any:
-    """Promise that values are multiples, one number per axis: ``offsets = tl.multiple_of(offsets, 16)``."""
+    """Promise that values are multiples, one number per axis: ``offsets = tl.multiple_of(offsets, 16)``.
+
+    It is about the first element of each contiguous run: pointers that are multiples of 16 bytes can be loaded as vectors. Integer
+    arguments that are multiples of 16 are known to be (each launch looks); this is for what the kernel computes or loads. The
+    value itself is returned.
+
+    Example:
+        @tilework.jit
+        def copy(x, starts, out):
+            start = tl.multiple_of(tl.load(starts + tl.program_id(0)), 4)     # the compiler cannot see what is in `starts`
+            i = start + tl.arange(0, 4)
+            tl.store(out + i, tl.load(x + i))
+
+        x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+        copy[(2,)](x, np.array([4, 0]), out)
+        assert_close(out, x)
+    """
     return _semantic.multiple_of(input, _unwrap_shape(values))
 
 
 def max_contiguous(input: Any, values: Any, _semantic: Any = None) -> Any:
-    """Promise that each aligned group of `values` elements counts up by one: ``tl.max_contiguous(cols, 64)``."""
+    """Promise that each aligned group of `values` elements counts up by one: ``tl.max_contiguous(cols, 64)``.
+
+    One number per axis. With `multiple_of` it lets accesses be vectors although the compiler cannot see that the offsets are
+    contiguous, for example after ``% n``. The value itself is returned.
+
+    Example:
+        @tilework.jit
+        def wrapped(x, out, n):
+            i = (8 + tl.arange(0, 4)) % n
+            i = tl.max_contiguous(tl.multiple_of(i, 4), 4)                  # true for every n that is a multiple of 4
+            tl.store(out + tl.arange(0, 4), tl.load(x + i))
+
+        x, out = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
+        wrapped[(1,)](x, out, 8)
+        assert_close(out, [0, 1, 2, 3])
+    """
     return _semantic.max_contiguous(input, _unwrap_shape(values))
 
 
 def max_constancy(input: Any, values: Any, _semantic: Any = None) -> Any:
-    """Promise that each aligned group of `values` elements holds one value: ``tl.max_constancy(rows, 4)``."""
+    """Promise that each aligned group of `values` elements holds one value: ``tl.max_constancy(rows, 4)``.
+
+    One number per axis; a mask that is constant over a group needs one test for the group. The value itself is returned.
+
+    Example:
+        @tilework.jit
+        def pairs(kept, out):
+            i = tl.arange(0, 8)
+            mask = tl.load(kept + i // 2) != 0
+            tl.store(out + i, 1, mask=tl.max_constancy(mask, 2))
+
+        out = np.zeros(8, np.int32)
+        pairs[(1,)](np.array([1, 0, 0, 1], np.int32), out)
+        assert out.tolist() == [1, 1, 0, 0, 0, 0, 1, 1]
+    """
     return _semantic.max_constancy(input, _unwrap_shape(values))
 
 
 def static_print(
     *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False, _semantic: Any = None
 ) -> None:
-    """Print while compiling: ``tl.static_print(x.shape)``. Tensors print as their type, ``fp32[constexpr[64]]``."""
+    """Print while compiling: ``tl.static_print(x.shape)``. Tensors print as their type, ``fp32[constexpr[64]]``.
+
+    Takes what Python's `print` takes. It prints when the kernel is compiled, so nothing is shown when it comes from the cache.
+
+    Example:
+        @tilework.jit
+        def kernel(x, BLOCK: tl.constexpr):
+            tl.static_print("BLOCK is", BLOCK, "and x is", x.dtype)     # BLOCK is 16 and x is pointer<fp32>
+
+        kernel[(1,)](np.zeros(16, np.float32), BLOCK=16)
+    """
     plain = map(_unwrap_if_constexpr, values)
     sep, end, file, flush = map(_unwrap_if_constexpr, (sep, end, file, flush))
     print(*plain, sep=sep, end=end, file=file, flush=flush)
 
 
 def static_assert(cond: Any, msg: Any = "", _semantic: Any = None) -> None:
-    """Stop compiling unless `cond` holds: ``tl.static_assert(BLOCK % 16 == 0, "BLOCK must be a multiple of 16")``."""
+    """Stop compiling unless `cond` holds: ``tl.static_assert(BLOCK % 16 == 0, "BLOCK must be a multiple of 16")``.
+
+    `cond` is known at compile time. A condition that only the running kernel knows is for `device_assert`.
+
+    Example:
+        @tilework.jit
+        def kernel(out, BLOCK: tl.constexpr):
+            tl.static_assert(BLOCK >= 8, "BLOCK is too small")
+            tl.store(out + tl.arange(0, BLOCK), 1)
+
+        kernel[(1,)](np.zeros(8), BLOCK=8)
+        try:
+            kernel[(1,)](np.zeros(8), BLOCK=4)
+        except Exception as error:
+            assert "BLOCK is too small" in str(error)
+        else:
+            raise AssertionError("it compiled")
+    """
     if not _unwrap_if_constexpr(cond):
         raise AssertionError(_unwrap_if_constexpr(msg))
 
 
 def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = None) -> Any:
-    """Print from the running kernel, a line per element: ``tl.device_print("x", x)``. `hex` shows the bits."""
+    """Print from the running kernel, a line per element: ``tl.device_print("x", x)``. `hex` shows the bits.
+
+    `prefix` is a constant text; it says which of several prints a line comes from. Each line begins with the program's indices and
+    the element's place: ``pid (0, 0, 0) idx (3) x: 9``. The interpreter prints a block in one line. On a GPU the lines appear
+    when the device is next synchronised, in no particular order.
+
+    Example:
+        @tilework.jit
+        def kernel(x):
+            value = tl.load(x + tl.arange(0, 2))
+            tl.device_print("squares", value * value)       # pid (0, 0, 0) idx (1) squares: 9
+
+        kernel[(1,)](np.array([2, 3], np.int32))
+    """
     return _semantic.device_print(_unwrap_if_constexpr(prefix), args, _unwrap_if_constexpr(hex))
 
 
 def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: Any = None) -> Any:
     """Stop the kernel if an element of `cond` is false where `mask` is true; only in debug builds.
 
-    tl.device_assert(index < n, "index out of range", mask=mask)
+    A kernel is a debug build with ``debug=True`` (an argument of `jit` or of the launch) or TRITON_DEBUG=1 in the environment; in
+    others it costs nothing. On the CPU the launch raises an error with the message, the program and the line; on a GPU the launch
+    fails. The interpreter checks always.
+
+    Example:
+        @tilework.jit
+        def kernel(x):
+            value = tl.load(x + tl.arange(0, 4))
+            tl.device_assert(value >= 0, "x has a negative element")
+
+        kernel[(1,)](np.arange(4), debug=True)
+        try:
+            kernel[(1,)](np.arange(4) - 1, debug=True)
+        except Exception as error:
+            assert "x has a negative element" in str(error)
+        else:
+            raise AssertionError("nothing was raised")
     """
     return _semantic.device_assert(cond, _unwrap_if_constexpr(msg), mask)

@@ -30,7 +30,15 @@ N_ROUNDS_DEFAULT = core.constexpr(10)
 def philox_impl(
     c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT
 ) -> Any:
-    """`n_rounds` of Philox on four counters, uint32 or uint64, under two keys of that type."""
+    """`n_rounds` of Philox on four counters, uint32 or uint64, under two keys of that type.
+
+    Returns the four counters after the last round. `philox` splits a seed into keys; most kernels call `rand` or `randn`.
+
+    Example:
+        zero = np.zeros(2, np.uint32)
+        c0, c1, c2, c3 = call(tl.philox_impl, zero, zero, zero, zero, np.uint32(0), np.uint32(0))
+        assert [hex(c[0]) for c in (c0, c1, c2, c3)] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
+    """
     core.static_assert(c0.dtype == core.uint32 or c0.dtype == core.uint64, "philox counters are uint32 or uint64")
     is_32_bit: core.constexpr = c0.dtype == core.uint32
     key_a: core.constexpr = 0x9E3779B9 if is_32_bit else 0x9E3779B97F4A7C15
@@ -50,7 +58,16 @@ def philox_impl(
 
 @jit
 def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """Philox under a 64-bit seed. Counters of 32 bits use its two halves as keys, counters of 64 bits the whole."""
+    """Philox under a 64-bit seed. Counters of 32 bits use its two halves as keys, counters of 64 bits the whole.
+
+    Returns four blocks of random integers for the four counters; the same counters give the same numbers on every target.
+
+    Example:
+        i, zero = np.arange(4, dtype=np.uint32), np.zeros(4, np.uint32)
+        first, _, _, _ = call(tl.philox, 1234, i, zero, zero, zero)
+        assert first.dtype == np.uint32 and len(set(first.tolist())) == 4
+        assert (first == call(tl.randint, 1234, i)).all()
+    """
     seed = core.to_tensor(seed)
     core.static_assert(seed.dtype.is_int(), "the seed must be an integer")
     seed = seed.to(core.uint64)
@@ -67,7 +84,15 @@ def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: core.constex
 
 @jit
 def randint4x(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """Four blocks of random uint32 for one seed and a block of offsets; the cheapest way to get many numbers."""
+    """Four blocks of random uint32 for one seed and a block of offsets; the cheapest way to get many numbers.
+
+    One round of Philox makes four numbers, of which `randint` drops three.
+
+    Example:
+        i = np.arange(4, dtype=np.int32)
+        blocks = call(tl.randint4x, 42, i)
+        assert len(blocks) == 4 and (blocks[0] == call(tl.randint, 42, i)).all()
+    """
     low = offset.to(core.uint32)
     zero = core.full(low.shape, 0, core.uint32)
     if offset.dtype.primitive_bitwidth > 32:
@@ -79,14 +104,30 @@ def randint4x(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAUL
 
 @jit
 def randint(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """A block of random uint32, one for each offset."""
+    """A block of random uint32, one for each offset.
+
+    Equal seeds and offsets give equal numbers, on every target and in every program: offsets that differ between all elements of all
+    programs (an index into the output, mostly) make independent numbers. `n_rounds` fewer than 10 are faster and less random.
+
+    Example:
+        i = np.arange(1024, dtype=np.int32)
+        bits = call(tl.randint, 42, i)
+        assert bits.dtype == np.uint32 and abs(bits.mean() / 2**32 - 0.5) < 0.05
+    """
     first, _, _, _ = randint4x(seed, offset, n_rounds)
     return first
 
 
 @jit
 def uint_to_uniform_float(x: Any) -> Any:
-    """Random bits to fp32 in [0, 1): the magnitude of a signed integer, scaled by a little less than 2**-31."""
+    """Random bits to fp32 in [0, 1): the magnitude of a signed integer, scaled by a little less than 2**-31.
+
+    For integers of 32 or 64 bits.
+
+    Example:
+        uniform = call(tl.uint_to_uniform_float, np.array([0, 2**31 - 1, 2**31, 2**32 - 1], np.uint32))
+        assert (uniform >= 0).all() and (uniform < 1).all()
+    """
     if x.dtype.primitive_bitwidth == 32:
         signed = x.to(core.int32, bitcast=True)
     else:
@@ -98,13 +139,28 @@ def uint_to_uniform_float(x: Any) -> Any:
 
 @jit
 def rand(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """A block of fp32, uniform in [0, 1): ``tl.rand(seed, offsets)``."""
+    """A block of fp32, uniform in [0, 1): ``tl.rand(seed, offsets)``.
+
+    The number for a seed and an offset is always the same (see `randint`), so a backward pass can make the mask of a dropout again
+    instead of storing it.
+
+    Example:
+        i = np.arange(1024, dtype=np.int32)
+        uniform = call(tl.rand, 42, i)
+        assert 0 <= uniform.min() and uniform.max() < 1 and abs(uniform.mean() - 0.5) < 0.05
+        assert (uniform == call(tl.rand, 42, i)).all()
+    """
     return uint_to_uniform_float(randint(seed, offset, n_rounds))
 
 
 @jit
 def rand4x(seed: Any, offsets: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """Four blocks of fp32, uniform in [0, 1)."""
+    """Four blocks of fp32, uniform in [0, 1), for the price of one: see `randint4x`.
+
+    Example:
+        blocks = call(tl.rand4x, 42, np.arange(256, dtype=np.int32))
+        assert len(blocks) == 4 and all(0 <= block.min() and block.max() < 1 for block in blocks)
+    """
     i0, i1, i2, i3 = randint4x(seed, offsets, n_rounds)
     u0, u1 = uint_to_uniform_float(i0), uint_to_uniform_float(i1)
     u2, u3 = uint_to_uniform_float(i2), uint_to_uniform_float(i3)
@@ -113,7 +169,13 @@ def rand4x(seed: Any, offsets: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT)
 
 @jit
 def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
-    """Two uniform blocks to two normal ones: the polar coordinates of a point (Box and Muller)."""
+    """Two uniform blocks to two normal ones: the polar coordinates of a point (Box and Muller).
+
+    Example:
+        u1, u2 = np.array([0.5, 0.25], np.float32), np.array([0.0, 0.5], np.float32)
+        n1, n2 = call(tl.pair_uniform_to_normal, u1, u2)
+        assert_close(n1, np.sqrt(-2 * np.log(u1)) * np.cos(2 * np.pi * u2), atol=1e-5)
+    """
     radius = core.sqrt(-2.0 * core.log(core.maximum(1.0e-7, u1)))
     angle = 6.283185307179586 * u2
     return radius * core.cos(angle), radius * core.sin(angle)
@@ -121,7 +183,12 @@ def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
 
 @jit
 def randn(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """A block of fp32 with mean 0 and standard deviation 1: ``tl.randn(seed, offsets)``."""
+    """A block of fp32 with mean 0 and standard deviation 1: ``tl.randn(seed, offsets)``. See `randint` about seeds and offsets.
+
+    Example:
+        normal = call(tl.randn, 42, np.arange(4096, dtype=np.int32))
+        assert abs(normal.mean()) < 0.1 and abs(normal.std() - 1) < 0.1
+    """
     i0, i1, _, _ = randint4x(seed, offset, n_rounds)
     n0, _ = pair_uniform_to_normal(uint_to_uniform_float(i0), uint_to_uniform_float(i1))
     return n0
@@ -129,7 +196,12 @@ def randn(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -
 
 @jit
 def randn4x(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """Four blocks of fp32 with mean 0 and standard deviation 1."""
+    """Four blocks of fp32 with mean 0 and standard deviation 1, for the price of two: see `randint4x`.
+
+    Example:
+        blocks = call(tl.randn4x, 42, np.arange(1024, dtype=np.int32))
+        assert len(blocks) == 4 and abs(np.mean(blocks)) < 0.1
+    """
     u0, u1, u2, u3 = rand4x(seed, offset, n_rounds)
     n0, n1 = pair_uniform_to_normal(u0, u1)
     n2, n3 = pair_uniform_to_normal(u2, u3)

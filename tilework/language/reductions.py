@@ -26,7 +26,17 @@ def reduce(
         smallest = tl.reduce(x, 0, minimum_of_two)
         value, index = tl.reduce((x, i), 0, larger_with_index)    # several blocks at once: fn(x1, i1, x2, i2)
 
-    `keep_dims` leaves axes of size 1 in place of those that were reduced.
+    `combine_fn` is a jit function of two scalars (of twice as many scalars as there are blocks). In which order elements are combined
+    differs between targets, so sums of floats may differ in their last bits. `keep_dims` leaves axes of size 1 in place of those that
+    were reduced.
+
+    Example:
+        @tilework.jit
+        def longer(a, b):
+            return tl.where(tl.abs(a) > tl.abs(b), a, b)
+
+        x = np.array([[1, -7, 3, 4], [2, 2, 9, -8]])
+        assert call(tl.reduce, x, 1, longer).tolist() == [-7, 9]
     """
     inputs = [input] if isinstance(input, tensor) else list(input)
     rank = len(inputs[0].shape)
@@ -46,7 +56,16 @@ def associative_scan(
 ) -> Any:
     """Combine each element with all before it along an axis (with all after it, if `reverse`).
 
-    running = tl.associative_scan(x, 0, add)      # 1, 2, 3 gives 1, 3, 6
+    `combine_fn` is an associative jit function, as in `reduce`; a tuple of blocks is scanned together.
+
+    Example:
+        @tilework.jit
+        def larger(a, b):
+            return tl.maximum(a, b)
+
+        x = np.array([3, 1, 4, 1])
+        assert call(tl.associative_scan, x, 0, larger).tolist() == [3, 3, 4, 4]
+        assert call(tl.associative_scan, x, 0, larger, reverse=True).tolist() == [4, 4, 4, 1]
     """
     inputs = [input] if isinstance(input, tensor) else list(input)
     axis = _wrap_axis(_constant("associative_scan", "axis", axis), len(inputs[0].shape))
@@ -60,7 +79,23 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, _semantic: Any = 
 
         tl.map_elementwise(compare, x, y)         # compare(x[i], y[i]) for every i
 
-    With ``pack=p`` the function gets `p` elements of each argument at once and returns `p` values per result.
+    In a kernel an `if` on a block is an error; here the function sees scalars. With ``pack=p`` the function gets `p` elements of each
+    argument at once and returns `p` values per result.
+
+    Example:
+        @tilework.jit
+        def steps(n):                             # of the Collatz sequence
+            count = 0
+            while n != 1:
+                n = n // 2 if n % 2 == 0 else 3 * n + 1
+                count += 1
+            return count
+
+        @tilework.jit
+        def all_steps(x):
+            return tl.map_elementwise(steps, x)
+
+        assert call(all_steps, np.array([1, 2, 3, 6], np.int32)).tolist() == [0, 1, 7, 8]
     """
     results = _semantic.map_elementwise(args, _unwrap_if_constexpr(pack), _region_of(scalar_fn, _generator))
     return results[0] if len(results) == 1 else tuple(results)

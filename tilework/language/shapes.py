@@ -15,28 +15,67 @@ from tilework.language.compile_time import (
 def arange(start: Any, end: Any, _semantic: Any = None) -> Any:
     """The int32 block ``start, start + 1, ..., end - 1``; its length is a power of two.
 
-    offsets = first + tl.arange(0, BLOCK)
+    Both ends are known at compile time. Sums of `program_id` and ranges are how kernels find their elements.
+
+    Example:
+        assert call(tl.arange, 0, 4).tolist() == [0, 1, 2, 3]
+
+        @tilework.jit
+        def fill(out, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out + i, i, mask=i < n)
+
+        out = np.zeros(10, np.int32)
+        fill[(3,)](out, 10, BLOCK=4)
+        assert out.tolist() == list(range(10))
     """
     return _semantic.arange(_unwrap_if_constexpr(start), _unwrap_if_constexpr(end))
 
 
 def full(shape: Any, value: Any, dtype: Any, _semantic: Any = None) -> Any:
-    """A block of one value: ``acc = tl.full((M, N), float("-inf"), tl.float32)``. Shape ``()`` gives a scalar."""
+    """A block of one value: ``acc = tl.full((M, N), float("-inf"), tl.float32)``. Shape ``()`` gives a scalar.
+
+    `value` is a number or a scalar of the running kernel, converted to `dtype`.
+
+    Example:
+        assert call(tl.full, (2, 2), 7, tl.int8).tolist() == [[7, 7], [7, 7]]
+    """
     return _semantic.full(_unwrap_shape(shape), value, _unwrap_if_constexpr(dtype))
 
 
 def broadcast(input: Any, other: Any, _semantic: Any = None) -> Any:
-    """Both values in their common shape: ``row, col = tl.broadcast(i[None, :], j[:, None])``."""
+    """Both values in their common shape: ``row, col = tl.broadcast(i[None, :], j[:, None])``.
+
+    Operators broadcast by themselves, by NumPy's rules; this is for what needs the shape (a mask for `store`, a `reshape`).
+
+    Example:
+        rows, columns = call(tl.broadcast, np.array([[10], [20]]), np.array([[1, 2]]))
+        assert rows.tolist() == [[10, 10], [20, 20]] and columns.tolist() == [[1, 2], [1, 2]]
+    """
     return _semantic.broadcast(_semantic.to_tensor(input), _semantic.to_tensor(other))
 
 
 def broadcast_to(input: Any, *shape: Any, _semantic: Any = None) -> Any:
-    """Repeat axes of size 1 to reach `shape`: ``tl.broadcast_to(x[:, None], M, N)``. A scalar fills the block."""
+    """Repeat axes of size 1 to reach `shape`: ``tl.broadcast_to(x[:, None], M, N)``. A scalar fills the block.
+
+    The shape is given as sizes or as one tuple: ``tl.broadcast_to(x, (M, N))``.
+
+    Example:
+        assert call(tl.broadcast_to, np.array([[1], [2]]), (2, 4)).tolist() == [[1, 1, 1, 1], [2, 2, 2, 2]]
+        assert call(tl.broadcast_to, np.int32(5), 2, 2).tolist() == [[5, 5], [5, 5]]
+    """
     return _semantic.broadcast_to(input, _unwrap_shape(_unwrap_iterable(shape)))
 
 
 def expand_dims(input: Any, axis: Any, _semantic: Any = None) -> Any:
-    """Insert axes of size 1 at positions of the result: ``tl.expand_dims(x, (0, -1))`` of (4,) has shape (1, 4, 1)."""
+    """Insert axes of size 1 at positions of the result: ``tl.expand_dims(x, (0, -1))`` of (4,) has shape (1, 4, 1).
+
+    Mostly written as an index, ``x[None, :, None]``.
+
+    Example:
+        assert call(tl.expand_dims, np.arange(4), 0).shape == (1, 4)
+        assert call(tl.expand_dims, np.arange(4), (0, -1)).shape == (1, 4, 1)
+    """
     input = _semantic.to_tensor(input)
     axes = _unwrap_shape(axis)
     rank = len(input.shape) + len(axes)
@@ -59,24 +98,46 @@ def _wrap_axis(axis: Any, rank: int) -> int:
 def reshape(input: Any, *shape: Any, can_reorder: Any = False, _semantic: Any = None) -> Any:
     """The same elements in row-major order under another shape: ``tl.reshape(x, 4, 8)`` or ``x.reshape([4, 8])``.
 
-    With `can_reorder` the compiler may choose another order of the elements.
+    With `can_reorder` the compiler may choose another order of the elements, which can be cheaper on a GPU (nothing has to be
+    exchanged between threads).
+
+    Example:
+        assert_close(call(tl.reshape, np.arange(8), (2, 4)), np.arange(8).reshape(2, 4))
     """
     return _semantic.reshape(input, _unwrap_shape(_unwrap_iterable(shape)), _unwrap_if_constexpr(can_reorder))
 
 
 def view(input: Any, *shape: Any, _semantic: Any = None) -> Any:
-    """Deprecated: `reshape` with ``can_reorder=True``."""
+    """Deprecated: `reshape` with ``can_reorder=True``.
+
+    Example:
+        assert sorted(call(tl.view, np.arange(4), (2, 2)).ravel()) == [0, 1, 2, 3]       # in some order
+    """
     warnings.warn("view is deprecated, use reshape with can_reorder=True instead", DeprecationWarning, stacklevel=2)
     return _semantic.reshape(input, _unwrap_shape(_unwrap_iterable(shape)), True)
 
 
 def permute(input: Any, *dims: Any, _semantic: Any = None) -> Any:
-    """Axis i of the result is axis ``dims[i]`` of the input: ``tl.permute(x, 2, 0, 1)``."""
+    """Axis i of the result is axis ``dims[i]`` of the input: ``tl.permute(x, 2, 0, 1)``.
+
+    The order is given as numbers or as one tuple.
+
+    Example:
+        x = np.arange(16).reshape(2, 2, 4)
+        assert_close(call(tl.permute, x, (2, 0, 1)), np.transpose(x, (2, 0, 1)))
+    """
     return _semantic.permute(input, _unwrap_shape(_unwrap_iterable(dims)))
 
 
 def trans(input: Any, *dims: Any, _semantic: Any = None) -> Any:
-    """Swap the last two axes; with `dims`, the same as `permute`: ``tl.trans(x)`` of (M, N) is (N, M)."""
+    """Swap the last two axes; with `dims`, the same as `permute`: ``tl.trans(x)`` of (M, N) is (N, M).
+
+    ``x.T`` is the same for a block of rank 2. As an operand of `dot` it costs nothing: the operand is read the other way round.
+
+    Example:
+        x = np.arange(8).reshape(2, 4)
+        assert_close(call(tl.trans, x), x.T)
+    """
     order = _unwrap_shape(_unwrap_iterable(dims))
     if not order:
         rank = len(input.shape)
@@ -87,24 +148,48 @@ def trans(input: Any, *dims: Any, _semantic: Any = None) -> Any:
 
 
 def cat(input: Any, other: Any, can_reorder: Any = False, _semantic: Any = None) -> Any:
-    """All elements of two 1-D blocks in one, in no particular order: ``tl.cat(a, b, can_reorder=True)``."""
+    """All elements of two 1-D blocks in one, in no particular order: ``tl.cat(a, b, can_reorder=True)``.
+
+    `can_reorder` has to be True; for a known order use `join` and `reshape`, or `interleave`.
+
+    Example:
+        both = call(tl.cat, np.array([1, 2]), np.array([3, 4]), can_reorder=True)
+        assert sorted(both) == [1, 2, 3, 4]
+    """
     return _semantic.cat(input, other, _unwrap_if_constexpr(can_reorder))
 
 
 def join(a: Any, b: Any, _semantic: Any = None) -> Any:
-    """Two values side by side on a new last axis: (N,) and (N,) give (N, 2); two scalars give (2,)."""
+    """Two values side by side on a new last axis: (N,) and (N,) give (N, 2); two scalars give (2,).
+
+    The inputs are broadcast to each other first. `split` is the inverse.
+
+    Example:
+        assert call(tl.join, np.array([1, 2]), np.array([3, 4])).tolist() == [[1, 3], [2, 4]]
+    """
     return _semantic.join(a, b)
 
 
 def split(a: Any, _semantic: Any = None) -> Any:
-    """The inverse of `join`: ``left, right = tl.split(x)`` for a last axis of size 2."""
+    """The inverse of `join`: ``left, right = tl.split(x)`` for a last axis of size 2.
+
+    Example:
+        even, odd = call(tl.split, np.arange(8).reshape(4, 2))
+        assert even.tolist() == [0, 2, 4, 6] and odd.tolist() == [1, 3, 5, 7]
+    """
     return tuple(_semantic.split(a))
 
 
 def gather(src: Any, index: Any, axis: Any, _semantic: Any = None) -> Any:
     """Pick elements along an axis: ``out[i, j] = src[i, index[i, j]]`` for axis 1.
 
-    An index outside of the axis gives some number; the sanitizer reports where it is used (docs/sanitizer.md).
+    `index` has the rank of `src`, and its sizes but for `axis`; the result has its shape. An index outside of the axis gives some
+    number; the sanitizer reports where it is used (docs/sanitizer.md). On a GPU elements are exchanged between threads: through
+    shared memory, or by shuffles where each warp holds the whole axis.
+
+    Example:
+        x, index = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 1], [0, 1]])
+        assert_close(call(tl.gather, x, index, 1), np.take_along_axis(x, index, 1))
     """
     return _semantic.gather(src, index, _unwrap_if_constexpr(axis))
 
@@ -112,7 +197,13 @@ def gather(src: Any, index: Any, axis: Any, _semantic: Any = None) -> Any:
 def histogram(input: Any, num_bins: Any, mask: Any = None, _semantic: Any = None) -> Any:
     """Count the values 0 .. num_bins - 1 of a 1-D integer block: ``tl.histogram(x, 256, mask=x < 256)``.
 
-    Other values are left out; under the sanitizer they are an error (docs/sanitizer.md).
+    Elements where `mask` is false are not counted. Other values are left out; under the sanitizer they are an error
+    (docs/sanitizer.md). `num_bins` is a power of two; counts are int32.
+
+    Example:
+        x = np.array([0, 1, 1, 3, 3, 3, 0, 1], np.int32)
+        assert call(tl.histogram, x, 4).tolist() == [2, 3, 0, 3]
+        assert call(tl.histogram, x, 4, mask=x > 0).tolist() == [0, 3, 0, 3]
     """
     return _semantic.histogram(input, _unwrap_if_constexpr(num_bins), _none_or(mask))
 

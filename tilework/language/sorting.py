@@ -160,7 +160,16 @@ def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
 
 @jit
 def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
-    """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number."""
+    """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number.
+
+    `dim` is None or the last axis; `permute` a block to sort it along another one. Only values are sorted; to find where they came
+    from, put the index into the low bits of the key.
+
+    Example:
+        x = np.array([[3, 1, 2, 0], [5, 7, 6, 4]])
+        assert call(tl.sort, x).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert call(tl.sort, x, descending=True)[1].tolist() == [7, 6, 5, 4]
+    """
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
     keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
     return _from_keys(core.reshape(keys, x.shape), x.dtype)
@@ -168,7 +177,13 @@ def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False)
 
 @jit
 def bitonic_merge(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
-    """Sort along the last axis, where the elements first rise and then fall, or the reverse."""
+    """Sort along the last axis, where the elements first rise and then fall, or the reverse.
+
+    That is one step of `sort`, and much cheaper than all of it. `dim` is None or the last axis.
+
+    Example:
+        assert call(tl.bitonic_merge, np.array([1, 4, 3, 2])).tolist() == [1, 2, 3, 4]
+    """
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be merged")
     keys = _merge(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
     return _from_keys(core.reshape(keys, x.shape), x.dtype)
@@ -178,7 +193,10 @@ def bitonic_merge(x: Any, dim: core.constexpr = None, descending: core.constexpr
 def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
     """The `k` largest along the last axis, the largest first; `k` is a power of two: ``tl.topk(x, 8)``.
 
-    If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32.
+    If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32. `dim` is None or the last axis.
+
+    Example:
+        assert call(tl.topk, np.array([3, 1, 7, 5, 0, 2, 6, 4]), 2).tolist() == [7, 6]
     """
     core.static_assert(_is_last(dim, len(x.shape)), "topk works along the last dimension only")
     bits: core.constexpr = _log2(x.shape[-1])
@@ -204,7 +222,13 @@ def _flip_dim(dim: Any, rank: int) -> int:
 
 @jit
 def flip(x: Any, dim: core.constexpr = None) -> Any:
-    """Reverse the elements along `dim` (the last one if None): exchange the partners along every index bit."""
+    """Reverse the elements along `dim` (the last one if None).
+
+    Example:
+        x = np.arange(8).reshape(2, 4)
+        assert_close(call(tl.flip, x), x[:, ::-1])
+        assert_close(call(tl.flip, x, 0), x[::-1])
+    """
     axis: core.constexpr = _flip_dim(dim, len(x.shape))
     core.static_assert(axis >= 0 and axis < len(x.shape), "flip: dim is out of range")
     if _is_cpu():

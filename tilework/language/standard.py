@@ -45,13 +45,24 @@ __all__ = [
 
 @jit
 def cdiv(x: Any, div: Any) -> Any:
-    """How many blocks of `div` cover `x`: ``cdiv(10, 4)`` is 3."""
+    """How many blocks of `div` cover `x`: ``cdiv(10, 4)`` is 3.
+
+    For integers of the running kernel that are not negative; `tilework.cdiv` is the same for the host.
+
+    Example:
+        assert call(tl.cdiv, np.array([8, 9, 10, 12]), 4).tolist() == [2, 3, 3, 3]
+    """
     return (x + (div - 1)) // div
 
 
 @jit
 def sigmoid(x: Any) -> Any:
-    """``1 / (1 + exp(-x))``, for fp32 and fp64."""
+    """``1 / (1 + exp(-x))``, for fp32 and fp64.
+
+    Example:
+        x = np.array([0.0, 2.0], np.float32)
+        assert_close(call(tl.sigmoid, x), 1 / (1 + np.exp(-x)), atol=1e-6)
+    """
     return 1 / (1 + core.exp(-x))
 
 
@@ -61,7 +72,12 @@ def softmax(
 ) -> Any:
     """``exp(x) / sum(exp(x))`` along `dim` (0 if None), without overflow: the maximum is subtracted first.
 
-    For a block of rank 2 and more pass ``keep_dims=True``, unless `dim` is 0.
+    For a block of rank 2 and more pass ``keep_dims=True``, unless `dim` is 0. With `ieee_rounding` the quotient is correctly rounded.
+
+    Example:
+        x = np.array([[1.0, 2.0], [1000.0, 1000.0]], np.float32)
+        rows = call(tl.softmax, x, 1, keep_dims=True)
+        assert_close(rows, [[0.26894143, 0.7310586], [0.5, 0.5]], atol=1e-6)
     """
     axis: core.constexpr = 0 if dim is None else dim
     exponentials = core.exp(x - max(x, axis, keep_dims=keep_dims))
@@ -70,19 +86,32 @@ def softmax(
 
 @jit
 def ravel(x: Any, can_reorder: core.constexpr = False) -> Any:
-    """All elements in one axis, in row-major order unless `can_reorder`."""
+    """All elements in one axis, in row-major order unless `can_reorder`.
+
+    Example:
+        assert call(tl.ravel, np.arange(8).reshape(2, 4)).tolist() == list(range(8))
+    """
     return core.reshape(x, [x.numel], can_reorder=can_reorder)
 
 
 @jit
 def zeros(shape: Any, dtype: core.constexpr) -> Any:
-    """A block of zeros: ``acc = tl.zeros((64, 64), tl.float32)``."""
+    """A block of zeros: ``acc = tl.zeros((64, 64), tl.float32)``.
+
+    Example:
+        assert call(tl.zeros, (2, 2), tl.int32).tolist() == [[0, 0], [0, 0]]
+    """
     return core.full(shape, 0, dtype)
 
 
 @jit
 def zeros_like(input: Any) -> Any:
-    """A block of zeros with the shape and dtype of `input`."""
+    """A block of zeros with the shape and dtype of `input`.
+
+    Example:
+        zeros = call(tl.zeros_like, np.ones((2, 4), np.float16))
+        assert zeros.shape == (2, 4) and zeros.dtype == np.float16 and not zeros.any()
+    """
     return core.full(input.shape, 0, input.dtype)
 
 
@@ -96,6 +125,13 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
         1  3  5  7
         8 10 12 14
         9 11 13 15
+
+    Programs that run at the same time then share rows and columns of the operands of a matrix product, which stay in the cache.
+
+    Example:
+        i, j = np.divmod(np.arange(16), 4)                   # row-major: program 2 would be at (0, 2)
+        rows, columns = call(tl.swizzle2d, i, j, 4, 4, 2)
+        assert list(zip(rows[:4].tolist(), columns[:4].tolist())) == [(0, 0), (1, 0), (0, 1), (1, 1)]
     """
     linear = i * size_j + j
     per_group = size_g * size_j
@@ -107,7 +143,11 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
 
 @jit
 def interleave(a: Any, b: Any) -> Any:
-    """The elements of two blocks alternating along the last axis: ``a0 b0 a1 b1 ...``"""
+    """The elements of two blocks alternating along the last axis: ``a0 b0 a1 b1 ...``
+
+    Example:
+        assert call(tl.interleave, np.array([1, 2]), np.array([30, 40])).tolist() == [1, 30, 2, 40]
+    """
     joined = core.join(a, b)
     if len(joined.shape) == 1:
         return joined

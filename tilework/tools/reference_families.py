@@ -16,4 +16,49 @@ def family(part: str, title: str, prefix: str, names: str) -> Family:
     return Family(title, part, tuple(prefix + name for name in names.split()))
 
 
-FAMILIES = (family("language", "Programs", "tl.", "program_id num_programs"),)
+FAMILIES = (
+    family("language", "Programs", "tl.", "program_id num_programs debug_barrier"),
+    family(
+        "language",
+        "Memory",
+        "tl.",
+        "load store make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor make_block_ptr advance",
+    ),
+    family(
+        "language",
+        "Atomics",
+        "tl.",
+        "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
+    ),
+    family(
+        "language",
+        "Shapes",
+        "tl.",
+        "arange full zeros zeros_like broadcast broadcast_to expand_dims reshape ravel view permute trans join split cat"
+        " interleave gather",
+    ),
+    family(
+        "language",
+        "Element by element",
+        "tl.",
+        "where cast minimum maximum clamp abs add sub mul fdiv div_rn fma umulhi cdiv exp exp2 log log2 sqrt sqrt_rn rsqrt"
+        " sin cos erf floor ceil sigmoid softmax map_elementwise PropagateNan",
+    ),
+    family("language", "Matrix products", "tl.", "dot dot_scaled"),
+    family(
+        "language",
+        "Reductions and scans",
+        "tl.",
+        "sum max min argmax argmin xor_sum reduce_or reduce cumsum cumprod associative_scan histogram",
+    ),
+    family("language", "Sorting", "tl.", "sort topk bitonic_merge flip"),
+    family(
+        "language",
+        "Random numbers",
+        "tl.",
+        "rand randn randint rand4x randn4x randint4x philox philox_impl uint_to_uniform_float pair_uniform_to_normal",
+    ),
+    family("language", "Loops", "tl.", "range static_range condition"),
+    family("language", "Hints", "tl.", "assume multiple_of max_contiguous max_constancy swizzle2d"),
+    family("language", "Debugging", "tl.", "static_print static_assert device_print device_assert"),
+)

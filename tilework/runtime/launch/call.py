@@ -66,14 +66,13 @@ class Call:
                 return f"({', '.join(self.parameter(part) for part in value)},)"
             self.declare(f"{name}: tl.constexpr", value)
             return name
-        if not value.ndim:
-            self.declare(name, value[()])
-            return name
-        if any(size & (size - 1) or not size for size in value.shape):
-            raise ValueError(f"{self.name}: sizes of blocks are powers of two, and this array has shape {value.shape}")
         import numpy as np  # lazily: kernels do not need it
 
-        self.declare(name, np.ascontiguousarray(value))
+        self.declare(name, np.ascontiguousarray(value))  # a number too: as an argument it would lose its dtype
+        if not value.ndim:
+            return f"tl.load({name})"
+        if any(size & (size - 1) or not size for size in value.shape):
+            raise ValueError(f"{self.name}: sizes of blocks are powers of two, and this array has shape {value.shape}")
         return f"tl.load({name} + tl.arange(0, {value.size})).reshape({tuple(value.shape)})"
 
     def declare(self, parameter: str, value: Any) -> None:
