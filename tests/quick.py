@@ -12,6 +12,7 @@ QUICK = (
     "emulator/test_memory.py",
     "evaluator",
     "examples/test_examples_launch.py",
+    "explain/test_recompiles.py",
     "frontend/semantic/test_arith.py",
     "frontend/semantic/test_promotion.py",
     "frontend/test_calls.py",

@@ -32,6 +32,7 @@ ALLOWED: dict[str, list[str]] = {
     "oracles": [],
     "runtime": ["*"],
     "tools": ["*"],
+    "explain": ["*"],
     "compiler": ["runtime", "targets", "errors"],
     "testing": ["*"],
     "triton": ["*"],

@@ -50,6 +50,7 @@ runtime.override_arch                           TRITON_OVERRIDE_ARCH            
 runtime.num_threads                             TILEWORK_NUM_THREADS                None
 runtime.device                                  TILEWORK_DEVICE                     None
 runtime.native_launch                           TILEWORK_NATIVE_LAUNCH              True
+runtime.explain                                 TILEWORK_EXPLAIN                    None
 runtime.cpu_dots                                TILEWORK_CPU_DOTS                   True
 language.fp32_default                           TRITON_F32_DEFAULT                  None
 language.default_fp_fusion                      TRITON_DEFAULT_FP_FUSION            True

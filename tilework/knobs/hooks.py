@@ -55,3 +55,18 @@ class CompileTimes(NamedTuple):
     def total(self) -> int:
         """Everything."""
         return self.ir_initialization + self.total_lowering + self.store_results
+
+
+# Who is told of what happens once: nobody, most of the time, and who tells asks first whether somebody listens.
+#
+#   new        a launch needs a specialisation that this process does not have yet: fn, values
+#   compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit, seconds
+#   ready      the launch of `new` has its kernel, and comes next: fn, values, grid, kernel, options
+#   tuned      an autotuner has chosen: tuner, key (`tuner.tunings[key]` has the rest)
+LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
+
+
+def tell(what: str, **facts: Any) -> None:
+    """Tell all listeners."""
+    for listener in tuple(LISTENERS):
+        listener(what, facts)

@@ -25,6 +25,7 @@ SUBCOMMANDS = {
     "compile": "compile a kernel to one or more stages",
     "layout": "show which thread owns each element of a tensor, or draw it",
     "emulate": "run a kernel of a file (PTX, or LLVM text for AMD GPUs) without a GPU, check it, count what it does",
+    "explain": "run a program and say why its kernels were compiled again, are slow, or differ between devices",
     "tune": "run a program, tune its kernels, keep the results for later runs",
     "cache": "list, verify, prune or clear the cache of compiled kernels",
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import CompilationError
+from tilework.knobs.hooks import LISTENERS, tell
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.times import Timer, microseconds
@@ -26,7 +27,7 @@ def compile(
 
     `_env_vars` are the settings that the key contains, if they were taken earlier than now.
     """
-    start = time.perf_counter()
+    start = began = time.perf_counter()
     source = IRSource(src) if isinstance(src, str | Path) else src
     chosen: GPUTarget = target or driver.active.get_current_target()
     backend = find_backend(chosen)
@@ -61,5 +62,21 @@ def compile(
     if (listener := knobs.compilation.listener) is not None:
         listener(
             src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit
+        )
+    if knobs.runtime.explain:
+        from tilework.runtime.recording.recorder import install  # lazily: few ask
+
+        install()
+    if LISTENERS:
+        tell(
+            "compiled",
+            source=source,
+            target=chosen,
+            backend=backend,
+            options=parsed,
+            environment=environment,
+            kernel=kernel,
+            hit=hit,
+            seconds=time.perf_counter() - began,
         )
     return kernel

@@ -19,6 +19,7 @@ from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.recording.source_parts import source_parts
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__
@@ -187,6 +188,8 @@ def build(
         **facts,
         **environment,
     }
+    if isinstance(source, ASTSource):
+        metadata["key_parts"] = source_parts(source, backend)
     if "rectangles" in facts:  # who compiles the kernel once more needs what was asked for, not what became of it
         metadata["asked"] = asdict(options)
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()

@@ -14,6 +14,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError
+from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
@@ -116,6 +117,10 @@ class JITFunction(KernelInterface, LanguageFunction):
 
         target = driver.active.get_current_target()
         driver.check_asked()
+        if knobs.runtime.explain:
+            from tilework.runtime.recording.recorder import install  # lazily: few ask
+
+            install()
         backend = find_backend(target)
         return (
             {},
@@ -161,9 +166,13 @@ class JITFunction(KernelInterface, LanguageFunction):
                 keys[marker] = key
             kernel = kernels.get(key)
             if kernel is None:
+                if LISTENERS:
+                    tell("new", fn=self, values=values)
                 kernel = self.compile_for(specialization, target, backend, kernels, warmup)
                 if kernel is None:
                     return None
+                if LISTENERS and not warmup:
+                    tell("ready", fn=self, values=values, grid=grid, kernel=kernel, options=options)
         if self._globals:
             check_globals(self._globals)
         if self._argument_globals and key in self._argument_globals:

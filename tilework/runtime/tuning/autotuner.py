@@ -30,18 +30,21 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.errors import AutotunerError, CompileTimeAssertionFailure, DoesNotFit, OutOfResources, PTXASError
+from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
+from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bound
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
-from tilework.runtime.tuning.benchmark import do_bench_cudagraph, time_to_beat
+from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
 from tilework.runtime.tuning.config import Config
 from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.progress import Progress
+from tilework.runtime.tuning.pruning import Pruned, prune
 from tilework.runtime.tuning.restore import Restore
 from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
+from tilework.runtime.tuning.summary import summary
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, Launch
 
 if TYPE_CHECKING:
@@ -104,6 +107,9 @@ class Autotuner(Wrapper):
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, Any] = {}
         self.failures: dict[Config, Exception] = {}
+        self.pruned: Pruned = {}
+        self.stopped: dict[Config, str] = {}  # why what was measured was not measured to the end
+        self.tunings: dict[tuple[Any, ...], dict[str, Any]] = {}  # all that is known of each, for `explain`
         self.bench_time = 0.0
         self.unfinished: dict[tuple[Any, ...], dict[Config, Any]] = {}  # timings of tunings that have not ended
 
@@ -247,6 +253,12 @@ class Autotuner(Wrapper):
             key.append(kind)
         return tuple(key)
 
+    def key_parts(self, key: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, str]:
+        """What the entries of a tuning key are, by the names that `runtime/recording` has for them."""
+        values = [f"tuning {name}" for name in self.keys if name in given and name in self.arg_names]
+        types = [f"dtype {name}" for name in self.arg_names if getattr(given.get(name), "dtype", None) is not None]
+        return dict(zip([*values, *types, "device"], map(str, key), strict=False))
+
     def settings_of(self, config: Config, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What a configuration adds to a launch, which may not set any of it itself."""
         settings = config.all_kwargs()
@@ -267,7 +279,7 @@ class Autotuner(Wrapper):
             self.settings_of(config, named, kwargs)
         start = time.perf_counter()
         results = self.results_of(key, configs)
-        timings = self.unfinished.setdefault(key, {})
+        timings, self.stopped = self.unfinished.setdefault(key, {}), {}
         timings |= results.load(configs)
         missing = [config for config in configs if config not in timings]
         self.failures = {config: error for config, error in self.failures.items() if config in timings}
@@ -293,8 +305,21 @@ class Autotuner(Wrapper):
         self.bench_time = time.perf_counter() - start
         results.finish(self.configs_timings, self.failures)
         self.pre_hook({**named, **kwargs, **best.all_kwargs()}, reset_only=True)
+        self.tunings[key] = {
+            "parts": self.key_parts(key, {**named, **kwargs}),
+            "pruned": self.pruned,
+            "timings": self.configs_timings,
+            "failures": dict(self.failures),
+            "stopped": self.stopped,
+            "best": best,
+            "seconds": self.bench_time,
+            "from_disk": len(configs) - len(missing),
+            "elsewhere": ahead.elsewhere,
+        }
+        if LISTENERS:
+            tell("tuned", tuner=self, key=key)
         if knobs.autotuning.print:
-            print(self.summary(key, best, from_disk=len(configs) - len(missing), compiled=ahead.elsewhere))
+            print(summary(self, key))
         return best
 
     def results_of(self, key: tuple[Any, ...], configs: Sequence[Config]) -> TuningResults:
@@ -358,10 +383,13 @@ class Autotuner(Wrapper):
             return self.failed(config, error)
         best = min((order(timing) for timing in timings.values()), default=[math.inf])
         token = time_to_beat.set(best[0] if self._do_bench is None else math.inf)
+        given_up.set(None)
         try:
             return self._bench(*args, config=config, **kwargs)
         finally:
             time_to_beat.reset(token)
+            if (reason := given_up.get()) is not None:
+                self.stopped[config] = reason
 
     def _bench(self, *args: Any, config: Config, **meta: Any) -> Any:
         """The time of one configuration; infinite if it cannot run."""
@@ -405,45 +433,9 @@ class Autotuner(Wrapper):
 
     def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
         """What `prune_configs_by` leaves for the arguments in `nargs`, best estimates first if there is a model."""
-        configs, named = self.configs, self.nargs or {}
-        if self.early_config_prune is not None:
-            configs = list(self.early_config_prune(self.configs, dict(named), **kwargs))
-            if not configs:
-                raise AutotunerError(
-                    "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
-                )
-        if self.perf_model is None:
-            return configs
-        count = self.configs_top_k
-        if isinstance(count, float) and count <= 1.0:
-            count = max(1, int(len(self.configs) * count))
-        elif not isinstance(count, int) or isinstance(count, bool):
-            raise TypeError(f"top_k must be a number of configurations, or a fraction up to 1.0; got {count!r}")
-        if len(configs) <= count:
-            return configs
-        model = self.perf_model
-        estimates = {config: model(**{**named, **kwargs, **config.all_kwargs()}) for config in configs}
-        return sorted(configs, key=lambda config: estimates[config])[:count]
-
-    def summary(self, key: tuple[Any, ...], best: Config, from_disk: int, compiled: int) -> str:
-        """What was tried and chosen, for people."""
-        lines = [
-            f"Triton autotuning for function {self.__name__},",
-            f"with key as {key},",
-            f"finished after {self.bench_time:.2f}s,",
-        ]
-        if from_disk:
-            lines.append(f"{from_disk} of {len(self.configs_timings)} timings from disk,")
-        if compiled:
-            lines.append(f"{compiled} configurations compiled in other processes,")
-        pruned = [error for error in self.failures.values() if isinstance(error, DoesNotFit)]
-        if pruned:
-            lines.append(f"{len(pruned)} of {len(self.configs_timings)} configurations pruned: they cannot fit,")
-        failed = [config for config, timing in self.configs_timings.items() if has_failed(timing)]
-        for config in failed:
-            reason = self.failures.get(config)
-            lines.append(f"failed config: {config}: {'as before' if reason is None else reason},")
-        return "\n".join([*lines, f"best config selected: {best};"])
+        rules = (self.early_config_prune, self.perf_model, self.configs_top_k)
+        left, self.pruned = prune(self.configs, self.nargs or {}, kwargs, *rules)
+        return left
 
 
 def autotune(

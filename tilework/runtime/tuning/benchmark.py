@@ -41,6 +41,7 @@ PRECISE = 0.002  # the standard error of a median that is known well enough, as 
 Times = float | list[float]
 
 time_to_beat: ContextVar[float] = ContextVar("time_to_beat", default=math.inf)  # milliseconds
+given_up: ContextVar[str | None] = ContextVar("given_up", default=None)  # why the last call was not measured to the end
 
 
 def do_bench(
@@ -84,15 +85,25 @@ def do_bench(
             fn()
         again = measure(FEW)
         if min(again) > HOPELESS * best:
+            given_up.set(reason_of(again, best))
             return summarize(again, quantiles, return_mode)
     for _ in range(repeats(warmup, estimate)):
         fn()
     times: list[float] = []
     for count, slowdown in steps(repeats(rep, estimate), best):
         times += measure(count)
-        if min(times) > slowdown * best or (best < math.inf and is_precise(times)):
+        if min(times) > slowdown * best:
+            given_up.set(reason_of(times, best))
+            break
+        if best < math.inf and is_precise(times):
             break
     return summarize(times, quantiles, return_mode)
+
+
+def reason_of(times: Sequence[float], best: float) -> str:
+    """Why a call is given up."""
+    least = min(times)
+    return f"given up after {len(times)} calls: the fastest took {least:.4g} ms, {least / best:.2f} times the best median so far, {best:.4g} ms"
 
 
 def steps(total: int, best: float) -> Iterator[tuple[int, float]]:

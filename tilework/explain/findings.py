@@ -1,0 +1,104 @@
+"""What an explanation is made of, and how it is shown: for people as diagnostics, for programs as JSON.
+
+add.py:21:1: note: add is compiled again: `n` = 1000 is not a multiple of 16, and 1024 was
+   21 | add[grid](x, y, out, 1000, BLOCK=256)
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+   note: 41 ms; the specialisation that is nearest was launched at add.py:20
+   help: pad it to a multiple of 16, which is faster code, too
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tilework.errors import Diagnostic, Span
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer: about which kernel, where, what, and what to try; `facts` are its numbers."""
+
+    kernel: str
+    title: str
+    span: Span | None = None
+    label: str = ""
+    notes: tuple[str, ...] = ()
+    help: str = ""
+    callers: tuple[Span, ...] = ()
+    severity: str = "note"
+    weight: float = 0.0  # what matters most comes first
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """As a diagnostic, with the user's line where there is one."""
+        if self.span is not None:
+            shown = (self.span, self.title, self.label, self.help, self.notes, self.callers, self.severity)
+            return Diagnostic(*shown).render()
+        lines = [f"{self.kernel}: {self.severity}: {self.title}", *(f"   note: {note}" for note in self.notes)]
+        return "\n".join([*lines, f"   help: {self.help}"] if self.help else lines)
+
+    def to_json(self) -> dict[str, Any]:
+        data = {name: value for name, value in asdict(self).items() if value not in (None, "", (), {}, 0.0)}
+        return {"kernel": self.kernel, **data}
+
+
+@dataclass(frozen=True)
+class Section:
+    """The answers to one question, the most important ones first."""
+
+    why: str  # "compiled", "tuned", "slow", "different"
+    summary: str
+    findings: tuple[Finding, ...] = ()
+
+    def text(self) -> str:
+        head = f"why {self.why}: {self.summary}"
+        return "\n".join([head, "-" * min(len(head), 120), *(finding.text() for finding in self.findings)])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `kernel.explain()` returns: `print` shows it, `to_json` is the same for programs."""
+
+    sections: tuple[Section, ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join(section.text() for section in self.sections)
+
+    __repr__ = __str__
+
+    def section(self, why: str) -> Section | None:
+        """The answers to one question, if it was asked."""
+        return next((section for section in self.sections if section.why == why), None)
+
+    def to_json(self) -> str:
+        """All findings, by question."""
+        data = {
+            section.why: {
+                "summary": section.summary,
+                "findings": [finding.to_json() for finding in section.findings],
+            }
+            for section in self.sections
+        }
+        return json.dumps(data, indent=1, default=str)
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Those that matter most first; equal ones stay as they were."""
+    return tuple(sorted(findings, key=lambda finding: -finding.weight))
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 kernel``, ``3 kernels``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(texts: Sequence[str], most: int = 6) -> str:
+    """``64, 128, 256 and 9 more``."""
+    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + rest
+
+
+def milliseconds(seconds: float) -> str:
+    """``41 ms``, ``2.31 s``."""
+    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"

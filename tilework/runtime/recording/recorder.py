@@ -1,0 +1,248 @@
+"""Write down what is compiled, found on disk, loaded and tuned, and where the program was.
+
+    TILEWORK_EXPLAIN=1 python train.py              says why a kernel is compiled again, when that happens
+    TILEWORK_EXPLAIN=folder python train.py         a file of JSON lines per process, which `tilework explain` reads
+
+A record is a dictionary with `event`, `kernel`, `process` and `time`. Lines are written as things happen: a process that
+crashes, or that ends without saying so, has told all until then. Nothing here runs unless it was asked for.
+"""
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import Diagnostic, Span
+from tilework.knobs.hooks import LISTENERS
+from tilework.runtime.kernel_cache.key import file_stem
+from tilework.runtime.recording.callers import user_calls
+from tilework.runtime.recording.key_differences import Comparison, compared
+from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
+
+LONGEST_VALUE = 60
+FRONT = "source"  # the suffix of a module before any pass
+
+
+class Recorder:
+    """One process's records: kept in `records`, written to a file of `folder` if there is one, told on stderr if `is_live`."""
+
+    def __init__(self, folder: str | None = None, is_live: bool = False) -> None:
+        self.folder, self.is_live = folder, is_live
+        self.process = os.getpid()
+        self.records: list[dict[str, Any]] = []
+        self.seen: dict[str, list[KeyParts]] = {}  # by kernel, what this process had so far
+        self.thread = threading.local()
+        self.lock = threading.RLock()
+        self.loading: dict[str, float] = {}
+
+    def __call__(self, what: str, facts: dict[str, Any]) -> None:
+        """One event of `knobs.hooks`."""
+        if (rule := RULES.get(what)) is not None:
+            with self.lock:
+                rule(self, facts)
+
+    def write(self, event: str, **facts: Any) -> None:
+        if self.process != os.getpid():  # after a fork
+            self.process, self.records = os.getpid(), []
+        record = {"event": event, "process": self.process, "time": time.time(), **facts}
+        self.records.append(record)
+        if self.folder is None:
+            return
+        line = json.dumps(record, default=str) + "\n"
+        with open(os.path.join(self.folder, f"{self.process}.jsonl"), "a", encoding="utf-8") as file:
+            file.write(line)
+
+    # loads
+
+    def load_started(self, module: Any, function: Any, name: str, group: Any, key: str) -> None:
+        self.loading[key] = time.perf_counter()
+
+    def load_ended(self, module: Any, function: Any, name: str, group: Any, key: str) -> None:
+        if (start := self.loading.pop(key, None)) is not None:
+            with self.lock:
+                self.write("loaded", kernel=name, key=key, seconds=time.perf_counter() - start)
+
+
+def note_values(recorder: Recorder, facts: Mapping[str, Any]) -> None:
+    """A launch needs something new: these are its arguments."""
+    fn = facts["fn"]
+    recorder.thread.values = (fn, dict(zip(fn.arg_names, map(value_text, facts["values"]), strict=False)))
+
+
+def value_text(value: Any) -> str:
+    """An argument for people: a number, or an array by its type, shape and what its address is divisible by."""
+    shape = getattr(value, "shape", None)
+    if shape is not None and hasattr(value, "dtype"):
+        return f"{value.dtype}{list(shape)}"
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+
+
+def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
+    """A kernel was compiled, or found on disk."""
+    source, kernel = facts["source"], facts["kernel"]
+    parts = parts_of(source, facts["target"], facts["backend"], facts["options"], facts["environment"])
+    if parts is None:
+        return recorder.write(
+            "compiled", kernel=source.name, key=kernel.hash, hit=facts["hit"], seconds=facts["seconds"]
+        )
+    fn, values = getattr(recorder.thread, "values", (None, {}))
+    if fn is source.fn:
+        parts = KeyParts(parts.kernel, parts.arguments, parts.others, values)
+    earlier = recorder.seen.setdefault(parts.kernel, [])
+    found, where = compared(parts, earlier), "process"
+    if not earlier and not facts["hit"]:
+        found, where = compared(parts, on_disk(source.name, parts, kernel.hash)), "disk"
+    earlier.append(parts)
+    calls = user_calls()
+    recorder.write(
+        "compiled",
+        kernel=parts.kernel,
+        place=[source.fn.where.file, source.fn.def_line],
+        key=kernel.hash,
+        hit=facts["hit"],
+        seconds=facts["seconds"],
+        parts=parts.to_json(),
+        against=where if found.nearest is not None else None,
+        nearest=None if found.nearest is None else found.nearest.to_json(),
+        differences=[difference.to_json() for difference in found.differences],
+        calls=[asdict(call) for call in calls],
+        is_tuning=is_tuning(),
+        files={name: str(path) for name, path in kernel.metadata_group.items()},
+        metadata={name: getattr(kernel.metadata, name, None) for name in ("shared", "n_regs", "n_spills", "num_warps")},
+    )
+    if recorder.is_live and not facts["hit"] and found.nearest is not None:
+        print(live_text(parts, found, calls, facts["seconds"]), file=sys.stderr)
+
+
+def is_tuning() -> bool:
+    """Whether this thread compiles what an autotuner tries."""
+    module = sys.modules.get("tilework.runtime.tuning.autotuner")
+    return module is not None and module.LAUNCH.named is not None
+
+
+def record_tuning(recorder: Recorder, facts: Mapping[str, Any]) -> None:
+    """An autotuner has chosen for a key that it did not know."""
+    tuner, key = facts["tuner"], facts["key"]
+    recorder.write("tuned", calls=[asdict(call) for call in user_calls()], **tuning_record(tuner, key))
+
+
+def tuning_record(tuner: Any, key: tuple[Any, ...]) -> dict[str, Any]:
+    """One tuning: against the nearest key that was tuned before, and what became of each configuration."""
+    found, keys = tuner.tunings[key], list(tuner.tunings)
+    name = f"{tuner.base_fn.__module__}.{tuner.base_fn.__qualname__}"
+    parts = {one: KeyParts(name, {}, tuner.tunings[one]["parts"]) for one in keys[: keys.index(key) + 1]}
+    new = parts.pop(key)
+    comparison = compared(new, list(parts.values()))
+    return {
+        "kernel": name,
+        "key": str(key),
+        "tuning": dict(new.others),
+        "differences": [difference.to_json() for difference in comparison.differences],
+        "seconds": found["seconds"],
+        "from_disk": found["from_disk"],
+        "elsewhere": found["elsewhere"],
+        "best": str(found["best"]),
+        "configs": list(config_records(found)),
+    }
+
+
+def config_records(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each configuration: its time, or why it has none."""
+    for config, reason in found["pruned"].items():
+        yield {"config": str(config), "state": "pruned", "reason": reason}
+    for config, timing in found["timings"].items():
+        times = list(timing) if isinstance(timing, list | tuple) else [timing]
+        if isinstance(times[0], float) and math.isinf(times[0]):
+            error = found["failures"].get(config)
+            needs = {name: getattr(error, name) for name in ("required", "limit", "name") if hasattr(error, name)}
+            reason = (
+                "it could not run when it was measured before" if error is None else f"{type(error).__name__}: {error}"
+            )
+            yield {"config": str(config), "state": "failed", "reason": reason, **needs}
+            continue
+        stopped = found["stopped"].get(config)
+        state = "best" if config == found["best"] else "stopped" if stopped else "slower"
+        yield {"config": str(config), "state": state, "milliseconds": times[0], "reason": stopped or ""}
+
+
+def on_disk(name: str, new: KeyParts, own: str) -> list[KeyParts]:
+    """What the disk cache has of a kernel, but for its own entry, the oldest first: of the same file, or with the same text."""
+    file = f"{file_stem(name)}.json"
+    paths = [path for path in Path(knobs.cache.dir).glob(f"*/{file}") if path.is_file()]
+    found: list[KeyParts] = []
+    for path in sorted(paths, key=modified):
+        try:
+            data = json.loads(path.read_text())
+            parts = stored_parts(data["key_parts"], data)
+        except (OSError, ValueError, KeyError, TypeError):  # removed meanwhile, damaged, or of an older version
+            continue
+        is_same = any(parts.others[part] == new.others[part] for part in ("file", "source"))
+        if data.get("hash") != own and parts.kernel == new.kernel and is_same:
+            found.append(parts)
+    return found
+
+
+def modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def live_text(parts: KeyParts, found: Comparison, calls: tuple[Span, ...], seconds: float) -> str:
+    """A recompilation in a running program, at the line of the launch."""
+    name = parts.kernel.rpartition(".")[2]
+    title = f"{name} is compiled again ({seconds * 1e3:.0f} ms): {found.words()}"
+    helps = [difference.help for difference in found.differences if difference.help]
+    if not calls:
+        return f"{name}: note: {title}"
+    return Diagnostic(calls[0], title, help=helps[0] if helps else "", callers=calls[1:], severity="note").render()
+
+
+RULES = {"new": note_values, "compiled": record_compilation, "tuned": record_tuning}
+ACTIVE: list[Recorder] = []
+
+
+def install() -> None:
+    """Record as TILEWORK_EXPLAIN asks; what it asks for already is left as it is."""
+    asked = knobs.runtime.explain
+    folder = None if asked is None or asked.lower() in (*knobs.TRUE, *knobs.FALSE) else asked
+    if asked is None or asked.lower() in knobs.FALSE or any(one.folder == folder for one in ACTIVE):
+        return
+    if folder is not None:
+        os.makedirs(folder, exist_ok=True)
+    start(Recorder(folder, is_live=folder is None))
+
+
+def start(recorder: Recorder) -> None:
+    ACTIVE.append(recorder)
+    LISTENERS.append(recorder)
+    knobs.runtime.kernel_load_start_hook.add(recorder.load_started)
+    knobs.runtime.kernel_load_end_hook.add(recorder.load_ended)
+
+
+def stop(recorder: Recorder) -> None:
+    ACTIVE.remove(recorder)
+    LISTENERS.remove(recorder)
+    knobs.runtime.kernel_load_start_hook.remove(recorder.load_started)
+    knobs.runtime.kernel_load_end_hook.remove(recorder.load_ended)
+
+
+def read_records(folder: str | Path) -> Iterator[dict[str, Any]]:
+    """The records of all processes, in the order of time; a line that was cut short is left out."""
+    rows: list[dict[str, Any]] = []
+    for path in Path(folder).glob("*.jsonl"):
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                continue
+    yield from sorted(rows, key=lambda row: row["time"])

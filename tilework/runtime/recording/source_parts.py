@@ -1,0 +1,77 @@
+"""The parts of a key that a source has, as plain dictionaries: what is stored with the products of every compilation.
+
+Nothing is defined here that takes time: each process that compiles loads this. `key_parts.py` makes values of them.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from tilework.language.constant_text import constant_text
+from tilework.language.function import JITCallable
+from tilework.runtime.kernel_cache.key import triton_key
+
+LONGEST = 120  # characters of a constant that is kept as it is
+LETTERS = {"tt.divisibility": "D", "tt.pointer_range": "S"}  # as `specialize.FACTS`
+
+
+def source_parts(source: Any, backend: Any) -> dict[str, Any]:
+    """The parts that a source has before options and environment are known, as they are stored with its products."""
+    fn = source.fn
+    return {
+        "kernel": fn._fn_name,
+        "arguments": dict(arguments_of(source)),
+        "others": {"package": triton_key(), "tools": backend.hash(), **code_parts(fn)},
+    }
+
+
+def arguments_of(source: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The arguments of a source by name; the leaves of tuples as ``pair[1]``."""
+    declared = {param.name: param.is_constexpr for param in source.fn.params}
+    order = {name: position for position, name in enumerate(source.fn.arg_names)}
+    for name, type_ in source.signature.items():
+        yield from leaves(name, type_, (order[name],) if name in order else (name,), source, declared.get(name, False))
+
+
+def leaves(
+    name: str, type_: Any, path: tuple[Any, ...], source: Any, declared: bool
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(type_, tuple):
+        for index, inner in enumerate(type_):
+            yield from leaves(f"{name}[{index}]", inner, (*path, index), source, declared)
+        return
+    facts = "".join(LETTERS.get(fact[0], "") for fact in source.attrs.get(path, ()))
+    constant = shortened(constant_text(source.constants[path])) if path in source.constants else None
+    yield name, {"type": str(type_), "facts": facts, "constant": constant, "declared": declared}
+
+
+def code_parts(fn: JITCallable) -> dict[str, str]:
+    """The text of a kernel and its place, the functions that it calls, with theirs, and the globals that they read."""
+    if fn.fn is None:  # it was pickled without its text
+        return {"source": fn.cache_key, "line": "", "file": ""}
+    parts = {"source": digest(fn.src, str(getattr(fn, "noinline", False))), "line": str(fn.def_line), "file": fn._place}
+    waiting, seen = [fn], {id(fn)}
+    for function in waiting:
+        found = function.dependencies
+        for (name, _), (value, _) in found.global_values.items():
+            parts[f"global {name}"] = shortened(constant_text(value))
+        for other in (*found.functions, *found.plain_functions, *found.classes):
+            if id(other) in seen:
+                continue
+            seen.add(id(other))
+            name = f"function {getattr(other, '__qualname__', repr(other))}"
+            if not isinstance(other, JITCallable) or other.fn is None:
+                parts[name] = digest(constant_text(other))
+            elif not other.fn.__module__.startswith("tilework."):  # ours are a part of the package
+                parts[name] = digest(other.src, str(other.def_line), other._place)
+                waiting.append(other)
+    return parts
+
+
+def digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def shortened(text: str) -> str:
+    """A text as it is, or its beginning and a hash."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}... ({digest(text)})"

@@ -1,0 +1,43 @@
+"""Which configurations are worth measuring: `prune_configs_by` of an autotuner, and why the others are not."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilework.errors import AutotunerError
+from tilework.runtime.tuning.config import Config
+
+Pruned = dict[Config, str]
+
+
+def prune(
+    configs: Sequence[Config],
+    named: Mapping[str, Any],
+    kwargs: Mapping[str, Any],
+    early: Callable[..., Any] | None,
+    model: Callable[..., Any] | None,
+    top_k: Any,
+) -> tuple[list[Config], Pruned]:
+    """(what is left, best estimates first if there is a model; the reason for each of the others)."""
+    left, reasons = list(configs), Pruned()
+    if early is not None:
+        left = list(early(configs, dict(named), **kwargs))
+        if not left:
+            raise AutotunerError(
+                "No valid autotuner configs after pruning. `early_config_prune` should return at least one config."
+            )
+        reasons = {config: "early_config_prune leaves it out" for config in configs if config not in left}
+    if model is None:
+        return left, reasons
+    count = top_k
+    if isinstance(count, float) and count <= 1.0:
+        count = max(1, int(len(configs) * count))
+    elif not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"top_k must be a number of configurations, or a fraction up to 1.0; got {count!r}")
+    if len(left) <= count:
+        return left, reasons
+    estimates = {config: model(**{**named, **kwargs, **config.all_kwargs()}) for config in left}
+    ordered = sorted(left, key=lambda config: estimates[config])
+    for config in ordered[count:]:
+        text = f"perf_model estimates {estimates[config]:.4g}, and the last of the {count} that top_k leaves {estimates[ordered[count - 1]]:.4g}"
+        reasons[config] = text
+    return ordered[:count], reasons
