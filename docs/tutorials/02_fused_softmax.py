@@ -94,7 +94,7 @@ chart.lines(
 # ## Try it
 #
 # - Rows of 100 000 elements: the tile becomes 131072 elements long. A kernel for very long rows would walk over a row in
-#   pieces with a running maximum and sum; attention does just that.
+#   pieces with a running maximum and sum; [attention](06_attention.py) does just that.
 # - `@tilework.jit(sanitize="strict")` and a load without `other=`: which line uses an element that was never loaded?
 #
-# Next: matrix multiplication.
+# Next: [matrix multiplication](03_matmul.py).

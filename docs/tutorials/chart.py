@@ -19,6 +19,7 @@ LEFT, RIGHT, TOP, BOTTOM = 72, 24, 74, 58
 COLORS = ("#2f81f7", "#e0752d", "#2aa198", "#b35bd6", "#8b949e", "#c9952b")
 DASHES = ("", "6 4", "2 3", "9 3 2 3", "", "6 4")
 RAMP = ((46, 32, 99), (46, 103, 173), (47, 168, 154), (166, 206, 86), (250, 232, 90))  # of tiles, from low to high
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 STYLE = """
 svg:root { color: #1f2328; background: #ffffff; }
@@ -37,26 +38,29 @@ def lines(
     y_label: str,
     x_log: bool = False,
     y_log: bool = False,
+    points_only: Sequence[str] = (),
 ) -> None:
-    """One line for each of the `series`, over the same places of the x axis."""
+    """One line for each of the `series`, over the same places of the x axis; or points, for those named so."""
     values = [value for line in series.values() for value in line]
     across = axis(x, x_log, LEFT, WIDTH - RIGHT, from_zero=False)
     up = axis(values, y_log, HEIGHT - BOTTOM, TOP, from_zero=not y_log)
-    parts = [*frame(title, x_label, y_label), *legend(series), *horizontal_grid(up)]
+    parts = [*frame(title, x_label, y_label), *legend(series, points_only=points_only), *horizontal_grid(up)]
     parts += [
         text(across.place(tick), HEIGHT - BOTTOM + 18, number(tick, x_log), anchor="middle") for tick in across.ticks
     ]
     for index, (name, line) in enumerate(series.items()):
         points = [(across.place(at), up.place(value)) for at, value in zip(x, line, strict=True)]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
-        parts.append(
-            f"<polyline points='{path}' fill='none' stroke='{color(index)}' stroke-width='2.2' "
-            f"stroke-dasharray='{DASHES[index % len(DASHES)]}' stroke-linejoin='round'/>"
-        )
+        if name not in points_only:
+            parts.append(
+                f"<polyline points='{path}' fill='none' stroke='{color(index)}' stroke-width='2.2' "
+                f"stroke-dasharray='{DASHES[index % len(DASHES)]}' stroke-linejoin='round'/>"
+            )
+        radius = 3.4 if name in points_only or not points_only else 0.0
         for (a, b), at, value in zip(points, x, line, strict=True):
             tip = f"{name}, {number(at, x_log)} {x_label}: {number(value)} {y_label}"
             parts.append(
-                f"<circle cx='{a:.1f}' cy='{b:.1f}' r='3.4' fill='{color(index)}'><title>{escape(tip)}</title></circle>"
+                f"<circle cx='{a:.1f}' cy='{b:.1f}' r='{radius}' fill='{color(index)}'><title>{escape(tip)}</title></circle>"
             )
     write(file, title, parts)
 
@@ -66,7 +70,11 @@ def bars(
 ) -> None:
     """A bar of each of the `series` in every group, with its number on top; they begin at 0."""
     up = axis([value for line in series.values() for value in line], False, HEIGHT - BOTTOM, TOP, from_zero=True)
-    parts = [*frame(title, x_label, y_label), *(legend(series) if len(series) > 1 else ()), *horizontal_grid(up)]
+    parts = [
+        *frame(title, x_label, y_label),
+        *(legend(series, as_squares=True) if len(series) > 1 else ()),
+        *horizontal_grid(up),
+    ]
     room = (WIDTH - LEFT - RIGHT) / len(groups)
     width = min(64.0, 0.8 * room / len(series))
     for place, group in enumerate(groups):
@@ -80,7 +88,9 @@ def bars(
                 f"<rect x='{left + 1:.1f}' y='{top:.1f}' width='{width - 2:.1f}' height='{up.place(0) - top:.1f}' "
                 f"rx='2' fill='{color(index)}'><title>{escape(tip)}</title></rect>"
             )
-            parts.append(text(left + width / 2, top - 5, number(line[place]), anchor="middle", size=11))
+            words = number(line[place])
+            size = min(11.0, width / (0.58 * len(words)))
+            parts.append(text(left + width / 2, top - 5, words, anchor="middle", size=size))
     write(file, title, parts)
 
 
@@ -99,12 +109,14 @@ def tiles(
     cells = [cell for rows in tables.values() for row in rows for cell in row]
     low, high = min(cells), max(cells)
     shade = lambda cell: ramp((cell - low) / (high - low) if high > low else 0.5)
-    gap, height = 34, HEIGHT - BOTTOM - TOP
+    gap = 34
     width = (WIDTH - LEFT - RIGHT - 60 - gap * (len(tables) - 1)) / len(tables)
     most_rows, most_columns = max(map(len, tables.values())), max(len(rows[0]) for rows in tables.values())
-    side = min(width / most_columns, height / most_rows)
+    side = min(width / most_columns, (HEIGHT - BOTTOM - TOP) / most_rows)
     edge = 0.8 if side > 6 else 0.0
-    parts = [*frame(title, x_label, y_label)]
+    bottom = TOP + most_rows * side
+    right = LEFT + sum(len(rows[0]) * side + gap for rows in tables.values()) - gap
+    parts = [*frame(title, x_label, y_label, bottom, right)]
     left = float(LEFT)
     for name, rows in tables.items():
         columns = len(rows[0])
@@ -126,7 +138,7 @@ def tiles(
         for at in tick_places(len(rows)) if left == LEFT else ():
             parts.append(text(left - 7, TOP + (at + 0.5) * side + 4, str(at), anchor="end", size=11))
         left += columns * side + gap
-    write(file, title, [*parts, *color_scale(left - gap + 26, low, high, value_label)])
+    write(file, title, [*parts, *color_scale(right + 26, bottom, low, high, value_label)], bottom + BOTTOM)
 
 
 class Axis:
@@ -163,19 +175,23 @@ def nice_step(span: float) -> float:
 
 
 def number(value: float, is_size: bool = False) -> str:
-    """Three digits that count; sizes that are powers of two as 4K, 2M."""
+    """Three digits that count; sizes that are powers of two as 4K, 2M; small powers of ten as such."""
     if is_size and value >= 1024 and value % 1024 == 0:
         return f"{value / 2**20:g}M" if value % 2**20 == 0 else f"{value / 2**10:g}K"
     if abs(value) >= 1e6:
         return f"{value / 1e6:.3g}M"
+    if 0 < value < 1e-2 and math.log10(value).is_integer():
+        return f"10{str(round(math.log10(value))).translate(SUPERSCRIPT)}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def frame(title: str, x_label: str, y_label: str) -> Iterator[str]:
+def frame(
+    title: str, x_label: str, y_label: str, bottom: float = HEIGHT - BOTTOM, right: float = WIDTH - RIGHT
+) -> Iterator[str]:
     """The title, and what the axes show."""
     yield text(LEFT, 26, title, size=16, weight="600")
-    yield text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, x_label, anchor="middle")
-    middle = (TOP + HEIGHT - BOTTOM) / 2
+    yield text((LEFT + right) / 2, bottom + BOTTOM - 14, x_label, anchor="middle")
+    middle = (TOP + bottom) / 2
     yield f"<g transform='rotate(-90 18 {middle:.1f})'>{text(18, middle + 4, y_label, anchor='middle')}</g>"
 
 
@@ -189,20 +205,24 @@ def horizontal_grid(up: Axis) -> Iterator[str]:
         yield text(LEFT - 8, at + 4, number(tick), anchor="end")
 
 
-def legend(names: Mapping[str, object]) -> Iterator[str]:
-    left = float(LEFT)
+def legend(names: Mapping[str, object], as_squares: bool = False, points_only: Sequence[str] = ()) -> Iterator[str]:
+    """A square, a point or a piece of the line before each name."""
+    left, width = float(LEFT), 12 if as_squares else 24
     for index, name in enumerate(names):
+        dashes, thick = ("", 12) if as_squares else (DASHES[index % len(DASHES)], 3)
         yield (
-            f"<line x1='{left:.0f}' x2='{left + 24:.0f}' y1='48' y2='48' stroke='{color(index)}' stroke-width='3' "
-            f"stroke-dasharray='{DASHES[index % len(DASHES)]}'/>"
+            f"<circle cx='{left + width - 6:.0f}' cy='48' r='4' fill='{color(index)}'/>"
+            if name in points_only
+            else f"<line x1='{left:.0f}' x2='{left + width:.0f}' y1='48' y2='48' stroke='{color(index)}' "
+            f"stroke-width='{thick}' stroke-dasharray='{dashes}'/>"
         )
-        yield text(left + 30, 52, name)
-        left += 30 + 7.2 * len(name) + 22
+        yield text(left + width + 6, 52, name)
+        left += width + 28 + 7.2 * len(name)
 
 
-def color_scale(left: float, low: float, high: float, label: str) -> Iterator[str]:
+def color_scale(left: float, bottom: float, low: float, high: float, label: str) -> Iterator[str]:
     """What the colours of tiles mean: high at the top."""
-    steps, height = 40, HEIGHT - BOTTOM - TOP
+    steps, height = 40, bottom - TOP
     for step in range(steps):
         at = TOP + height * (1 - (step + 1) / steps)
         yield f"<rect x='{left:.1f}' y='{at:.1f}' width='12' height='{height / steps + 0.4:.1f}' fill='{ramp(step / (steps - 1))}'/>"
@@ -246,9 +266,9 @@ def text(
     )
 
 
-def write(file: str, title: str, parts: Sequence[str]) -> None:
+def write(file: str, title: str, parts: Sequence[str], height: float = HEIGHT) -> None:
     head = (
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' "
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height:.0f}' role='img' "
         f"aria-label='{escape(title, quote=True)}' {FONT} style='max-width: {WIDTH}px; width: 100%'>"
     )
     Path(file).write_text("\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>", ""]), encoding="utf-8")

@@ -11,8 +11,8 @@ follows is code. Editors show such scripts as notebooks. A cell's output and its
     # Prose.                   ==>        Prose.
     print(1 + 1)                          (a block of Python, a block of text with "2")
 
-A site calls `write_pages(folder)`, or `page_of(script, work)` for one: the text of a page, made while pictures are written into
-the folder `work`. An exception in a cell is one of the script, at the script's line.
+A site calls `all_pages()`, or `page_of(script, work)` for one; pictures are written into the folder `work`. An exception
+in a cell is one of the script, at the script's line.
 """
 
 import argparse
@@ -30,6 +30,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
+HOW_TO_RUN = """Scripts that run on the CPU in seconds, with NumPy and nothing else, and draw what they measure. Each is a page here, made by
+running it; `python docs/tutorials/NAME.py` does it on your machine, and writes the pictures into the current folder."""
 SCRIPT_LINK = re.compile(r"\]\((\d\d_\w+)\.py\)")  # in a page it goes to the other script's page
 
 
@@ -127,17 +129,24 @@ def figure(svg: str) -> str:
     return "<figure>\n" + "\n".join(line for line in svg.splitlines() if line.strip()) + "\n</figure>"
 
 
-def write_pages(folder: Path, chosen: Sequence[Path] = (), arguments: Sequence[str] = ()) -> list[Path]:
-    """Pages and scripts in `folder`: the paths of the pages, in the order in which they are read."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for script in chosen or scripts():
+def index_of(chosen: Sequence[Path]) -> str:
+    """A page that lists the others: their titles, and the first sentence of each."""
+    rows = []
+    for script in chosen:
+        introduction = (ast.get_docstring(ast.parse(script.read_text())) or "").split("\n\n")[1]
+        sentence = re.split(r"(?<=[.:]) ", " ".join(introduction.split()))[0]
+        rows.append(f"- [{title_of(script)}]({script.stem}{'.md'}): {sentence.rstrip(':')}")
+    return "\n".join(["# Tutorials", "", HOW_TO_RUN, "", *rows, ""])
+
+
+def all_pages(chosen: Sequence[Path] = (), arguments: Sequence[str] = ()) -> dict[str, str]:
+    """The Markdown of every tutorial and of their index, by the names of their files; each tutorial is run for it."""
+    chosen = chosen or scripts()
+    found = {f"index{'.md'}": index_of(chosen)}
+    for script in chosen:
         with tempfile.TemporaryDirectory() as work:
-            page = page_of(script, Path(work), arguments)
-        (folder / script.name).write_text(script.read_text())
-        written.append(folder / f"{script.stem}.md")
-        written[-1].write_text(page, encoding="utf-8")
-    return written
+            found[f"{script.stem}{'.md'}"] = page_of(script, Path(work), arguments)
+    return found
 
 
 def main() -> None:
@@ -150,8 +159,12 @@ def main() -> None:
     if unknown := [name for name in options.script if Path(name).name not in known]:
         parser.error(f"no tutorial is called {unknown[0]}; there are {', '.join(known)}")
     chosen = [known[Path(name).name] for name in options.script]
-    for page in write_pages(options.folder, chosen, ["--quick"] if options.quick else []):
-        print(page)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name, page in all_pages(chosen, ["--quick"] if options.quick else []).items():
+        (options.folder / name).write_text(page, encoding="utf-8")
+        print(options.folder / name)
+    for script in chosen or scripts():
+        (options.folder / script.name).write_text(script.read_text())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,149 @@
+"""# Dropout and random numbers
+
+Dropout sets elements to zero at random. Which ones must be known again in the backward pass; a kernel can compute them again
+instead of storing a mask, because its random numbers are a *function* of a seed and a position.
+
+    python docs/tutorials/04_dropout.py
+"""
+
+import sys
+
+import chart
+import numpy as np
+
+import tilework
+import tilework.language as tl
+from tilework.testing import do_bench
+
+QUICK = "--quick" in sys.argv
+
+# %%
+# ## The kernel
+#
+# `tl.rand(seed, offsets)` is a number between 0 and 1 for each offset, made by a few rounds of multiplications (Philox). There is no
+# state: programs need not know of each other, and the same seed and offset give the same number in every launch, on every device.
+
+
+@tilework.jit
+def dropout_kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    keep = tl.rand(seed, offsets) > p
+    tl.store(out_ptr + offsets, tl.where(keep, x / (1 - p), 0.0), mask=mask)
+
+
+def dropout(x: np.ndarray, p: float, seed: int, block: int = 1024) -> np.ndarray:
+    out = np.empty_like(x)
+    dropout_kernel[(tilework.cdiv(x.size, block),)](x, out, x.size, p, seed, BLOCK=block)
+    return out
+
+
+ones = np.ones(100_000, "f4")
+first, again, other = dropout(ones, 0.3, 7), dropout(ones, 0.3, 7, block=256), dropout(ones, 0.3, 8)
+assert np.array_equal(first, again), "the numbers depend on seed and offset only, not on how the work is cut"
+print(f"dropped: {np.mean(first == 0):.4f} of all, mean of the result: {first.mean():.4f}")
+print(
+    f"seeds 7 and 8 agree in {np.mean((first == 0) == (other == 0)):.4f} of all places (0.58 if they are independent)"
+)
+
+# %%
+# ## What was dropped
+#
+# Three seeds, the same 24 by 24 elements, half of them dropped.
+
+pictures = {f"seed {seed}": dropout(np.ones(24 * 24, "f4"), 0.5, seed).reshape(24, 24) for seed in (1, 2, 3)}
+chart.tiles(
+    "dropout-masks.svg", "Dropout with p = 0.5 of a matrix of ones", {name: one.tolist() for name, one in pictures.items()},
+    x_label="column", y_label="row", value_label="value",
+)  # fmt: skip
+
+# %%
+# ## Other distributions
+#
+# `tl.randn` draws from the normal distribution, `tl.randint` gives 32 random bits, and `tl.rand4x` and its relatives give four
+# numbers for the price of one. Below is a histogram of `tl.randn` beside the curve that it should follow.
+
+
+@tilework.jit
+def normal_kernel(out_ptr, n, seed, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.randn(seed, offsets), mask=offsets < n)
+
+
+def normal(n: int, seed: int) -> np.ndarray:
+    out = np.empty(n, "f4")
+    normal_kernel[(tilework.cdiv(n, 1024),)](out, n, seed, BLOCK=1024)
+    return out
+
+
+drawn = normal(20_000 if QUICK else 1_000_000, 2)
+density, edges = np.histogram(drawn, bins=33, range=(-4, 4), density=True)
+middles = (edges[:-1] + edges[1:]) / 2
+exact = np.exp(-(middles**2) / 2) / np.sqrt(2 * np.pi)
+print(f"mean {drawn.mean():+.4f}, standard deviation {drawn.std():.4f}")
+print(f"largest distance of the histogram from the density: {np.abs(density - exact).max():.4f}")
+chart.lines(
+    "normal-numbers.svg", f"{drawn.size} numbers of tl.randn", middles.tolist(),
+    {"histogram": density.tolist(), "density of the normal distribution": exact.tolist()},
+    x_label="value", y_label="density", points_only=["histogram"],
+)  # fmt: skip
+
+# %%
+# ## Four for the price of one
+#
+# Philox makes 128 random bits at a time, of which `tl.rand` uses 32. `tl.rand4x` gives all four tiles: a program that drops four
+# tiles of elements needs a quarter of the rounds. (Other elements are dropped than above, as many.)
+
+
+@tilework.jit
+def dropout4_kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * 4 * BLOCK
+    lane = tl.arange(0, BLOCK)
+    numbers = tl.rand4x(seed, tl.program_id(0) * BLOCK + lane)
+    for part in tl.static_range(4):
+        offsets = start + part * BLOCK + lane
+        x = tl.load(x_ptr + offsets, mask=offsets < n)
+        tl.store(out_ptr + offsets, tl.where(numbers[part] > p, x / (1 - p), 0.0), mask=offsets < n)
+
+
+def dropout4(x: np.ndarray, p: float, seed: int, block: int = 1024) -> np.ndarray:
+    out = np.empty_like(x)
+    dropout4_kernel[(tilework.cdiv(x.size, 4 * block),)](x, out, x.size, p, seed, BLOCK=block)
+    return out
+
+
+four = dropout4(ones, 0.3, 7)
+print(f"dropped: {np.mean(four == 0):.4f} of all, mean of the result: {four.mean():.4f}")
+
+# %%
+# ## How fast is it?
+#
+# NumPy draws a uniform float32 for each element, compares, and multiplies: four arrays pass through memory. Its generator is one
+# sequence, so it runs on one core. All of them write into a new array.
+
+n = 2**16 if QUICK else 2**21
+x, rng = np.ones(n, "f4"), np.random.default_rng(0)
+work = {
+    "dropout, tl.rand": lambda: dropout(x, 0.3, 7),
+    "dropout, tl.rand4x": lambda: dropout4(x, 0.3, 7),
+    "dropout, NumPy": lambda: x * (rng.random(n, dtype="f4") > 0.3) / np.float32(0.7),
+    "normal, tl.randn": lambda: normal(n, 7),
+    "normal, NumPy": lambda: rng.standard_normal(n, dtype="f4"),
+}
+speed = [n / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e3 for call in work.values()]
+for name, millions in zip(work, speed, strict=True):
+    print(f"{name:20}{millions:7.0f} million elements/s")
+
+chart.bars(
+    "dropout.svg", "Random numbers, float32", list(work), {"": speed},
+    x_label="", y_label="million elements/s (more is better)",
+)  # fmt: skip
+
+# %%
+# ## Try it
+#
+# - The gradient of dropout is dropout of the gradient, with the same seed: `dropout(gradient, 0.3, 7)`.
+# - A different seed for each row of a matrix: `tl.load(seeds + row)` as the seed, and the column as the offset.
+#
+# Next: [layer norm with gradients](05_layer_norm.py).

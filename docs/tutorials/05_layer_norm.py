@@ -1,0 +1,215 @@
+"""# Layer norm with gradients
+
+Layer normalisation forward and backward: reductions over rows, a reduction over columns that many programs share, and a check
+of gradients by differences. At the end the kernels train a layer.
+
+    python docs/tutorials/05_layer_norm.py
+"""
+
+import sys
+
+import chart
+import numpy as np
+
+import tilework
+import tilework.language as tl
+from tilework.testing import assert_close, do_bench
+
+QUICK = "--quick" in sys.argv
+
+# %%
+# ## Forward
+#
+# `y = (x - mean) * rstd * w + b` for each row, where `rstd` is one over the standard deviation. One program does one row, as in
+# [softmax](02_fused_softmax.py), and keeps `mean` and `rstd` for the way back. Elements past the end are zero; in
+# `centred` they must be zero *after* the mean is subtracted, too, or they would count in the variance.
+
+
+@tilework.jit
+def forward_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, n_cols, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    mean = tl.sum(x, axis=0) / n_cols
+    centred = tl.where(mask, x - mean, 0.0)
+    rstd = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / n_cols + eps)
+    w = tl.load(w_ptr + cols, mask=mask)
+    b = tl.load(b_ptr + cols, mask=mask)
+    tl.store(y_ptr + row * n_cols + cols, centred * rstd * w + b, mask=mask)
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+
+
+# %%
+# ## Backward
+#
+# With `xhat = (x - mean) * rstd` and the gradient `dy` of the result,
+#
+# - `dx = (w * dy - xhat * mean(xhat * w * dy) - mean(w * dy)) * rstd`, row by row,
+# - `dw` is the sum of `dy * xhat` over all rows, and `db` the sum of `dy`.
+#
+# The sums over rows are shared by all programs. They could add with `tl.atomic_add`; here each program takes many rows,
+# `program_id`, `program_id + PROGRAMS` and so on, sums what belongs to them in a tile of its own, and writes that as one row of a
+# small matrix. A second kernel adds these rows up. Nothing waits for anything, and results are the same every time.
+
+
+@tilework.jit
+def backward_kernel(
+    x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, n_rows, n_cols,
+    PROGRAMS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0)
+    dw = tl.zeros((BLOCK,), tl.float32)
+    db = tl.zeros((BLOCK,), tl.float32)
+    for row in range(tl.program_id(0), n_rows, PROGRAMS):
+        x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+        dy = tl.load(dy_ptr + row * n_cols + cols, mask=mask, other=0.0)
+        rstd = tl.load(rstd_ptr + row)
+        xhat = tl.where(mask, (x - tl.load(mean_ptr + row)) * rstd, 0.0)
+        wdy = w * dy
+        dx = wdy - xhat * (tl.sum(xhat * wdy, axis=0) / n_cols) - tl.sum(wdy, axis=0) / n_cols
+        tl.store(dx_ptr + row * n_cols + cols, dx * rstd, mask=mask)
+        dw += dy * xhat
+        db += dy
+    tl.store(dw_ptr + tl.program_id(0) * n_cols + cols, dw, mask=mask)
+    tl.store(db_ptr + tl.program_id(0) * n_cols + cols, db, mask=mask)
+
+
+@tilework.jit
+def sum_rows(parts_ptr, out_ptr, n_cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    parts = tl.load(
+        parts_ptr + tl.arange(0, ROWS)[:, None] * n_cols + cols[None, :], mask=cols[None, :] < n_cols, other=0.0
+    )
+    tl.store(out_ptr + cols, tl.sum(parts, axis=0), mask=cols < n_cols)
+
+
+# %%
+# ## As a layer
+
+PROGRAMS = 16
+
+
+class LayerNorm:
+    """`forward` keeps what `backward` needs."""
+
+    def __init__(self, cols: int) -> None:
+        self.w, self.b = np.ones(cols, "f4"), np.zeros(cols, "f4")
+        self.block = tilework.next_power_of_2(cols)
+
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        rows, cols = x.shape
+        self.x, y = x, np.empty_like(x)
+        self.mean, self.rstd = np.empty(rows, "f4"), np.empty(rows, "f4")
+        forward_kernel[(rows,)](x, self.w, self.b, y, self.mean, self.rstd, cols, 1e-5, BLOCK=self.block)
+        return y
+
+    def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rows, cols = dy.shape
+        dx, dw, db = np.empty_like(dy), np.empty(cols, "f4"), np.empty(cols, "f4")
+        parts = np.empty((2, PROGRAMS, cols), "f4")
+        backward_kernel[(PROGRAMS,)](
+            self.x, self.w, dy, self.mean, self.rstd, dx, *parts, rows, cols, PROGRAMS=PROGRAMS, BLOCK=self.block
+        )
+        for part, out in zip(parts, (dw, db), strict=True):
+            sum_rows[(tilework.cdiv(cols, 256),)](part, out, cols, ROWS=PROGRAMS, BLOCK=256)
+        return dx, dw, db
+
+
+# %%
+# ## Are the gradients right?
+#
+# Two ways to know. The formula in NumPy, and the definition: change one element of `x` a little, and see by how much the loss
+# (here the sum of `y * dy`, in float64) changes.
+
+
+def normalise_numpy(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    centred = x - x.mean(axis=1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5) * w + b
+
+
+rng = np.random.default_rng(0)
+x, dy = rng.standard_normal((2, 50, 200), dtype="f4")
+layer = LayerNorm(200)
+layer.w, layer.b = rng.standard_normal((2, 200), dtype="f4")
+assert_close(layer.forward(x), normalise_numpy(x, layer.w, layer.b), atol=1e-4)
+dx, dw, db = layer.backward(dy)
+
+xhat = normalise_numpy(x, np.float32(1), np.float32(0))
+assert_close(dw, (dy * xhat).sum(0), atol=1e-4)
+assert_close(db, dy.sum(0), atol=1e-4)
+
+h, wide = 1e-4, x.astype("f8")
+for row, col in ((0, 0), (17, 100), (49, 199)):
+    change = np.zeros_like(wide)
+    change[row, col] = h
+    up, down = (np.sum(normalise_numpy(wide + sign * change, layer.w, layer.b) * dy) for sign in (1, -1))
+    print(f"dx[{row}, {col}]: kernel {dx[row, col]:+.5f}, by differences {(up - down) / (2 * h):+.5f}")
+    assert abs(dx[row, col] - (up - down) / (2 * h)) < 1e-3
+
+# %%
+# ## Training with it
+#
+# A layer that shall learn the scale and the shift of another one, by gradient descent on the mean square of the difference.
+
+target = LayerNorm(200)
+target.w, target.b = 1 + rng.standard_normal((2, 200), dtype="f4")
+student, wanted, losses = LayerNorm(200), target.forward(x), []
+for _ in range(20 if QUICK else 60):
+    difference = student.forward(x) - wanted
+    losses.append(float(np.mean(difference**2)))
+    _, dw, db = student.backward(2 * difference / len(x))
+    student.w -= 0.1 * dw
+    student.b -= 0.1 * db
+print(f"loss: {losses[0]:.3f} at first, {losses[-1]:.2e} at the end")
+
+chart.lines(
+    "layer-norm-training.svg", "Learning scale and shift of a layer norm", list(range(len(losses))), {"loss": losses},
+    x_label="step", y_label="mean square of the difference", y_log=True,
+)  # fmt: skip
+
+# %%
+# ## How fast is it?
+#
+# Bytes count as if all were read and written once: 8 for each element forward, 12 backward.
+
+
+def backward_numpy(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    centred = x - x.mean(axis=1, keepdims=True)
+    rstd = 1 / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    xhat, wdy = centred * rstd, w * dy
+    dx = (wdy - xhat * (xhat * wdy).mean(axis=1, keepdims=True) - wdy.mean(axis=1, keepdims=True)) * rstd
+    return dx, (dy * xhat).sum(0), dy.sum(0)
+
+
+x, dy = rng.standard_normal((2, 64 if QUICK else 1024, 1024), dtype="f4")
+layer = LayerNorm(1024)
+assert_close(layer.forward(x), normalise_numpy(x, layer.w, layer.b), atol=1e-4)
+assert_close(layer.backward(dy)[0], backward_numpy(x, layer.w, dy)[0], atol=1e-4)
+work = {
+    "forward": (8, lambda: layer.forward(x), lambda: normalise_numpy(x, layer.w, layer.b)),
+    "backward": (12, lambda: layer.backward(dy), lambda: backward_numpy(x, layer.w, dy)),
+}
+speed: dict[str, list[float]] = {"tilework": [], "NumPy": []}
+print(f"{'':10}{'tilework':>10}{'NumPy':>10}   GB/s")
+for name, (size, *calls) in work.items():
+    for provider, call in zip(speed, calls, strict=True):
+        speed[provider].append(size * x.size / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6)
+    print(f"{name:10}{speed['tilework'][-1]:10.1f}{speed['NumPy'][-1]:10.1f}")
+
+chart.bars(
+    "layer-norm.svg", f"Layer norm, {x.shape[0]} rows of {x.shape[1]} float32", list(work), speed,
+    x_label="", y_label="useful GB/s (more is better)",
+)  # fmt: skip
+
+# %%
+# ## Try it
+#
+# - `tl.atomic_add(dw_ptr + cols, dw, mask=mask)` instead of the partial sums: one kernel less, and results that differ in the
+#   last bits from run to run, because additions come in any order.
+# - With torch: put both launches into a `torch.autograd.Function`; tensors are passed to kernels as arrays are.
+#
+# Next: [attention](06_attention.py).

@@ -1,0 +1,198 @@
+"""# Grouped and persistent matmul
+
+Who computes which tile, and when. The order of tiles decides what the caches hold; a *persistent* kernel starts one program for
+each core (or multiprocessor) and lets it walk over many tiles; a *grouped* one walks over the tiles of many products.
+
+    python docs/tutorials/07_grouped_persistent_matmul.py
+"""
+
+import os
+import sys
+
+import chart
+import numpy as np
+
+import tilework
+import tilework.language as tl
+from tilework.testing import assert_close, do_bench
+
+QUICK = "--quick" in sys.argv
+
+# %%
+# ## The order of tiles
+#
+# Tiles in the same row of `C` need the same rows of `A`, tiles in the same column the same columns of `B`. In row-major order
+# the first eight programs need one row of tiles of `A` and eight columns of `B`. If the programs go down `GROUP` rows before they
+# go right, sixteen of them need four rows and four columns: less is read, and what is read again is still in the cache.
+#
+# `tile_of` is a function that kernels call; it is compiled into them.
+
+
+@tilework.jit
+def tile_of(number, tiles_m, tiles_n, GROUP: tl.constexpr):
+    width = GROUP * tiles_n
+    first = number // width * GROUP
+    rows = min(tiles_m - first, GROUP)
+    return first + number % width % rows, number % width // rows
+
+
+@tilework.jit
+def order_kernel(out_ptr, tiles_m, tiles_n, GROUP: tl.constexpr):
+    number = tl.program_id(0)
+    m, n = tile_of(number, tiles_m, tiles_n, GROUP)
+    tl.store(out_ptr + m * tiles_n + n, number)
+
+
+orders = {}
+for group in (1, 4):
+    order = np.empty((8, 8), "i4")
+    order_kernel[(64,)](order, 8, 8, GROUP=group)
+    orders[f"GROUP = {group}"] = order.tolist()
+    sixteen = np.argwhere(order < 16)
+    rows, columns = (len(set(sixteen[:, axis])) for axis in (0, 1))
+    print(
+        f"GROUP = {group}: the first 16 tiles need {rows} rows of A and {columns} columns of B, {rows + columns} in all"
+    )
+
+chart.tiles(
+    "tile-order.svg", "The order in which tiles of C are computed", orders,
+    x_label="column of tiles", y_label="row of tiles", value_label="number of the program", numbers=True,
+)  # fmt: skip
+
+# %%
+# ## One product, by programs that stay
+#
+# The grid of this kernel is as large as the machine and not as the problem. Program 0 of 4 computes tiles 0, 4, 8 and so on. On a GPU
+# that hides the beginning and the end of each tile behind other tiles' work; on a CPU, where a program costs a function call,
+# it makes no difference that can be seen, and the order of tiles is what counts.
+
+
+@tilework.jit
+def product_tile(a_ptr, b_ptr, c_ptr, m, n, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = m * BM + tl.arange(0, BM)
+    rn = n * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        a = tl.load(a_ptr + (rm % M)[:, None] * K + (k + rk)[None, :], mask=(k + rk)[None, :] < K, other=0.0)
+        b = tl.load(b_ptr + (k + rk)[:, None] * N + (rn % N)[None, :], mask=(k + rk)[:, None] < K, other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
+
+
+@tilework.jit
+def persistent_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K,
+    PROGRAMS: tl.constexpr, GROUP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    tiles_m, tiles_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    for number in range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS):
+        m, n = tile_of(number, tiles_m, tiles_n, GROUP)
+        product_tile(a_ptr, b_ptr, c_ptr, m, n, M, N, K, BM, BN, BK)
+
+
+CORES = os.cpu_count() or 1
+TILE = {"BM": 64, "BN": 64, "BK": 64}
+rng = np.random.default_rng(0)
+
+
+def random(rows: int, cols: int) -> np.ndarray:
+    return rng.standard_normal((rows, cols), dtype="f4")
+
+
+def persistent(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    (m, k), n = a.shape, b.shape[1]
+    persistent_kernel[(CORES,)](a, b, c, m, n, k, PROGRAMS=CORES, GROUP=4, **TILE)
+
+
+a, b, c = random(300, 170), random(170, 250), np.empty((300, 250), "f4")
+persistent(a, b, c)
+assert_close(c, a @ b, atol=1e-4)
+print(f"{CORES} programs computed {tilework.cdiv(300, 64) * tilework.cdiv(250, 64)} tiles; largest difference from NumPy "
+      f"{np.abs(c - a @ b).max():.1e}")  # fmt: skip
+
+# %%
+# ## Many products in one launch
+#
+# A layer with experts multiplies many matrices of different sizes. A launch for each leaves cores without work at the end of
+# each. A grouped kernel numbers the tiles of all products in one row; its programs walk over that row, as above. Where the matrices
+# are and how large they are stands in arrays, which the kernel reads: nothing about them is known to the compiler.
+
+
+@tilework.jit
+def grouped_kernel(
+    a_table, b_table, c_table, sizes_ptr, products,
+    PROGRAMS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    number = tl.program_id(0)
+    before = 0  # tiles of earlier products
+    for product in range(products):
+        M = tl.load(sizes_ptr + product * 3)
+        N = tl.load(sizes_ptr + product * 3 + 1)
+        K = tl.load(sizes_ptr + product * 3 + 2)
+        tiles_n = tl.cdiv(N, BN)
+        after = before + tl.cdiv(M, BM) * tiles_n
+        while number < after:
+            a = tl.load(a_table + product).to(tl.pointer_type(tl.float32))
+            b = tl.load(b_table + product).to(tl.pointer_type(tl.float32))
+            c = tl.load(c_table + product).to(tl.pointer_type(tl.float32))
+            tile = number - before
+            product_tile(a, b, c, tile // tiles_n, tile % tiles_n, M, N, K, BM, BN, BK)
+            number += PROGRAMS
+        before = after
+
+
+def addresses(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.array([array.ctypes.data for array in arrays], "i8")
+
+
+def grouped(tables: list[np.ndarray], sizes: np.ndarray) -> None:
+    grouped_kernel[(CORES,)](*tables, sizes, len(sizes), PROGRAMS=CORES, **TILE)
+
+
+SIZES = [(64 + 37 * i % 200, 64 + 53 * i % 150, 128) for i in range(6 if QUICK else 24)]
+As, Bs, Cs = (
+    [random(*shape) for shape in shapes]
+    for shapes in ([(m, k) for m, _, k in SIZES], [(k, n) for _, n, k in SIZES], [(m, n) for m, n, _ in SIZES])
+)
+tables, sizes = [addresses(arrays) for arrays in (As, Bs, Cs)], np.array(SIZES, "i4")
+grouped(tables, sizes)
+for a, b, c in zip(As, Bs, Cs, strict=True):
+    assert_close(c, a @ b, atol=1e-4)
+print(f"{len(SIZES)} products, the smallest {min(SIZES)}, the largest {max(SIZES)}: all are those of NumPy")
+
+# %%
+# ## How fast is it?
+#
+# The same products three ways: one grouped launch, a launch for each, and NumPy in a loop.
+
+
+def one_by_one() -> None:
+    for a, b, c in zip(As, Bs, Cs, strict=True):
+        persistent(a, b, c)
+
+
+def numpy_products() -> None:
+    for a, b, c in zip(As, Bs, Cs, strict=True):
+        np.matmul(a, b, out=c)
+
+
+operations = 2 * sum(m * n * k for m, n, k in SIZES)
+calls = {"one grouped launch": lambda: grouped(tables, sizes), "a launch each": one_by_one, "NumPy": numpy_products}
+speed = [operations / do_bench(call, warmup=5, rep=40, return_mode="min") / 1e6 for call in calls.values()]
+for name, gflops in zip(calls, speed, strict=True):
+    print(f"{name:20}{gflops:7.1f} GFLOP/s")
+
+chart.bars(
+    "grouped-matmul.svg", f"{len(SIZES)} products of different sizes, float32", list(calls), {"": speed},
+    x_label="", y_label="GFLOP/s (more is better)",
+)  # fmt: skip
+
+# %%
+# ## Try it
+#
+# - Products in float16: the type stands in the kernel, in `tl.pointer_type`; make it a `tl.constexpr` parameter.
+# - `TRITON_SANITIZE=1`: pointers that come out of a table are checked against the arrays of the launch, and those given to
+#   `tilework.oracles.interpreter.register_memory`. What is said about the others?
+#
+# Next: [descriptors and TMA](08_descriptors_tma.py).

@@ -1,0 +1,174 @@
+"""# Descriptors and TMA
+
+A *tensor descriptor* says where a matrix is, how large it is and how it lies in memory. A kernel asks it for a block: no
+pointers, no masks. On NVIDIA's Hopper GPUs such a block is fetched by one instruction to a copy engine (TMA), on every other
+target it becomes plain loads. This tutorial runs the same kernel on the CPU, and on an emulated H200 that counts instructions.
+
+    python docs/tutorials/08_descriptors_tma.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import chart
+import numpy as np
+
+import tilework
+import tilework.language as tl
+from tilework.testing import assert_close, do_bench
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+QUICK = "--quick" in sys.argv
+
+# %%
+# ## Pointers and masks
+#
+# The product of [the third tutorial](03_matmul.py), with every edge masked: two axes each for `a`, `b` and `c`.
+
+
+@tilework.jit
+def by_pointers(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        rk = k + tl.arange(0, BK)
+        a = tl.load(a_ptr + rm[:, None] * K + rk[None, :], mask=(rm[:, None] < M) & (rk[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + rk[:, None] * N + rn[None, :], mask=(rk[:, None] < K) & (rn[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc)
+    mask = (rm[:, None] < M) & (rn[None, :] < N)
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask)
+
+
+# %%
+# ## Descriptors
+#
+# The same with descriptors that the host makes and passes as arguments. `a.load([m, k])` is the block whose first element is at row
+# `m` and column `k`; what lies outside of the matrix reads as zero, and stores outside are dropped. Blocks have a size for each
+# axis, the last axis is contiguous, and rows begin at multiples of 16 bytes: the copy engine wants it so, and tilework checks it
+# everywhere, so that a program that runs on one target runs on all.
+#
+# A kernel can also make one itself, from a pointer: `tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BM, BK])`.
+
+
+@tilework.jit
+def by_descriptors(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM
+    n = tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(a.load([m, k]), b.load([k, n]), acc)
+    c.store([m, n], acc.to(c.dtype))
+
+
+def multiply(a: np.ndarray, b: np.ndarray, c: np.ndarray, tile: int, described: bool, **options: bool):
+    (m, k), n = a.shape, b.shape[1]
+    grid = (tilework.cdiv(m, tile), tilework.cdiv(n, tile))
+    blocks = {"BM": tile, "BN": tile, "BK": 32}
+    if not described:
+        return by_pointers[grid](a, b, c, m, n, k, **blocks, **options)
+    shapes = ((a, [tile, 32]), (b, [32, tile]), (c, [tile, tile]))
+    return by_descriptors[grid](*(TensorDescriptor.from_tensor(one, shape) for one, shape in shapes), k, **blocks)
+
+
+def operands(m: int, n: int, k: int, dtype: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype), np.empty((m, n), dtype)
+
+
+# %%
+# ## The emulated GPU
+#
+# `TILEWORK_DEVICE=emulator` runs a program on a GPU that is not there: the real PTX, on ordinary arrays, with every race and every bad
+# access reported, and with counters. The device is chosen at the first launch of a process, so this script starts itself once
+# more, for the function below. [Its page](../emulator.md) says more about it.
+#
+# The third way is the first kernel again. Large operands that a kernel loads by pointers are copied by TMA without being asked,
+# where the compiler can prove that the result is the same; these tiles are small, so it has to be asked for (`auto_tma=True`).
+
+WAYS: dict[str, dict[str, bool]] = {
+    "by pointers": {"described": False, "auto_tma": False},
+    "by descriptors": {"described": True},
+    "by pointers, auto_tma": {"described": False, "auto_tma": True},
+}
+
+
+def count_on_the_emulator() -> None:
+    """Launch every way on float16, and print what was counted as JSON."""
+    size = 64 if QUICK else 128
+    a, b, c = operands(size, size, 128, "f2")
+    found = {}
+    for name, options in WAYS.items():
+        kernel = multiply(a, b, c, tile=64, **options)
+        assert_close(c, (a.astype("f4") @ b.astype("f4")), atol=0.05)
+        copies = [line.strip() for line in kernel.asm["ptx"].splitlines() if "cp.async" in line and "[" in line]
+        found[name] = {"instructions": kernel.counters.total.instructions, "copy": copies[0]}
+    print(json.dumps(found))
+
+
+if os.environ.get("TILEWORK_DEVICE") == "emulator":
+    count_on_the_emulator()
+    sys.exit()
+
+environment = {**os.environ, "TILEWORK_DEVICE": "emulator", "PYTHONWARNINGS": "ignore"}
+done = subprocess.run([sys.executable, __file__, *sys.argv[1:]], env=environment, stdout=subprocess.PIPE, check=True)
+counted = json.loads(done.stdout)
+for name, found in counted.items():
+    print(f"{name}: {sum(found['instructions'].values())} instructions of warps; a copy is\n   {found['copy']}")
+
+# %%
+# A warp that copies by pointers computes an address for each of its lanes, and a mask, and asks for 16 bytes at a time (`cp.async`).
+# One thread of the block asks TMA for a whole box (`cp.async.bulk.tensor`): what remains are the integers and moves that
+# multiplying and storing need, and barriers, at which the block waits for the engine.
+
+kinds = ["integer", "move", "copy", "memory", "barrier", "tensor"]
+chart.bars(
+    "descriptors-instructions.svg", "One product on an emulated H200, instructions of warps", kinds,
+    {name: [found["instructions"].get(kind, 0) for kind in kinds] for name, found in counted.items()},
+    x_label="kind of instruction", y_label="instructions",
+)  # fmt: skip
+
+# %%
+# ## How fast is it on the CPU?
+#
+# Here a block of a descriptor becomes plain loads and stores, with the bounds as their masks.
+
+
+def gflops(size: int) -> list[float]:
+    a, b, c = operands(size, size, size, "f4")
+    calls = (
+        lambda: multiply(a, b, c, tile=64, described=False),
+        lambda: multiply(a, b, c, tile=64, described=True),
+        lambda: np.matmul(a, b, out=c),
+    )
+    expected = a @ b
+    speeds = []
+    for call in calls:
+        c[:] = 0
+        call()
+        assert_close(c, expected, atol=1e-3)
+        speeds.append(2 * size**3 / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6)
+    return speeds
+
+
+sizes = [64, 128] if QUICK else [64, 128, 256, 512]
+speeds = [gflops(size) for size in sizes]
+print(f"{'size':>6}{'pointers':>11}{'descriptors':>13}{'NumPy':>9}   GFLOP/s")
+for size, (pointers, descriptors, numpy) in zip(sizes, speeds, strict=True):
+    print(f"{size:6}{pointers:11.1f}{descriptors:13.1f}{numpy:9.1f}")
+
+chart.lines(
+    "descriptors.svg", "Square matrices, float32, on the CPU", sizes,
+    dict(zip(["tilework, pointers", "tilework, descriptors", "NumPy (BLAS)"], zip(*speeds))),
+    x_label="rows and columns", y_label="GFLOP/s (more is better)", x_log=True,
+)  # fmt: skip
+
+# %%
+# ## Try it
+#
+# - A matrix whose rows have 100 elements of float16: 200 bytes, which is not a multiple of 16. What does the message say?
+# - `TensorDescriptor.from_tensor(a, [64, 32], padding="nan")`: elements outside are NaN, and `c` shows where they are used.
+# - `tilework compile docs/tutorials/08_descriptors_tma.py:by_pointers` with a signature and `--target cuda:90 --emit ttgir,ptx`
+#   writes every stage to files.
