@@ -9,8 +9,12 @@ A pattern may name pages that do not exist (yet); a page is listed once, at the 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from docsite.reference import FAMILIES
+from docsite.reference import place_of
+from tilework.tools.reference_families import FAMILIES
 
+FAMILY_PAGES = {
+    part: tuple(place_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")
+}
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start": ("index.md", "readme.md", "first*.md", "start*.md", "coming*.md", "from_triton*.md", "from-triton*.md"),
     "Tutorials": ("tutorials/index.md", "tutorials/*"),
@@ -22,14 +26,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("explorer.md", "profiler.md", "explain.md", "cost-model.md", "sanitizer.md", "emulator.md", "diff.md"),
         "doctor.md",
     ),
-    "The language": (
-        "reference/language.md",
-        *(f"reference/tl/{family.file}.md" for family in FAMILIES),
-        "reference/tl/*",
-    ),
+    "The language": ("reference/language.md", *FAMILY_PAGES["language"], "reference/language/*"),
     "The runtime": (
-        *("api.md", "reference/runtime/*", "reference/command_line.md", "reference/environment.md"),
-        "compatibility.md",
+        *("api.md", "reference/runtime.md", *FAMILY_PAGES["runtime"], "reference/runtime/*"),
+        *("reference/command_line.md", "reference/environment.md", "compatibility.md"),
     ),
     "The compiler": ("stages.md", "design.md", "architecture.md", "contributing.md", "changelog.md"),
 }
