@@ -1,0 +1,216 @@
+"""Runs the code of a page as its reader would: Python blocks from top to bottom in one namespace, commands in a folder of its own.
+
+Each page runs in a copy of this process, so that nothing is imported twice and nothing stays. What the text says about a block stands in a comment
+right above it, which the built page does not show:
+
+    <!-- setup                       Python that the next blocks take for granted, up to the end of the comment
+    <!-- not run: why -->            the block is only parsed
+    <!-- raises ValueError -->       the block, or the last command of it, must fail so (commands: raises 1, the exit code)
+    <!-- device emulator:sm_80 -->   TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated libraries
+
+A Python block whose first line is ``# softmax.py`` becomes that file: commands below run it, or, where none names it, it runs by itself.
+Blocks that import torch, and those after them, are left out where there is none.
+"""
+
+import ast
+import contextlib
+import io
+import json
+import linecache
+import os
+import re
+import runpy
+import shlex
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tests.runtime.emulated_cuda import emulated_cuda
+from tests.runtime.emulated_hip import emulated_hip
+from tests.runtime.emulator_fixture import emulator
+from tilework import compiler as compiler  # loaded once, for all pages
+from tilework import knobs
+from tilework.runtime.devices.active_driver import driver
+from tilework.tools.cli import main
+
+ROOT = Path(__file__).parent.parent.parent
+PIECE = re.compile(
+    r"^<!-- setup\n(?P<setup>.*?)^-->$|^<!-- (?P<note>(?:not run:|raises|device) .*?) -->$|^```(?P<kind>\w+)\n(?P<code>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+DEVICES: dict[str, Callable[..., AbstractContextManager[object]]] = {
+    "": nullcontext,
+    "emulator": emulator,
+    "cuda": emulated_cuda,
+    "hip": emulated_hip,
+}
+NOT_OURS = (
+    "pip",
+    "make",
+    "cd",
+    "git",
+    "pre-commit",
+)  # commands that change the machine, or take too long; targets of make exist
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of code and the line of the page that it begins in."""
+
+    kind: str  # "python" or "sh"
+    code: str
+    line: int
+    notes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def needs_torch(self) -> bool:
+        return bool(re.search(r"^\s*(import|from) torch\b", self.code, re.MULTILINE))
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Every block of a page that can be run; other kinds (text, mlir) are not."""
+    found: list[Block] = []
+    notes: dict[str, str] = {}
+    for piece in PIECE.finditer(text):
+        line = text[: piece.start()].count("\n") + 2
+        if piece["note"]:
+            name, _, rest = piece["note"].replace("not run:", "skipped").partition(" ")
+            notes[name] = rest
+        elif piece["setup"] is not None:
+            found.append(Block("python", piece["setup"], line))
+        else:
+            if piece["kind"] in ("python", "sh"):
+                found.append(Block(piece["kind"], piece["code"], line, notes))
+            notes = {}
+    return found
+
+
+def run_page(page: Path, cache: Path) -> tuple[int, list[str]]:
+    """(how many blocks ran, what went wrong) for a page, in a copy of this process and a folder of its own."""
+    blocks = blocks_of(page.read_text())
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryFile("w+") as report:
+
+        def work() -> int:
+            folder = Path(name)
+            for shared in ("examples", "docs"):
+                (folder / shared).symlink_to(ROOT / shared)
+            os.chdir(folder)
+            os.environ.update({"TRITON_CACHE_DIR": str(cache), "BROWSER": "true"})
+            sys.path[:0] = [str(folder), str(ROOT)]
+            json.dump(run_blocks(page, blocks, folder), report)
+            report.flush()
+            return 0
+
+        code = in_a_copy(work)
+        report.seek(0)
+        return json.loads(report.read()) if code == 0 else (0, [f"{page.name}: the process ended with {code}"])
+
+
+def in_a_copy(work: Callable[[], int]) -> int:
+    """The exit code of a copy of this process that does some work and ends."""
+    sys.stdout.flush()
+    if (child := os.fork()) == 0:
+        code = 120
+        try:
+            code = work()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):
+                    stream.flush()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def run_blocks(page: Path, blocks: list[Block], folder: Path) -> tuple[int, list[str]]:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    wrong: list[str] = []
+    ran = 0
+    for place, block in enumerate(blocks):
+        if block.needs_torch and find_spec("torch") is None:
+            break
+        if "skipped" in block.notes:
+            ast.parse(block.code) if block.kind == "python" else None
+            continue
+        ran += 1
+        device, _, arch = block.notes.get("device", "").partition(":")
+        with DEVICES[device](*([arch] if arch else [])):
+            if block.kind == "python":
+                commands = "".join(later.code for later in blocks[place:] if later.kind == "sh")
+                wrong += run_python(page, block, names, folder, commands)
+            else:
+                wrong += run_commands(page, block)
+    return ran, wrong
+
+
+def run_python(page: Path, block: Block, names: dict[str, Any], folder: Path, commands: str) -> Iterator[str]:
+    """Execute a block, unless commands below do; its kernels find their source, and a traceback shows lines of the page."""
+    expected = block.notes.get("raises")
+    file = str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
+    text = "\n" * (block.line - 1) + block.code
+    if named := re.match(r"# (\w+\.py)\n", block.code):
+        file, text = str(folder / named[1]), block.code
+        Path(file).write_text(text)
+        if named[1] in commands:
+            return
+    else:
+        file = f"{file}:{block.line}"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(text, file, "exec"), names)
+    except Exception as error:
+        if expected not in [kind.__name__ for kind in type(error).__mro__]:
+            yield f"{page.name}:{block.line}: {traceback.format_exc()[-1800:]}"
+    else:
+        if expected is not None:
+            yield f"{page.name}:{block.line}: nothing raised {expected}"
+
+
+def run_commands(page: Path, block: Block) -> Iterator[str]:
+    """Run the commands of a block, each in a copy of this process; the last one may be one that fails."""
+    lines = block.code.replace("\\\n", " ").splitlines()
+    commands = [words for line in lines if (words := shlex.split(line.removeprefix("$ "), comments=True))]
+    for number, words in enumerate(commands, 1):
+        expected = int(block.notes.get("raises", 0)) if number == len(commands) else 0
+        if (code := run_command(words)) != expected:
+            yield f"{page.name}:{block.line}: `{shlex.join(words)}` ended with {code}"
+
+
+def run_command(words: list[str]) -> int:
+    """The exit code of ``A=1 tilework ...``, ``python file.py ...`` or ``python -m module ...``."""
+    variables: dict[str, str] = {}
+    while words and (found := re.fullmatch(r"([A-Z]\w*)=(.*)", words[0], re.DOTALL)):
+        variables[found[1]] = found[2]
+        words = words[1:]
+    if words[0] in NOT_OURS:
+        is_known = words[0] != "make" or re.search(rf"^{words[1]}[ :]", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return 0 if is_known else 2
+
+    def work() -> int:
+        os.environ.update(variables)
+        knobs.refresh_knobs()
+        if "TILEWORK_DEVICE" in variables:
+            driver._active = driver._default = None
+        sys.stdout = io.StringIO()
+        if words[0] == "tilework":
+            sys.argv = words
+            return main(words[1:])
+        assert words[0] == "python", f"commands of {words[0]} are not run: say so above the block"
+        is_module = words[1] == "-m"
+        sys.argv = words[1 + is_module :]
+        run = runpy.run_module if is_module else runpy.run_path
+        run(sys.argv[0], run_name="__main__")
+        return 0
+
+    return in_a_copy(work)
