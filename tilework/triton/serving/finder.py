@@ -36,6 +36,7 @@ PLACES = {
     "triton.runtime.driver": "tilework.runtime.devices.active_driver",
     "triton.runtime.jit": "tilework.runtime.launch.jit",
     "triton.tools.compile": "tilework.triton.tools.compile",
+    "triton.tools.link": "tilework.triton.tools.link",
 }
 GLUON = "triton.experimental.gluon"
 TRITON_VERSION = "3.6.0"  # programs choose their code paths by it

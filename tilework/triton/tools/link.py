@@ -1,25 +1,23 @@
-"""One C interface for kernels that were compiled ahead of time: `python -m triton.tools.link HEADERS... -o OUT`.
+"""`python -m triton.tools.link`: see `tilework/aot/link.py`."""
 
-    python -m triton.tools.link add.*.h -o add            # writes add.h and add.c
-
-Headers of `triton.tools.compile` say in a comment which kernel a function is and what it wants of its arguments. Those with the
-same constants and settings are one algorithm; its function tries them, those that want the most first:
-
-    CUresult add_1024_warps4xstages3(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t n) {
-      if ((x % 16 == 0) && (out % 16 == 0)) return add_2b1a5c0e_0d1d23(stream, x, out, n);
-      if (1) return add_77f0d1aa_0123(stream, x, out, n);
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-
-and `add(stream, ..., algo_id)` takes the number of the algorithm, `add_default` the first one.
-"""
-
-import argparse
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from tilework.aot.link import (
+    HeaderParser,
+    KernelLinkerMeta,
+    LinkerError,
+    desc,
+    gen_signature,
+    gen_signature_with_full_args,
+    main,
+    make_algo_decls,
+    make_default_algo_kernel,
+    make_func_pointers,
+    make_get_num_algos_decl,
+    make_get_num_algos_def,
+    make_global_decl,
+    make_kernel_hints_dispatcher,
+    make_kernel_load_def,
+    make_kernel_meta_const_dispatcher,
+)
 
 __all__ = [
     "HeaderParser",
@@ -39,234 +37,6 @@ __all__ = [
     "make_kernel_load_def",
     "make_kernel_meta_const_dispatcher",
 ]
-
-desc = "Make one C interface of kernels that triton.tools.compile wrote: a function that chooses among them."
-HINTS = {"c": 1, "d": 16}
-
-
-class LinkerError(Exception):
-    """A header that cannot be linked."""
-
-
-@dataclass
-class KernelLinkerMeta:
-    """What a header says about a kernel; `sizes` has the hint of each parameter, None without one."""
-
-    orig_kernel_name: str
-    arg_names: Sequence[str]
-    arg_ctypes: Sequence[str]
-    sizes: Sequence[int | None]
-    sig_hash: str
-    triton_suffix: str
-    suffix: str
-    num_specs: int
-
-
-class HeaderParser:
-    """Collects the kernels of headers: `kernels` maps ``name_ALGORITHM`` to its variants, in the order of the headers."""
-
-    def __init__(self) -> None:
-        self.linker_directives = re.compile(r"//[\s]*tt-linker:[\s]*([\w]+):(.+):(.+)")
-        self.kernel_name = re.compile(r"^([\w]+)_([\w]+)_([\w]+)$")
-        self.c_sig = re.compile(r"[\s]*(\w+)\s(\w+)[,]?")
-        self.hint_directives = re.compile(r"//[\s]*tt-linker-hints:[\s]*([\w]+):([\d,]*)")
-        self.kernels: dict[str, list[KernelLinkerMeta]] = defaultdict(list)
-
-    def extract_linker_meta(self, header: str) -> None:
-        """Read the lines for the linker."""
-        told = {found[1]: found[2] for line in header.splitlines() if (found := self.hint_directives.match(line))}
-        for line in header.splitlines():
-            if line.startswith("//") and (found := self.linker_directives.match(line)) is not None:
-                self.add(found[1], found[2], found[3], told.get(found[1]))
-
-    def add(self, full_name: str, signature: str, algorithm: str, told: str | None = None) -> None:
-        """One kernel, by the three parts of its line; `told` has the hints by parameter, where the header says them."""
-        name, digest, suffix = self.parts_of_name(full_name)
-        types, names = self.parts_of_signature(signature)
-        hints = self.hints_of(suffix)
-        if told is not None:  # the suffix also counts parameters that are constants, wherever they stand
-            hints = [int(hint) or None for hint in told.split(",") if hint]
-        count = sum(hint is not None for hint in hints)
-        meta = KernelLinkerMeta(name, names, types, hints, digest, suffix, algorithm, count)
-        key = f"{name}_{algorithm}"
-        if self.kernels[key]:
-            self.check_same(self.kernels[key][-1], meta)
-        self.kernels[key].append(meta)
-
-    def parts_of_name(self, text: str) -> tuple[str, str, str]:
-        if (found := self.kernel_name.match(text)) is None:
-            raise LinkerError(f"{text} is not a valid kernel name")
-        return found[1], found[2], found[3]
-
-    def parts_of_signature(self, text: str) -> tuple[list[str], list[str]]:
-        if not (found := self.c_sig.findall(text)):
-            raise LinkerError(f"{text} is not a valid argument signature")
-        return [type for type, _ in found], [name for _, name in found]
-
-    def hints_of(self, suffix: str) -> list[int | None]:
-        """The hints of the parameters, from ``0d1d23c4``."""
-        rest: str = suffix
-        hints: list[int | None] = []
-        index = 0
-        while rest:
-            found = re.match(rf"{index}([cd]?)", rest)
-            if found is None:
-                raise LinkerError(f"{suffix} is not a valid kernel suffix")
-            hints.append(HINTS.get(found[1]))
-            rest, index = rest[found.end() :], index + 1
-        return hints
-
-    @staticmethod
-    def check_same(existing: KernelLinkerMeta, new: KernelLinkerMeta) -> None:
-        if list(existing.arg_ctypes) != list(new.arg_ctypes):
-            raise LinkerError(
-                f"Mismatched signature for kernel {new.orig_kernel_name}: \n\texisting sig is: {','.join(existing.arg_ctypes)}"
-                f"\n\tcurrent is: {','.join(new.arg_ctypes)}"
-            )
-
-
-def gen_signature_with_full_args(m: KernelLinkerMeta) -> str:
-    """The parameters of the C function that chooses."""
-    return ", ".join(f"{type} {name}" for type, name in zip(m.arg_ctypes, m.arg_names, strict=True))
-
-
-def gen_signature(m: KernelLinkerMeta) -> str:
-    """The parameters of one variant: those that are 1 are part of its code."""
-    return ", ".join(f"{type} {name}" for type, name, hint in arguments(m) if hint != 1)
-
-
-def arguments(m: KernelLinkerMeta) -> list[tuple[str, str, int | None]]:
-    """Type, name and hint of each parameter."""
-    return list(zip(m.arg_ctypes, m.arg_names, m.sizes, strict=False))
-
-
-def make_algo_decls(name: str, metas: Sequence[KernelLinkerMeta]) -> str:
-    """The declarations of one algorithm."""
-    return f"""
-CUresult {name}(CUstream stream, {gen_signature_with_full_args(metas[-1])});
-void load_{name}();
-void unload_{name}();
-"""
-
-
-def make_global_decl(meta: KernelLinkerMeta) -> str:
-    """The declarations of the functions for all algorithms."""
-    name, parameters = meta.orig_kernel_name, gen_signature_with_full_args(meta)
-    return f"""
-CUresult {name}_default(CUstream stream, {parameters});
-CUresult {name}(CUstream stream, {parameters}, int algo_id);
-void load_{name}();
-void unload_{name}();
-"""
-
-
-def make_default_algo_kernel(meta: KernelLinkerMeta) -> str:
-    """The function that takes the first algorithm."""
-    name, names = meta.orig_kernel_name, ", ".join(meta.arg_names)
-    return f"""CUresult {name}_default(CUstream stream, {gen_signature_with_full_args(meta)}) {{
-  return {name}(stream, {names}, 0);
-}}
-"""
-
-
-def make_kernel_hints_dispatcher(name: str, metas: Sequence[KernelLinkerMeta]) -> str:
-    """The function of one algorithm: the first variant that the arguments fit, those with the most hints first."""
-    lines = [f"// launcher for: {name}"]
-    ordered = sorted(metas, key=lambda m: -m.num_specs)
-    for m in ordered:
-        lines.append(f"CUresult {variant(m)}(CUstream stream, {gen_signature(m)});")
-    lines += ["", f"CUresult {name}(CUstream stream, {gen_signature_with_full_args(metas[-1])}) {{"]
-    for m in ordered:
-        conditions = [f"({arg} % 16 == 0)" if hint == 16 else f"({arg} == 1)" for _, arg, hint in arguments(m) if hint]
-        passed = ", ".join(arg for _, arg, hint in arguments(m) if hint != 1)
-        lines += [f"  if ({' && '.join(conditions) or 1})", f"    return {variant(m)}(stream, {passed});"]
-    lines += ["  return CUDA_ERROR_INVALID_VALUE;", "}", ""]
-    for mode in ("load", "unload"):
-        lines += [
-            f"// {mode} for: {name}",
-            *(f"void {mode}_{variant(m)}();" for m in ordered),
-            f"void {mode}_{name}() {{",
-        ]
-        lines += [*(f"  {mode}_{variant(m)}();" for m in ordered), "}", ""]
-    return "\n".join(lines)
-
-
-def variant(m: KernelLinkerMeta) -> str:
-    """The C function of one variant."""
-    return f"{m.orig_kernel_name}_{m.sig_hash}_{m.triton_suffix}"
-
-
-def make_kernel_meta_const_dispatcher(meta: KernelLinkerMeta) -> str:
-    """The function that takes the number of the algorithm."""
-    name, names = meta.orig_kernel_name, ", ".join(meta.arg_names)
-    return f"""CUresult {name}(CUstream stream, {gen_signature_with_full_args(meta)}, int algo_id) {{
-  assert(algo_id >= 0 && algo_id < {name}_get_num_algos());
-  return {name}_kernels[algo_id](stream, {names});
-}}
-"""
-
-
-def make_func_pointers(names: Sequence[str], meta: KernelLinkerMeta) -> str:
-    """The table of algorithms."""
-    types = ", ".join(["CUstream stream", gen_signature_with_full_args(meta)])
-    entries = "".join(f"  {name},\n" for name in names)
-    return f"typedef CUresult (*{meta.orig_kernel_name}_func_t)({types});\n{meta.orig_kernel_name}_func_t {meta.orig_kernel_name}_kernels[] = {{\n{entries}}};\n"
-
-
-def make_kernel_load_def(names: Sequence[str], meta: KernelLinkerMeta) -> str:
-    """The functions that load and unload everything."""
-    text = ""
-    for mode in ("load", "unload"):
-        calls = "".join(f"  {mode}_{name}();\n" for name in names)
-        text += f"void {mode}_{meta.orig_kernel_name}(void) {{\n{calls}}}\n\n"
-    return text
-
-
-def make_get_num_algos_decl(meta: KernelLinkerMeta) -> str:
-    return f"int {meta.orig_kernel_name}_get_num_algos(void);\n"
-
-
-def make_get_num_algos_def(meta: KernelLinkerMeta) -> str:
-    name = meta.orig_kernel_name
-    return (
-        f"int {name}_get_num_algos(void) {{\n  return (int)(sizeof({name}_kernels) / sizeof({name}_kernels[0]));\n}}\n"
-    )
-
-
-def texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]]) -> tuple[str, str]:
-    """Header and source for all algorithms; the functions over them are those of the first kernel."""
-    names, first = list(kernels), next(iter(kernels.values()))[0]
-    header = "#include <cuda.h>\n#include <stdint.h>\n" + "\n".join(
-        make_algo_decls(name, metas) for name, metas in kernels.items()
-    )
-    header += "\n" + make_get_num_algos_decl(first) + make_global_decl(first)
-    source = "#include <cuda.h>\n#include <stdint.h>\n#include <assert.h>\n\n"
-    source += "\n".join(make_kernel_hints_dispatcher(name, metas) for name, metas in kernels.items()) + "\n"
-    source += make_func_pointers(names, first) + "\n" + make_get_num_algos_def(first) + "\n"
-    source += (
-        make_kernel_meta_const_dispatcher(first)
-        + "\n"
-        + make_kernel_load_def(names, first)
-        + make_default_algo_kernel(first)
-    )
-    return header, source
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=desc)
-    parser.add_argument("headers", nargs="+", help="the headers of the kernels")
-    parser.add_argument("--out", "-o", type=Path, required=True, help="how the two files are called, without .h and .c")
-    parser.add_argument("--prefix", type=str, default="", help="accepted, and without effect")
-    args = parser.parse_args(arguments)
-    reader = HeaderParser()
-    for header in args.headers:
-        reader.extract_linker_meta(Path(header).read_text())
-    if not reader.kernels:
-        raise LinkerError(f"no kernel in {', '.join(args.headers)}: they have no line for the linker")
-    header, source = texts(reader.kernels)
-    args.out.with_suffix(".h").write_text(header)
-    args.out.with_suffix(".c").write_text(source)
-
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,352 @@
+"""One C interface for kernels that were compiled ahead of time: `python -m tilework.tools.link HEADERS... -o OUT`.
+
+    python -m tilework.tools.link add.*.h -o add            # writes add.h and add.c
+
+Headers of `tilework compile --aot` say in a comment which kernel a function is and what it wants of its arguments. Those with the
+same constants and settings are one algorithm; its function tries them, those that want the most first:
+
+    CUresult add_1024_warps4xstages3(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t n) {
+      if ((x % 16 == 0) && (out % 16 == 0)) return add_2b1a5c0e_0d1d23(stream, x, out, n);
+      if (1) return add_77f0d1aa_0123(stream, x, out, n);
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+
+and `add(stream, ..., algo_id)` takes the number of the algorithm, `add_default` the first one. Headers of kernels for AMD GPUs and
+for CPUs have their own words (`WORDS`), and `add_error_string` of CPUs finds the words for a code among all variants.
+"""
+
+import argparse
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "HeaderParser",
+    "KernelLinkerMeta",
+    "LinkerError",
+    "desc",
+    "gen_signature",
+    "gen_signature_with_full_args",
+    "main",
+    "make_algo_decls",
+    "make_default_algo_kernel",
+    "make_func_pointers",
+    "make_get_num_algos_decl",
+    "make_get_num_algos_def",
+    "make_global_decl",
+    "make_kernel_hints_dispatcher",
+    "make_kernel_load_def",
+    "make_kernel_meta_const_dispatcher",
+]
+
+desc = "Make one C interface of kernels that were compiled ahead of time: a function that chooses among them."
+HINTS = {"c": 1, "d": 16}
+ADDRESSES = ("TTptr", "hipDeviceptr_t")  # pointers in C: a number only after a cast
+WORDS: dict[str, dict[str, str]] = {
+    "cuda": {},
+    "hip": {
+        "<cuda.h>": "<hip/hip_runtime.h>",
+        "CUresult": "hipError_t",
+        "CUstream": "hipStream_t",
+        "CUDA_ERROR_INVALID_VALUE": "hipErrorInvalidValue",
+    },
+    "cpu": {
+        "CUresult": "TTresult",
+        "CUstream": "TTstream",
+        "CUDA_ERROR_INVALID_VALUE": "TT_ERROR_INVALID_VALUE",
+    },
+}
+SOURCES = {"cuda": ".c", "hip": ".cpp", "cpu": ".c"}
+
+
+class LinkerError(Exception):
+    """A header that cannot be linked."""
+
+
+@dataclass
+class KernelLinkerMeta:
+    """What a header says about a kernel; `sizes` has the hint of each parameter, None without one."""
+
+    orig_kernel_name: str
+    arg_names: Sequence[str]
+    arg_ctypes: Sequence[str]
+    sizes: Sequence[int | None]
+    sig_hash: str
+    triton_suffix: str
+    suffix: str
+    num_specs: int
+
+
+class HeaderParser:
+    """Collects the kernels of headers: `kernels` maps ``name_ALGORITHM`` to its variants, in the order of the headers."""
+
+    def __init__(self) -> None:
+        self.linker_directives = re.compile(r"//[\s]*tt-linker:[\s]*([\w]+):(.+):(.+)")
+        self.kernel_name = re.compile(r"^([\w]+)_([\w]+)_([\w]+)$")
+        self.c_sig = re.compile(r"[\s]*(\w+)\s(\w+)[,]?")
+        self.hint_directives = re.compile(r"//[\s]*tt-linker-hints:[\s]*([\w]+):([\d,]*)")
+        self.target = re.compile(r"//[\s]*tt-linker-target:[\s]*(\w+)")
+        self.kernels: dict[str, list[KernelLinkerMeta]] = defaultdict(list)
+        self.targets: list[str] = []  # what the kernels are for, each once
+
+    def extract_linker_meta(self, header: str) -> None:
+        """Read the lines for the linker."""
+        told = {found[1]: found[2] for line in header.splitlines() if (found := self.hint_directives.match(line))}
+        target = next((found[1] for line in header.splitlines() if (found := self.target.match(line))), "cuda")
+        for line in header.splitlines():
+            if line.startswith("//") and (found := self.linker_directives.match(line)) is not None:
+                self.add(found[1], found[2], found[3], told.get(found[1]))
+                self.targets += [target] * (target not in self.targets)
+
+    def add(self, full_name: str, signature: str, algorithm: str, told: str | None = None) -> None:
+        """One kernel, by the three parts of its line; `told` has the hints by parameter, where the header says them."""
+        name, digest, suffix = self.parts_of_name(full_name)
+        types, names = self.parts_of_signature(signature)
+        hints = self.hints_of(suffix)
+        if told is not None:  # the suffix also counts parameters that are constants, wherever they stand
+            hints = [int(hint) or None for hint in told.split(",") if hint]
+        count = sum(hint is not None for hint in hints)
+        meta = KernelLinkerMeta(name, names, types, hints, digest, suffix, algorithm, count)
+        key = f"{name}_{algorithm}"
+        if self.kernels[key]:
+            self.check_same(self.kernels[key][-1], meta)
+        self.kernels[key].append(meta)
+
+    def parts_of_name(self, text: str) -> tuple[str, str, str]:
+        if (found := self.kernel_name.match(text)) is None:
+            raise LinkerError(f"{text} is not a valid kernel name")
+        return found[1], found[2], found[3]
+
+    def parts_of_signature(self, text: str) -> tuple[list[str], list[str]]:
+        if not (found := self.c_sig.findall(text)):
+            raise LinkerError(f"{text} is not a valid argument signature")
+        return [type for type, _ in found], [name for _, name in found]
+
+    def hints_of(self, suffix: str) -> list[int | None]:
+        """The hints of the parameters, from ``0d1d23c4``."""
+        rest: str = suffix
+        hints: list[int | None] = []
+        index = 0
+        while rest:
+            found = re.match(rf"{index}([cd]?)", rest)
+            if found is None:
+                raise LinkerError(f"{suffix} is not a valid kernel suffix")
+            hints.append(HINTS.get(found[1]))
+            rest, index = rest[found.end() :], index + 1
+        return hints
+
+    @staticmethod
+    def check_same(existing: KernelLinkerMeta, new: KernelLinkerMeta) -> None:
+        if list(existing.arg_ctypes) != list(new.arg_ctypes):
+            raise LinkerError(
+                f"Mismatched signature for kernel {new.orig_kernel_name}: \n\texisting sig is: {','.join(existing.arg_ctypes)}"
+                f"\n\tcurrent is: {','.join(new.arg_ctypes)}"
+            )
+
+
+def gen_signature_with_full_args(m: KernelLinkerMeta) -> str:
+    """The parameters of the C function that chooses."""
+    return ", ".join(f"{type} {name}" for type, name in zip(m.arg_ctypes, m.arg_names, strict=True))
+
+
+def gen_signature(m: KernelLinkerMeta) -> str:
+    """The parameters of one variant: those that are 1 are part of its code."""
+    return ", ".join(f"{type} {name}" for type, name, hint in arguments(m) if hint != 1)
+
+
+def arguments(m: KernelLinkerMeta) -> list[tuple[str, str, int | None]]:
+    """Type, name and hint of each parameter."""
+    return list(zip(m.arg_ctypes, m.arg_names, m.sizes, strict=False))
+
+
+def make_algo_decls(name: str, metas: Sequence[KernelLinkerMeta]) -> str:
+    """The declarations of one algorithm."""
+    return f"""
+CUresult {name}(CUstream stream, {gen_signature_with_full_args(metas[-1])});
+void load_{name}();
+void unload_{name}();
+"""
+
+
+def make_global_decl(meta: KernelLinkerMeta) -> str:
+    """The declarations of the functions for all algorithms."""
+    name, parameters = meta.orig_kernel_name, gen_signature_with_full_args(meta)
+    return f"""
+CUresult {name}_default(CUstream stream, {parameters});
+CUresult {name}(CUstream stream, {parameters}, int algo_id);
+void load_{name}();
+void unload_{name}();
+"""
+
+
+def make_default_algo_kernel(meta: KernelLinkerMeta) -> str:
+    """The function that takes the first algorithm."""
+    name, names = meta.orig_kernel_name, ", ".join(meta.arg_names)
+    return f"""CUresult {name}_default(CUstream stream, {gen_signature_with_full_args(meta)}) {{
+  return {name}(stream, {names}, 0);
+}}
+"""
+
+
+def make_kernel_hints_dispatcher(name: str, metas: Sequence[KernelLinkerMeta]) -> str:
+    """The function of one algorithm: the first variant that the arguments fit, those with the most hints first."""
+    lines = [f"// launcher for: {name}"]
+    ordered = sorted(metas, key=lambda m: -m.num_specs)
+    for m in ordered:
+        lines.append(f"CUresult {variant(m)}(CUstream stream, {gen_signature(m)});")
+    lines += ["", f"CUresult {name}(CUstream stream, {gen_signature_with_full_args(metas[-1])}) {{"]
+    for m in ordered:
+        conditions = [condition(*each) for each in arguments(m) if each[2]]
+        passed = ", ".join(arg for _, arg, hint in arguments(m) if hint != 1)
+        lines += [f"  if ({' && '.join(conditions) or 1})", f"    return {variant(m)}(stream, {passed});"]
+    lines += ["  return CUDA_ERROR_INVALID_VALUE;", "}", ""]
+    for mode in ("load", "unload"):
+        lines += [
+            f"// {mode} for: {name}",
+            *(f"void {mode}_{variant(m)}();" for m in ordered),
+            f"void {mode}_{name}() {{",
+        ]
+        lines += [*(f"  {mode}_{variant(m)}();" for m in ordered), "}", ""]
+    return "\n".join(lines)
+
+
+def condition(type: str, name: str, hint: int | None) -> str:
+    """What a hint says of an argument."""
+    value = f"(uintptr_t){name}" if type in ADDRESSES else name
+    return f"({value} % 16 == 0)" if hint == 16 else f"({value} == 1)"
+
+
+def variant(m: KernelLinkerMeta) -> str:
+    """The C function of one variant."""
+    return f"{m.orig_kernel_name}_{m.sig_hash}_{m.triton_suffix}"
+
+
+def make_kernel_meta_const_dispatcher(meta: KernelLinkerMeta) -> str:
+    """The function that takes the number of the algorithm."""
+    name, names = meta.orig_kernel_name, ", ".join(meta.arg_names)
+    return f"""CUresult {name}(CUstream stream, {gen_signature_with_full_args(meta)}, int algo_id) {{
+  if (algo_id < 0 || algo_id >= {name}_get_num_algos())
+    return CUDA_ERROR_INVALID_VALUE;
+  return {name}_kernels[algo_id](stream, {names});
+}}
+"""
+
+
+def make_func_pointers(names: Sequence[str], meta: KernelLinkerMeta) -> str:
+    """The table of algorithms."""
+    types = ", ".join(["CUstream stream", gen_signature_with_full_args(meta)])
+    entries = "".join(f"  {name},\n" for name in names)
+    return f"typedef CUresult (*{meta.orig_kernel_name}_func_t)({types});\n{meta.orig_kernel_name}_func_t {meta.orig_kernel_name}_kernels[] = {{\n{entries}}};\n"
+
+
+def make_kernel_load_def(names: Sequence[str], meta: KernelLinkerMeta) -> str:
+    """The functions that load and unload everything."""
+    text = ""
+    for mode in ("load", "unload"):
+        calls = "".join(f"  {mode}_{name}();\n" for name in names)
+        text += f"void {mode}_{meta.orig_kernel_name}(void) {{\n{calls}}}\n\n"
+    return text
+
+
+def make_get_num_algos_decl(meta: KernelLinkerMeta) -> str:
+    return f"int {meta.orig_kernel_name}_get_num_algos(void);\n"
+
+
+def make_get_num_algos_def(meta: KernelLinkerMeta) -> str:
+    name = meta.orig_kernel_name
+    return (
+        f"int {name}_get_num_algos(void) {{\n  return (int)(sizeof({name}_kernels) / sizeof({name}_kernels[0]));\n}}\n"
+    )
+
+
+def make_error_string(kernels: Mapping[str, Sequence[KernelLinkerMeta]], meta: KernelLinkerMeta) -> str:
+    """The function that finds the words for a code, of kernels for CPUs."""
+    found = [f"{variant(m)}_error_string" for metas in kernels.values() for m in metas]
+    tries = "".join(f"  if (words == NULL)\n    words = {name}(code);\n" for name in found)
+    declared = "".join(f"const char *{name}(TTresult code);\n" for name in found)
+    return f"""{declared}
+const char *{meta.orig_kernel_name}_error_string(TTresult code) {{
+  const char *words = NULL;
+{tries}  return words;
+}}
+"""
+
+
+def texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], target: str = "cuda") -> tuple[str, str]:
+    """Header and source for all algorithms of all kernels."""
+    if target == "cpu":
+        from tilework.aot.cpu_source import includes  # lazily: loads LLVM
+
+        begin = includes()
+    else:
+        begin = "#include <cuda.h>\n#include <stdint.h>\n"
+    header, source = f"#pragma once\n{begin}", f"{begin}#include <assert.h>\n\n"
+    if target != "hip":  # whose sources are C++
+        header += '#ifdef __cplusplus\nextern "C" {\n#endif\n'
+    for name in dict.fromkeys(metas[0].orig_kernel_name for metas in kernels.values()):
+        own = {key: metas for key, metas in kernels.items() if metas[0].orig_kernel_name == name}
+        declared, defined = kernel_texts(own, target)
+        header, source = header + declared, source + defined
+    if target != "hip":
+        header += "#ifdef __cplusplus\n}\n#endif\n"
+    for word, other in WORDS[target].items():
+        header, source = header.replace(word, other), source.replace(word, other)
+    return header, source
+
+
+def kernel_texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], target: str) -> tuple[str, str]:
+    """Declarations and definitions for all algorithms of one kernel."""
+    names, first = list(kernels), next(iter(kernels.values()))[0]
+    for metas in kernels.values():
+        HeaderParser.check_same(first, metas[0])
+    header = "\n".join(make_algo_decls(name, metas) for name, metas in kernels.items())
+    header += "\n" + make_get_num_algos_decl(first) + make_global_decl(first)
+    source = "\n".join(make_kernel_hints_dispatcher(name, metas) for name, metas in kernels.items()) + "\n"
+    source += make_func_pointers(names, first) + "\n" + make_get_num_algos_def(first) + "\n"
+    source += make_kernel_meta_const_dispatcher(first) + "\n" + make_kernel_load_def(names, first)
+    source += make_default_algo_kernel(first) + "\n"
+    if target == "cpu":
+        header += f"const char *{first.orig_kernel_name}_error_string(TTresult code);\n"
+        source += make_error_string(kernels, first)
+    return header, source
+
+
+def link_headers(headers: Sequence[str | Path], out: Path) -> list[Path]:
+    """Write the two files; their paths."""
+    reader = HeaderParser()
+    for header in headers:
+        reader.extract_linker_meta(Path(header).read_text())
+    if not reader.kernels:
+        raise LinkerError(f"no kernel in {', '.join(map(str, headers))}: they have no line for the linker")
+    if len(reader.targets) > 1:
+        raise LinkerError(f"kernels for {' and '.join(reader.targets)} cannot be linked into one function")
+    (target,) = reader.targets
+    written = []
+    for extension, text in zip((".h", SOURCES[target]), texts(reader.kernels, target), strict=True):
+        written.append(out.with_suffix(extension))
+        written[-1].write_text(text)
+    return written
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the linker."""
+    parser.add_argument("headers", nargs="+", help="the headers of the kernels")
+    parser.add_argument("--out", "-o", type=Path, required=True, help="how the two files are called, without .h and .c")
+    parser.add_argument("--prefix", type=str, default="", help="accepted, and without effect")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; what is wrong is said on stderr, and the exit code is 1."""
+    parser = argparse.ArgumentParser(prog="link.py", description=desc)
+    add_arguments(parser)
+    args = parser.parse_args(arguments)
+    try:
+        link_headers(args.headers, args.out)
+    except (LinkerError, OSError, UnicodeDecodeError) as error:
+        raise SystemExit(f"link.py: error: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""What a kernel is compiled ahead of time for: the entries of a signature, and the names that follow from them.
+
+>>> entries = parse_signature(add, "*fp32:16, *fp32:16, i32:1, 128")
+>>> Names.of("add", entries, num_warps=4, num_stages=3).function
+'add_2c8f7d51_0d1d2c3'
+
+An entry is a type (``*fp32``, ``i32``), with ``:16`` for a multiple of 16 or ``:1`` for the number 1, or the value of a compile-time
+parameter: a number, as in Triton, or also ``True``, ``None``, ``"text"`` and a type for a parameter that is a `tl.constexpr`.
+"""
+
+import ast
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilework.compiler import ASTSource
+from tilework.language import core as tl
+from tilework.language.function import JITFunction
+
+POINTER = "CUdeviceptr"
+C_TYPES = {
+    "i1": "int8_t",
+    "u1": "uint8_t",
+    "fp16": "uint16_t",
+    "bf16": "uint16_t",
+    "fp32": "float",
+    "f32": "float",
+    "fp64": "double",
+}
+C_TYPES |= {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t" for sign in "iu" for bits in (8, 16, 32, 64)}
+TAKEN = frozenset(  # what a parameter in C cannot be called: keywords of C and C++, and names in the generated functions
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue default"
+    " delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable"
+    " namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast restrict"
+    " return short signed sizeof static static_assert static_cast struct switch template this throw true try typedef typeid"
+    " typename union unsigned using virtual void volatile wchar_t while xor xor_eq"
+    " stream args gX gY gZ global_scratch profile_scratch algo_id NULL".split()
+)
+SPELLED = {"-": "m", ".": "p", "+": ""}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One parameter: its entry in the signature, and what that means. Constants have a `value`; so have those that are 1."""
+
+    name: str
+    text: str
+    type: str
+    value: Any = None
+    hint: int | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        return self.type == "constexpr" or self.hint == 1
+
+    @property
+    def c_name(self) -> str:
+        return f"{self.name}_" if self.name in TAKEN else self.name
+
+    @property
+    def c_type(self) -> str:
+        if self.type.startswith("*"):
+            return POINTER
+        if self.type.startswith("tensordesc"):
+            raise ValueError(
+                f"{self.name}: a C function cannot take a descriptor; pass a pointer, sizes and strides, and call"
+                " tl.make_tensor_descriptor in the kernel"
+            )
+        if self.type not in C_TYPES:
+            raise ValueError(f"{self.name}: {self.text!r} is not a type that a C function can take")
+        return C_TYPES[self.type]
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a compiled kernel: ``add_43432d39_0d1d23c4`` and what it is made of."""
+
+    base: str
+    digest: str
+    suffix: str
+    algorithm: str
+    settings: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        return f"{self.base}_{self.digest}_{self.suffix}"
+
+    def file(self, base: Path, extension: str) -> Path:
+        return base.with_suffix(f".{self.digest}_{self.suffix}{extension}")
+
+    @classmethod
+    def of(cls, base: str, entries: Sequence[Entry], num_warps: int, num_stages: int) -> "Names":
+        meta = f"warps{num_warps}xstages{num_stages}"
+        digest = hashlib.sha256(" ".join([*(entry.text for entry in entries), meta]).encode()).hexdigest()[:8]
+        letters = {1: "c", 16: "d"}
+        suffix = "".join(f"{index}{letters.get(entry.hint or 0, '')}" for index, entry in enumerate(entries))
+        constants = [*(str(entry.value) for entry in values_of(entries)), *("1" for entry in entries if entry.hint == 1)]
+        settings = (f"num_warps={num_warps}", f"num_stages={num_stages}")
+        return cls(base, digest, suffix, f"{identifier('x'.join(constants))}_{meta}", settings)
+
+
+def identifier(text: str) -> str:
+    """As part of a name in C: ``0.5x-1`` is ``0p5xm1``."""
+    return re.sub(r"\W", lambda found: SPELLED.get(found[0], "_"), text)
+
+
+def values_of(entries: Sequence[Entry]) -> list[Entry]:
+    """The parameters whose values are given."""
+    return [entry for entry in entries if entry.type == "constexpr"]
+
+
+def passed(entries: Sequence[Entry]) -> list[Entry]:
+    """The parameters of the C function."""
+    return [entry for entry in entries if not entry.is_constant]
+
+
+def linked(entries: Sequence[Entry]) -> list[Entry]:
+    """The parameters of the function that chooses among several: those that are 1 here need not be elsewhere."""
+    return [entry for entry in entries if entry.type != "constexpr"]
+
+
+def parse_signature(kernel: JITFunction, text: str) -> list[Entry]:
+    """An entry for each parameter; those that are left out at the end take their defaults."""
+    texts = [part.strip() for part in re.split(r",(?![^<\[]*[>\]])", text)]
+    given, left = len(texts), kernel.params[len(texts) :]
+    if given > len(kernel.params) or any(not param.has_default for param in left):
+        raise ValueError(
+            f"{kernel.__name__} has the parameters {', '.join(kernel.arg_names)}; the signature has {given} entries"
+        )
+    entries = [parse_entry(param, part) for param, part in zip(kernel.params, texts, strict=False)]
+    return entries + [Entry(param.name, repr(param.default), "constexpr", param.default) for param in left]
+
+
+def parse_entry(param: Any, text: str) -> Entry:
+    if (value := number(text)) is not None:
+        return Entry(param.name, text, "constexpr", value)
+    if param.is_constexpr:
+        return Entry(param.name, text, "constexpr", constant_of(param.name, text))
+    type, _, rest = text.partition(":")
+    hint = number(rest)
+    if hint is not None:
+        assert hint in (1, 16), f"Only 1 and 16 are valid hints, got {hint}"
+    return Entry(param.name, text, type.strip(), 1 if hint == 1 else None, int(hint) if hint is not None else None)
+
+
+def number(text: str) -> int | float | None:
+    """An integer or float literal."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def constant_of(name: str, text: str) -> Any:
+    """What is not a number: a Python literal, or the name of a type."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        pass
+    try:
+        return tl.str_to_ty(text, None)
+    except (KeyError, ValueError, AssertionError, TypeError, AttributeError, IndexError):
+        raise ValueError(f"{name} is a compile-time parameter, and {text!r} is not a value for it") from None
+
+
+def source_of(kernel: JITFunction, entries: Sequence[Entry]) -> ASTSource:
+    """The kernel with the types and facts of a signature."""
+    signature = {entry.name: "constexpr" if entry.is_constant else entry.type for entry in entries}
+    constants = {entry.name: entry.value for entry in entries if entry.is_constant}
+    multiples = [(index,) for index, entry in enumerate(entries) if entry.hint == 16]
+    return ASTSource(kernel, signature, constants, {path: [["tt.divisibility", 16]] for path in multiples})

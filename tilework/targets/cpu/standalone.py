@@ -1,0 +1,252 @@
+"""An object file of a kernel that C programs call, without Python: the kernel, and the functions around it.
+
+    int32_t NAME(TTthreads *threads, args...)       run the grid; 0, or what went wrong
+    const char *NAME_error_string(int32_t code)     the words for a code of this kernel's, or NULL
+    void load_NAME(void), unload_NAME(void)         nothing to do here, as on GPUs
+
+`NAME` computes the grid, and calls the threads' `run` with a function that takes programs until none are left (`NAME_work` of
+`interface.py`), each call with scratch memory of its own. Without threads that function is called once. All else in the object
+is local, so that objects of many kernels, and of many variants of one, can be linked together. What they need of the system:
+`malloc`, `free`, and the few functions of libc and libm that LLVM calls.
+
+A kernel whose programs wait for each other can starve where they have too few threads: if none has begun for ten seconds, and
+those that have begun wait, the launch ends with the code STARVED.
+"""
+
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tilework.errors import TritonError
+from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY, STARVED, Interface, work_function
+from tilework.targets.cpu.run.launch_record import places_of
+from tilework.targets.cpu.run.machine_code import LETTERS, NULL, Code, Platform, num, word
+from tilework.targets.cpu.run.printing import PRINT_SYMBOL
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.compile import host_target_machine
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import Type, array, f32, f64, i8, i16, i32, i64, ptr, void
+from tilework.targets.llvm.values import Value, constant
+
+INVALID = -4  # a grid that cannot be run
+CODES = {"SUCCESS": 0, "ERROR_OUT_OF_MEMORY": NO_MEMORY, "ERROR_STARVED": STARVED, "ERROR_INVALID_VALUE": INVALID}
+MEANINGS = {
+    0: "success",
+    NO_MEMORY: "no memory for the scratch of a program",
+    STARVED: "programs wait for others for which there is no thread: run them in more threads",
+    INVALID: "the grid has a negative size, a division by zero, or more than 2147483647 programs; or no variant of the kernel fits",
+}
+MOST_PROGRAMS = 2**31 - 1
+PATIENCE = 10  # seconds
+CHUNKS = 4  # that each thread takes of a grid
+LAUNCH = {
+    **{"slots": "Q", "next": "q", "total": "q", "chunk": "q", "x": "i", "y": "i", "z": "i", "fault": "i"},
+    **{"seen": "q", "since": "q"},
+}
+THREADS = {"threads": "i", "reserved": "i", "run": "Q"}  # `TTthreads` of the header
+C_ABI: dict[str, Type] = {
+    **{"void *": ptr, "float": f32, "double": f64},
+    **{f"{sign}int{bits}_t": type for sign in ("", "u") for bits, type in ((8, i8), (16, i16), (32, i32), (64, i64))},
+}
+# machines by name: what LLVM calls them, and what they have for our code generator
+MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
+    "x86_64": {
+        "x86-64": ("x86-64", frozenset()),
+        "x86-64-v2": ("x86-64-v2", frozenset()),
+        "x86-64-v3": ("x86-64-v3", frozenset({"avx2", "fma"})),
+        "x86-64-v4": ("x86-64-v4", frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq"})),
+    },
+    "aarch64": {"armv8-a": ("generic", frozenset())},
+}
+GridCode = Callable[[Code, dict[str, Value]], list[tuple[Value, Value]]]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter of the C function: its name, its type in C, and whether a grid can be computed of it."""
+
+    name: str
+    c_type: str
+
+    @property
+    def is_integer(self) -> bool:
+        return "int" in self.c_type
+
+
+def machine_of(arch: str) -> tuple[HostTarget, str, str]:
+    """What the code generator may use, and LLVM's names of the processor and its features: ``host``, or a name of MACHINES."""
+    host = HostTarget.detect()
+    if arch in ("", "host", "native"):
+        # tiles need the permission of the system, for which only a process of our own asks
+        features = frozenset(name for name in host.features if not name.startswith("amx-"))
+        return HostTarget.of(host.arch, host.cpu, features | host.dot_features), "", ""
+    known = MACHINES.get(host.arch, {})
+    if arch not in known:
+        raise ValueError(f"no CPU called {arch!r} for {host.arch}; known: host, {', '.join(known)}")
+    cpu, features = known[arch]
+    return HostTarget.of(host.arch, cpu, features), cpu, "+neon" if host.arch == "aarch64" else ""
+
+
+def standalone_object(
+    module: Any, name: str, args: Sequence[Argument], grid: GridCode, arch: str, first_code: int, fuses: bool
+) -> tuple[bytes, Interface]:
+    """The object file of a module of loop nests, and what is known of the kernel; `first_code` is that of its first assert."""
+    from tilework.targets.cpu.lower.codegen import arena_size, emit_module  # lazily: the compiler loads when it is used
+    from tilework.targets.cpu.lower.interface_of import interface_of
+
+    machine, cpu, features = machine_of(arch)
+    text = emit_module(module, machine, fuses=fuses)
+    interface = interface_of(module, arena_size(module))
+    if f"@{PRINT_SYMBOL}(" in text:
+        raise TritonError(
+            f"kernel {interface.name} prints (tl.device_print), and what prints is written in Python: an object for C programs"
+            " cannot have it. Remove the call, or compile for a GPU"
+        )
+    if len(interface.parameters) != len(args):
+        raise TritonError(f"kernel {interface.name} has parameters that a C function cannot take")
+    made = entry_text(interface, name, args, grid, first_code)
+    exports = {name, f"{name}_error_string", f"load_{name}", f"unload_{name}"}
+    return linked_object(text + work_function(interface.name), made, interface.name, exports, cpu, features), interface
+
+
+@apart
+def linked_object(kernel: str, entry: str, name: str, exports: set[str], cpu: str, features: str) -> bytes:
+    """One object of two texts, with everything local that is not exported."""
+    machine = host_target_machine(2, cpu or None, features if cpu else None)
+    with ExitStack() as owner:
+        context = owner.enter_context(llvm.create_context())
+        module = owner.enter_context(llvm.parse_assembly(kernel, context))
+        for function in module.functions:
+            if not function.is_declaration:
+                function.visibility = "default"
+                if function.name != f"{name}_work":  # which the other text calls
+                    function.linkage = "internal"
+                if function.name in (name, f"{name}_range", f"{name}_work"):
+                    function.name = "tt.kernel" + function.name[len(name) :]
+        module.link_in(llvm.parse_assembly(entry, context))
+        for function in module.functions:
+            if not function.is_declaration and function.name not in exports:
+                function.linkage = "internal"
+        module.verify()
+        return machine.emit_object(module)
+
+
+def entry_text(interface: Interface, name: str, args: Sequence[Argument], grid: GridCode, first_code: int) -> str:
+    """LLVM text of the functions around a kernel."""
+    module = Module("tilework.standalone")
+    here = Platform(sys.platform, platform.machine().lower())
+    if interface.waits:
+        write_poll(Code(module.function("tt.poll", i32, [(ptr, "arena"), (i32, "waits")]), here))
+    write_task(Code(module.function("tt.task", void, [(ptr, "launch")]), here), interface, first_code)
+    params = [(C_ABI[arg.c_type], arg.name) for arg in args]
+    write_entry(Code(module.function(name, i32, [(ptr, ".threads"), *params]), here), args, grid, interface.waits)
+    write_words(Code(module.function(f"{name}_error_string", ptr, [(i32, "code")]), here), interface, first_code)
+    for mode in ("load", "unload"):
+        Code(module.function(f"{mode}_{name}", void, []), here).ret()
+    return module.text()
+
+
+def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) -> None:
+    """`NAME`: see the module docstring."""
+    threads, *values = b.function.args
+    slots = b.alloca(i64, max(1, len(args)), align=8)
+    numbers: dict[str, Value] = {}
+    for position, (arg, value) in enumerate(zip(args, values, strict=True)):
+        b.store(value, b.gep(slots, 8 * position), align=8)
+        if arg.is_integer:
+            numbers[arg.name] = b.cast(value, i64, is_signed=not arg.c_type.startswith("u"))
+    sizes = grid(b, numbers)
+    total = num(1)
+    for size, is_wrong in sizes:
+        with b.if_(b.or_(is_wrong, b.icmp("ugt", size, num(MOST_PROGRAMS)))):
+            b.ret(word(INVALID))
+        total = b.mul(total, size)
+        with b.if_(b.icmp("ugt", total, num(MOST_PROGRAMS))):
+            b.ret(word(INVALID))
+    with b.if_(b.icmp("eq", total, num(0))):
+        b.ret(word(0))
+    place = b.alloca(array(i8, size_of(LAUNCH)), align=8)
+    launch = b.record(place, LAUNCH)
+    launch.set(slots=slots, next=num(0), total=total, chunk=total, fault=word(0), seen=num(-1), since=num(0))
+    launch.set(**{axis: b.trunc(size, i32) for axis, (size, _) in zip("xyz", sizes, strict=True)})
+    with b.unless(b.is_null(threads)):
+        given = b.record(threads, THREADS)
+        count = b.smax(b.sext(given.get("threads"), i64), num(1))
+        launch.set(chunk=num(1) if waits else b.smax(b.udiv(total, b.mul(count, num(CHUNKS))), num(1)))
+        b.call(given.get("run"), void, [threads, Value(ptr, "@tt.task"), place])
+    b.run("tt.task", place)  # all of it, or what nobody has taken
+    b.ret(launch.get("fault", "monotonic"))
+
+
+def write_task(b: Code, interface: Interface, first_code: int) -> None:
+    """`tt.task(launch)`: programs until none are left, with an arena of its own."""
+    (place,) = b.function.args
+    launch = b.record(place, LAUNCH)
+    with b.if_(b.icmp("sge", launch.get("next", "monotonic"), launch.get("total"))):
+        b.ret()
+    block = b.run("malloc", num(interface.arena + 64))
+    with b.if_(b.is_null(block)):
+        launch.change("fault", 0, word(NO_MEMORY))
+        launch.set("monotonic", next=launch.get("total"))
+        b.ret()
+    start = b.inttoptr(b.and_(b.add(b.ptrtoint(block, i64), 63), -64), ptr)
+    b.fill(start, 0, size_of(CONTROL_FIELDS))
+    arena = b.record(start, CONTROL_FIELDS)
+    arena.set(fuel=word(FULL), launched=place, poll=Value(ptr, "@tt.poll") if interface.waits else NULL)
+    given = [launch.get("slots"), launch.at("next"), *(launch.get(each) for each in ("total", "chunk", "x", "y", "z"))]
+    code = b.call("tt.kernel_work", i32, [*given, start])
+    with b.if_(b.icmp("ne", code, 0)):
+        is_assert = b.icmp("sgt", code, 0)
+        launch.change("fault", 0, b.select(is_assert, b.add(code, word(first_code - 1)), code))
+    b.run("free", block)
+    b.ret()
+
+
+def write_poll(b: Code) -> None:
+    """`tt.poll(arena, waits)`: what a program asks now and then; a code ends it."""
+    start, waits = b.function.args
+    arena = b.record(start, CONTROL_FIELDS)
+    arena.set(fuel=word(FULL))
+    launch = b.record(arena.get("launched"), LAUNCH)
+    fault = launch.get("fault", "monotonic")
+    with b.if_(b.icmp("ne", fault, 0)):
+        b.ret(word(STARVED))
+    with b.if_(b.icmp("eq", waits, 0)):
+        b.ret(word(0))
+    b.run("sched_yield")
+    following = launch.get("next", "monotonic")
+    with b.if_(b.icmp("sge", following, launch.get("total"))):
+        b.ret(word(0))
+    clock = b.alloca(i64, 2, align=8)
+    b.run("clock_gettime", word(6 if b.platform.system == "darwin" else 1), clock)
+    time = b.load(i64, clock, align=8)
+    with b.if_(b.icmp("ne", launch.get("seen", "monotonic"), following)):
+        launch.set("monotonic", seen=following, since=time)
+        b.ret(word(0))
+    is_over = b.icmp("sgt", b.sub(time, launch.get("since", "monotonic")), num(PATIENCE))
+    b.ret(b.select(is_over, word(STARVED), word(0)))
+
+
+def write_words(b: Code, interface: Interface, first_code: int) -> None:
+    """`NAME_error_string(code)`."""
+    (code,) = b.function.args
+    faults = {
+        first_code + position: f"{place}: device-side assert triggered: {message}".removeprefix(": ")
+        for position, (message, place) in enumerate(interface.faults)
+    }
+    for number, text in (MEANINGS | faults).items():
+        with b.if_(b.icmp("eq", code, constant(i32, number))):
+            b.ret(b.module.string(text))
+    b.ret(NULL)
+
+
+def size_of(fields: dict[str, str]) -> int:
+    """Bytes of a record."""
+    last = list(fields)[-1]
+    return places_of(fields)[last] + LETTERS[fields[last]].bits // 8
