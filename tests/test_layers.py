@@ -33,6 +33,7 @@ ALLOWED: dict[str, list[str]] = {
     "runtime": ["*"],
     "tools": ["*"],
     "explain": ["*"],
+    "aot": ["compiler", "language", "runtime", "targets", "errors"],
     "compiler": ["runtime", "targets", "errors"],
     "testing": ["*"],
     "triton": ["*"],

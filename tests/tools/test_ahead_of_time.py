@@ -1,4 +1,4 @@
-"""Kernels compiled to C and linked (`triton.tools.compile`, `triton.tools.link`), run against a driver library of our own."""
+"""Kernels compiled to C for GPUs and linked (`tilework compile --aot`), run against a driver library of our own."""
 
 import ctypes
 import os
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.targets.cuda_tools import needs_ptxas
-from tilework.triton.tools.compile import CompileArgs, compile_kernel
-from tilework.triton.tools.link import HeaderParser, LinkerError, main
+from tilework.aot.compile_kernel import CompileArgs, compile_kernel
+from tilework.aot.link import HeaderParser, LinkerError, link_headers, main
 
 ROOT = Path(__file__).parent.parent.parent
 pytestmark = [needs_ptxas, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
@@ -60,7 +60,8 @@ DRIVER = """
 const unsigned char *code; char symbol[200]; unsigned launch[8]; int dynamic, loads;
 unsigned char values[64];
 CUresult cuGetErrorString(CUresult c, const char **t) { *t = "error"; return 0; }
-CUresult cuModuleLoadData(CUmodule *m, const void *data) { code = data; *m = (CUmodule)&code; loads++; return 0; }
+int refuses;
+CUresult cuModuleLoadData(CUmodule *m, const void *data) { if (refuses) return refuses; code = data; *m = (CUmodule)&code; loads++; return 0; }
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *n) { strcpy(symbol, n); *f = (CUfunction)&symbol; return 0; }
 CUresult cuModuleUnload(CUmodule m) { loads--; return 0; }
 CUresult cuDeviceGetAttribute(int *v, int a, CUdevice d) { *v = 232448; return 0; }
@@ -169,6 +170,40 @@ def test_the_linked_function_chooses_by_the_arguments(folder: Path) -> None:
     assert ctypes.c_int.in_dll(lib, "loads").value == 0
 
 
+def test_codes_of_the_driver_and_wrong_numbers_are_returned(folder: Path) -> None:
+    header, source = compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 64")[1]
+    link_headers([header], folder / "code")
+    lib = library(folder, [folder / "code.c", source])
+    call = lambda algo: lib.kernel(None, ctypes.c_uint64(64), ctypes.c_uint64(32), 32, 5, algo)  # noqa: E731
+    refuses = ctypes.c_int.in_dll(lib, "refuses")
+    refuses.value = 209
+    assert call(0) == 209, "what the driver says of a module that it cannot load"
+    refuses.value = 0
+    assert [call(0), call(1), call(-1)] == [0, 1, 1]
+
+
+def test_headers_of_cuda(folder: Path) -> None:
+    """What is written compiles without a warning against the headers of a toolkit."""
+    toolkits = [Path(shutil.which("nvcc") or "/").resolve().parent.parent, *Path("/usr/local").glob("cuda*")]
+    include = next((path / "include" for path in toolkits if (path / "include/cuda.h").is_file()), None)
+    if include is None:
+        pytest.skip("no cuda.h")
+    header, source = compiled(folder, "middle", "*fp32:16, 64, fp32, fp16, i32:16", grid="M, BLOCK, 1")[1]
+    link_headers([header], folder / "real")
+    command = [
+        "gcc",
+        "-fsyntax-only",
+        "-std=c11",
+        "-Wall",
+        "-Wextra",
+        "-Wno-strict-prototypes",
+        "-Werror",
+        f"-I{include}",
+    ]
+    for path in (source, folder / "real.c", header):
+        subprocess.run([*command, "-x", "c", str(path)], check=True)
+
+
 def test_no_variant_fits(folder: Path) -> None:
     header, source = compiled(folder, "kernel", "*fp32:16, *fp32:16, i32, i32:1, 128")[1]
     main([str(header), "--out", str(folder / "one")])
@@ -205,8 +240,6 @@ def test_errors(folder: Path) -> None:
         compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", grid="1, 1")
     with pytest.raises(ValueError, match="has the parameters C, A, M, N, BLOCK; the signature has 2 entries"):
         compiled(folder, "kernel", "*fp32, 128")
-    with pytest.raises(ValueError, match=r"for GPUs \(cuda, hip\), not for cpu"):
-        compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", target="cpu:host:1")
     parser = HeaderParser()
     for line, message in [
         ("// tt-linker: kernel:int x:1_warps1xstages3", "kernel is not a valid kernel name"),

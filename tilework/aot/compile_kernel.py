@@ -78,7 +78,16 @@ def main(arguments: list[str] | None = None) -> None:
         compile_kernel(args)
     except CompilationError as error:
         raise SystemExit(error.diagnostic().render()) from None
-    except (AssertionError, AttributeError, ImportError, OSError, RuntimeError, TypeError, ValueError, TritonError) as error:
+    except (
+        AssertionError,
+        AttributeError,
+        ImportError,
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        TritonError,
+    ) as error:
         raise SystemExit(f"compile.py: error: {error}") from None
 
 
@@ -103,7 +112,9 @@ def load_kernel(path: str, name: str) -> JITFunction:
     return found
 
 
-def write_kernel(kernel: JITFunction, args: CompileArgs, settings: dict[str, Any] | None = None) -> tuple[str, list[Path]]:
+def write_kernel(
+    kernel: JITFunction, args: CompileArgs, settings: dict[str, Any] | None = None
+) -> tuple[str, list[Path]]:
     """The same for a kernel that is loaded; `settings` are further options of the compiler."""
     target = parse_target(args.target)
     entries = parse_signature(kernel, args.signature)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from tilework.aot.grid import GridError, parse_expression
 from tilework.aot.signature import POINTER, Entry, Names, linked, passed
-from tilework.targets.cpu.standalone import CODES, Argument, GridCode
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.machine_code import num
+from tilework.targets.cpu.standalone import CODES, Argument, GridCode
 
 INCLUDES = """#ifndef TT_CPU_INCLUDES
 #define TT_CPU_INCLUDES
@@ -121,5 +121,7 @@ def grid_code(parts: Sequence[str], args: Sequence[Argument]) -> GridCode:
     for expression in expressions:
         if unknown := sorted(expression.names() - integers):
             known = ", ".join(sorted(integers)) or "none"
-            raise GridError(f"grid {expression.text!r}: {unknown[0]} is no integer argument of the kernel; it has {known}")
+            raise GridError(
+                f"grid {expression.text!r}: {unknown[0]} is no integer argument of the kernel; it has {known}"
+            )
     return lambda b, values: [expression.emit(b, values, num) for expression in expressions]

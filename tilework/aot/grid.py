@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)[uUlL]*|([A-Za-z_]\w*)|(<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>!~&|^?:()]))")
+TOKEN = re.compile(
+    r"\s*(?:(0[xX][0-9a-fA-F]+|\d+)[uUlL]*|([A-Za-z_]\w*)|(<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>!~&|^?:()]))"
+)
 LEVELS = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"))
 LEVELS += (("+", "-"), ("*", "/", "%"))
 COMPARED = {"==": "eq", "!=": "ne", "<": "slt", ">": "sgt", "<=": "sle", ">=": "sge"}
@@ -63,7 +65,9 @@ def parse_expression(text: str) -> Expression:
     tokens, at = [], 0
     while at < len(text.rstrip()):
         if (found := TOKEN.match(text, at)) is None:
-            raise GridError(f"grid {text!r}: {text[at:].strip()!r} is not understood, only C's operators on integers are")
+            raise GridError(
+                f"grid {text!r}: {text[at:].strip()!r} is not understood, only C's operators on integers are"
+            )
         tokens.append(int(found[1], 0 if found[1][:2] in ("0x", "0X") else 10) if found[1] else found[2] or found[3])
         at = found.end()
     reader = Reader(text, tokens)
@@ -116,7 +120,9 @@ class Reader:
             inside = self.choice()
             self.need(")")
             return inside
-        if self.at == len(self.tokens) or (self.tokens[self.at] in ("?", ":", ")") or is_operator(self.tokens[self.at])):
+        if self.at == len(self.tokens) or (
+            self.tokens[self.at] in ("?", ":", ")") or is_operator(self.tokens[self.at])
+        ):
             raise self.error()
         self.at += 1
         return self.tokens[self.at - 1]

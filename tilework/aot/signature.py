@@ -97,7 +97,10 @@ class Names:
         digest = hashlib.sha256(" ".join([*(entry.text for entry in entries), meta]).encode()).hexdigest()[:8]
         letters = {1: "c", 16: "d"}
         suffix = "".join(f"{index}{letters.get(entry.hint or 0, '')}" for index, entry in enumerate(entries))
-        constants = [*(str(entry.value) for entry in values_of(entries)), *("1" for entry in entries if entry.hint == 1)]
+        constants = [
+            *(str(entry.value) for entry in values_of(entries)),
+            *("1" for entry in entries if entry.hint == 1),
+        ]
         settings = (f"num_warps={num_warps}", f"num_stages={num_stages}")
         return cls(base, digest, suffix, f"{identifier('x'.join(constants))}_{meta}", settings)
 

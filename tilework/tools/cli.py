@@ -22,7 +22,8 @@ from tilework.version import __version__
 
 SUBCOMMANDS = {
     "opt": "run passes on a file of TTIR",
-    "compile": "compile a kernel to one or more stages",
+    "compile": "compile a kernel to one or more stages, or (--aot) for C programs",
+    "link": "make one C function of kernels that were compiled ahead of time",
     "layout": "show which thread owns each element of a tensor, or draw it",
     "emulate": "run a kernel of a file (PTX, or LLVM text for AMD GPUs) without a GPU, check it, count what it does",
     "explain": "run a program and say why its kernels were compiled again, are slow, or differ between devices",

@@ -6,6 +6,9 @@ The signature has one entry per parameter, in order: a type code (``*fp32``, ``i
 ``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1`` if the value is 1; or a constant (``1024``, ``True``,
 ``"row"``, ``fp16``) for a compile-time parameter. Entries left out at the end take their defaults. Without a signature, the first of the
 file's `CASES` with this kernel says how it is called, as in `examples/`: its `types`, `constexprs` and `attrs`.
+
+With `--aot` a kernel becomes something that C programs call, see docs/aot.md. `python -m tilework.tools.compile` is that under the
+name and with the options of Triton's `triton.tools.compile`.
 """
 
 import argparse
@@ -18,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tilework.aot import command as aot
 from tilework.errors import CompilationError, PassError, StageError, TritonError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.function import JITFunction
@@ -25,6 +29,7 @@ from tilework.runtime.launch.jit import KernelInterface
 from tilework.runtime.launch.specialize import parse_attr
 from tilework.tools.messages import plain
 
+WRONG = (AssertionError, ValueError, TypeError, OSError, RuntimeError)
 FACTS = {"": "", "16": "D", "S": "S", "16S": "DS"}
 
 
@@ -39,19 +44,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py:KERNEL|FILE.STAGE",
         help="a kernel in a Python file, or the file of a stage (.ttir, .ttgir, .ttcir, .llir, .ptx)",
     )
-    parser.add_argument("--signature", default="", help='types and constants, for example "*fp32:16, i32:16, 1024"')
-    parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, hip:gfx942, cpu (default: %(default)s)")
-    parser.add_argument("--num-warps", type=int, default=4)
+    parser.add_argument(
+        "-s", "--signature", action="append", help='types and constants, for example "*fp32:16, i32:16, 1024"'
+    )
+    parser.add_argument(
+        "-t", "--target", help="cuda:80, cuda:90, hip:gfx942, cpu (default: cuda:90; with --aot the current device)"
+    )
+    parser.add_argument("-w", "--num-warps", type=int, help="default: 4; with --aot 1, as in Triton")
     parser.add_argument("--num-ctas", type=int, default=1)
-    parser.add_argument("--num-stages", type=int, help="default: that of the target")
+    parser.add_argument("-ns", "--num-stages", type=int, help="default: that of the target; with --aot 3")
     parser.add_argument("--debug", action="store_true", help="keep device asserts and overflow checks")
     parser.add_argument("--emit", default="ttir", help="stages to write, separated by commas (default: %(default)s)")
     parser.add_argument(
         "-o",
         "--output",
+        "--out-path",
         metavar="DIR",
-        help="write KERNEL.STAGE files there; default: print, what is no text goes to .",
+        help="write KERNEL.STAGE files there; default: print, what is no text goes to .; with --aot a folder, or how the files begin",
     )
+    aot.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         print(error.diagnostic().render(), file=sys.stderr)
     except UnicodeDecodeError as error:
         print(f"tilework compile: {args.source}: {plain(error)}", file=sys.stderr)
-    except (UsageError, PassError, TritonError, IRSyntaxError, ValueError, TypeError, OSError, RuntimeError) as error:
+    except (UsageError, PassError, TritonError, IRSyntaxError, *WRONG) as error:
         print(f"tilework compile: {plain(error)}", file=sys.stderr)
     return 1
 
@@ -74,19 +85,27 @@ def compile_and_write(args: argparse.Namespace) -> int:
     from tilework.compiler import ASTSource, IRSource, lower  # lazily: the compiler loads when something is compiled
     from tilework.targets.base import GPUTarget
 
-    target = GPUTarget.parse(args.target)
-    for option, number in (("--num-warps", args.num_warps), ("--num-ctas", args.num_ctas)):
+    num_warps = args.num_warps if args.num_warps is not None else 1 if args.aot else 4
+    for option, number in (("--num-warps", num_warps), ("--num-ctas", args.num_ctas)):
         if number < 1 or number & (number - 1):
             raise UsageError(f"{option} must be a power of 2, got {number}")
     if args.num_stages is not None and args.num_stages < 0:
         raise UsageError(f"--num-stages must not be negative, got {args.num_stages}")
+    path, _, kernel = (
+        args.source.rpartition(":") if ".py:" in args.source else (args.source, "", args.kernel_name or "")
+    )
+    signature = (args.signature or [""])[-1]
+    if args.aot:
+        for made in aot.compile_ahead(load_kernel(Path(path), kernel), args.signature or [""], args):
+            print(made)
+        return 0
     if args.output is not None and Path(args.output).exists() and not Path(args.output).is_dir():
         raise UsageError(f"{args.output} is no folder: -o names the folder for the files")
-    path, _, kernel = args.source.rpartition(":") if ".py:" in args.source else (args.source, "", "")
+    target = GPUTarget.parse(args.target or "cuda:90")
     if path.endswith(".py"):
         fn = load_kernel(Path(path), kernel)
-        case = None if args.signature else case_of(fn)
-        called = parse_signature(fn, args.signature) if case is None else (case.types, case.constexprs, case.attrs)
+        case = None if signature else case_of(fn)
+        called = parse_signature(fn, signature) if case is None else (case.types, case.constexprs, case.attrs)
         source: ASTSource | IRSource = ASTSource(fn, *called)
         name = kernel or fn.__name__
     else:
@@ -95,7 +114,7 @@ def compile_and_write(args: argparse.Namespace) -> int:
     if not stages:
         raise UsageError("--emit names no stage; for example ttir, ptx or asm")
     settings = {
-        "num_warps": args.num_warps,
+        "num_warps": num_warps,
         "num_ctas": args.num_ctas,
         "debug": args.debug or None,
         **({} if args.num_stages is None else {"num_stages": args.num_stages}),
@@ -266,3 +285,11 @@ def parse_constant(name: str, text: str) -> Any:
     if is_type_code(text):
         return tl.str_to_ty(text, None)
     raise UsageError(f"{name}: {text!r} is neither a type nor a constant")
+
+
+if __name__ == "__main__":
+    from tilework.aot.compile_kernel import (
+        main,  # lazily: this name is Triton's program, which `tilework compile` does not need
+    )
+
+    main()

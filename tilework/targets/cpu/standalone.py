@@ -174,7 +174,8 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
     place = b.alloca(array(i8, size_of(LAUNCH)), align=8)
     launch = b.record(place, LAUNCH)
     launch.set(slots=slots, next=num(0), total=total, chunk=total, fault=word(0), seen=num(-1), since=num(0))
-    launch.set(**{axis: b.trunc(size, i32) for axis, (size, _) in zip("xyz", sizes, strict=True)})
+    for axis, (size, _) in zip("xyz", sizes, strict=True):
+        b.store(b.trunc(size, i32), launch.at(axis), align=4)
     with b.unless(b.is_null(threads)):
         given = b.record(threads, THREADS)
         count = b.smax(b.sext(given.get("threads"), i64), num(1))
