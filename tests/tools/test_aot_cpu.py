@@ -3,6 +3,8 @@
 import ctypes
 import math
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -241,6 +243,21 @@ def test_constants_have_their_values_in_a_grid() -> None:
     for text in ("n +", "(n", "n n", "1 ? 2", "", "n @ 2"):
         with pytest.raises(GridError):
             parse_expression(text)
+
+
+@needs_compiler
+def test_the_program_of_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/aot.md").read_text()
+    for name in ("scale.py", "main.c"):
+        found = re.search(rf"```\w+\n((?:#|//) {re.escape(name)}\n.*?)```", page, re.DOTALL)
+        assert found is not None
+        (tmp_path / name).write_text(found[1])
+    first, *_ = re.findall(r"```sh\ntilework (compile --aot.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(shlex.split(first.replace("\\\n", " "))) == 0
+    sources = ["main.c", "scale.c", *(path.name for path in tmp_path.glob("scale.*.o"))]
+    subprocess.run([COMPILER, "-Wall", "-Werror", *sources, "-o", "main", "-lm"], check=True)
+    assert subprocess.run(["./main"], capture_output=True, text=True, check=True).stdout == "2.5 247.5\n"
 
 
 @needs_compiler
