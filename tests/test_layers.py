@@ -31,6 +31,7 @@ ALLOWED: dict[str, list[str]] = {
     "oracles.evaluator": ["ir", "numerics", "layouts", "errors"],
     "oracles": [],
     "runtime": ["*"],
+    "profiler": ["*"],
     "tools": ["*"],
     "explain": ["*"],
     "aot": ["compiler", "language", "runtime", "targets", "errors"],

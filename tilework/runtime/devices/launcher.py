@@ -14,7 +14,7 @@ kernels comes from `set_profile_allocator`. `scratch` holds both buffers, None f
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from tilework.runtime.devices import allocators
 
@@ -29,6 +29,9 @@ class Launcher:
     """See the module docstring."""
 
     natively_scratched = False  # whether `native` launches ask for scratch memory
+    watch: ClassVar[Callable[..., None] | None] = (
+        None  # what starts launches while they are logged (`launch/launch_log.py`)
+    )
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self.name: str = metadata.name
@@ -64,7 +67,10 @@ class Launcher:
         scratch = self.allocate((x, y, z), stream) if self.needs_scratch else NO_SCRATCH
         if enter_hook:
             enter_hook(launch_metadata)
-        self.start((x, y, z), stream, function, args, scratch)
+        if (watch := Launcher.watch) is None:
+            self.start((x, y, z), stream, function, args, scratch)
+        else:
+            watch(self, (x, y, z), stream, function, args, scratch, launch_metadata)
         if exit_hook:
             exit_hook(launch_metadata)
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.runtime.launch.launch_log import Logged, last_launch
 from tilework.runtime.launch.native_machine import address, fill_places, has_versions
 from tilework.runtime.launch.small_arrays import LIMIT, small_address
 from tilework.runtime.launch.tensor_places import tensor_facts
@@ -107,9 +108,12 @@ def entry_of(
     watched = (*watched, *device.watched)
     groups, kept = grouped(watched)
     ready = address(device.ready) if device.ready else 0
+    extent, work = last_launch() or (None, None)
+    logged = Logged(result, work)
+    mark = native.mark_of(extent, (value for _, value in guards.numbers)) if extent is not None else 0
     record = native.Record(
         positional, len(keywords), address(device.run), ready, device.words, tuple(guards.found), device.slots, groups,
-        tuple(map(id, empties)),
+        tuple(map(id, empties)), logged.identity, mark, tuple(slot for slot, _ in guards.numbers),
     )  # fmt: skip
     return (
         result,
@@ -121,7 +125,7 @@ def entry_of(
         device.call,
         names,
         dict(meta or {}),
-        (device.kept, guards.kept, empties, watched),
+        (device.kept, guards.kept, logged, empties, watched),
     )
 
 
@@ -148,6 +152,7 @@ class Guards:
         self.maps = 0
         self.slots = len(device.slots) // 8
         self.kept: list[Any] = []
+        self.numbers: list[tuple[int, int]] = []  # slots of integers, and what is in them
 
     def add(self, name: str, value: Any, expected: Any, source: int, **numbers: int) -> None:
         cls = type(value)
@@ -254,6 +259,7 @@ class Guards:
             if not forced and spec == "i64":  # beyond 32 bits, on the same side of zero as the one that was seen
                 low, high = (2**31, 2**63 - 1) if value > 0 else (-(2**63), -(2**31) - 1)
             self.add("guard_int", value, None, source, low=low, high=high, mode=mode, slot=slot)
+            self.numbers.append((slot, value))
         elif cls is float and kind in ("f32", "f64"):
             self.add("guard_float", value, None, source, mode=int(kind == "f64"), slot=slot)
         elif cls is float and kind in ("f16", "bf16"):
@@ -262,6 +268,7 @@ class Guards:
             self.add("guard_asked", value, HALF_BITS[kind], source, mode=native.MULTIPLE | native.OTHER, slot=slot)
         elif cls is bool and kind == "i1":
             self.add("guard_bool", value, True, source, slot=slot)
+            self.numbers.append((slot, int(value)))
         else:
             raise Undescribable
 
@@ -315,6 +322,7 @@ class Guards:
             low, high = ANY_INT
             kind = {"mode": rank, "stored": tuples[1]}
             self.add("guard_sizes", value.strides, None, strides, low=low, high=high, slot=place + rank, **kind)
+            self.numbers += enumerate((*value.shape, *value.strides), place)
         if is_kept:
             bits = sum(bit << index for index, bit in enumerate(tuples))
             alive = [None] * native.KNOWN_LINES

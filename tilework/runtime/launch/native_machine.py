@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from tilework import knobs
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.host.own_code import OwnObject
+from tilework.runtime.launch.launch_log import attach
 from tilework.runtime.launch.tensor_places import tensor_places
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.llvm.object_loader import load_object
@@ -86,6 +87,7 @@ def load_machine() -> Machine:
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions())]
     context[: len(numbers)] = numbers
+    attach(library["launch.context"] + 8 * native.CONTEXT.index("log"))
     made = Machine(library, bind, launch, bound, constants)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # launches may outlive this module when a process ends
     return made

@@ -65,7 +65,19 @@ def hip_device_callback(hip: Any) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(ask)
 
 
+def event_callback(name: str) -> Any:
+    """What records an event as a function of handles; the default stream is an address of 0."""
+
+    def made(library: Any) -> Any:
+        record = lambda event, stream: getattr(library, name)(event, stream or 0)  # noqa: E731
+        return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(record)
+
+    return made
+
+
 CALLBACKS = {
+    "cuEventRecord": event_callback("cuEventRecord"),
+    "hipEventRecord": event_callback("hipEventRecord"),
     "cuLaunchKernelEx": launch_callback,
     "cuCtxGetCurrent": context_callback,
     "cuCtxSetCurrent": set_context_callback,

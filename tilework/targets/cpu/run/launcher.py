@@ -30,6 +30,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     EMPTIES_AT,
     EMPTY_COUNT,
     FRAME,
+    FRAME_WORDS,
     GROUP,
     GROUP_COUNT,
     GROUPS_AT,
@@ -56,6 +57,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     SLOTS_AT,
     WATCHED,
 )
+from tilework.targets.cpu.run.launcher_log import clear_log_words, need_loggable, write_log
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import array, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -68,10 +70,19 @@ def launcher_text(monotonic_clock: int, tuple_items: int) -> str:
     module = Module("launcher")
     Writer.tuple_items = tuple_items
     module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
-    writers = (*WRITERS, *DESCRIPTOR_WRITERS, write_extent, write_watched, write_fits, write_missed, write_meta)
+    write_host(module, monotonic_clock)
+    writers = (
+        *WRITERS,
+        *DESCRIPTOR_WRITERS,
+        write_log,
+        write_extent,
+        write_watched,
+        write_fits,
+        write_missed,
+        write_meta,
+    )
     for write in (*writers, write_gpu_routines):
         write(module)
-    write_host(module, monotonic_clock)
     for write in (write_launch_with, write_launch, write_bound, write_bind):
         write(module)
     return module.text()
@@ -171,6 +182,7 @@ def write_fits(module: Module) -> None:
             item = b.item(items, index)
             with b.if_(b.icmp("ne", item, b.context("missing"))):
                 b.need(b.icmp("eq", b.api("PyList_GetItem", holder, index), item))
+    need_loggable(b, record, frame, b.gep(frame, 8 * FRAME))
     ready = b.at(record, READY, ptr)
     (usable,) = b.if_else(b.is_null(ready), lambda: [YES], lambda: [b.call(ready, i32, [record])])
     b.need(b.icmp("ne", usable, 0))
@@ -274,8 +286,9 @@ def write_launch_with(module: Module) -> None:
     function = module.function("launch_with", ptr, params, linkage="internal")
     b = Writer(function)
     state, grid, args, nargs, kwnames = function.args
-    slots, chosen, numbers = b.alloca(i64, FRAME + 3, align=64), b.alloca(ptr), b.alloca(ptr)
+    slots, chosen, numbers = b.alloca(i64, FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
     sizes = b.gep(slots, 8 * FRAME)
+    (called,) = b.if_else(b.is_object(b.context("log")), lambda: [b.call("now", i64, [])], lambda: [num(0)])
     plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
     with b.if_(b.icmp("eq", plain, 0)):
         b.store(num(-1), sizes)
@@ -315,15 +328,19 @@ def write_launch_with(module: Module) -> None:
     record = b.load(ptr, numbers)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
     run = b.at(record, RUN, ptr)
+    clear_log_words(b, sizes)
     (done,) = b.if_else(
         b.icmp("eq", total, 0), lambda: [YES], lambda: [b.call(run, i32, [entry, record, slots, sizes, total])]
     )
     kernel = b.item(entry, KERNEL)
     b.keep(kernel)
-    b.drop(entry)
     with b.if_(b.icmp("eq", done, 0)):
+        b.drop(entry)
         b.drop(kernel)
         b.ret(NULL)
+    with b.if_(b.and_(b.is_object(b.context("log")), b.icmp("ne", total, 0))):
+        b.call("log_line", void, [record, slots, sizes, called])
+    b.drop(entry)
     b.finish(kernel)
 
 

@@ -32,6 +32,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     SET_CONTEXT,
     STREAM_HANDLE,
 )
+from tilework.targets.cpu.run.launcher_log import Events
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import i8, i32, i64, integer, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -119,8 +120,12 @@ def write_run(module: Module, name: str, launch: Callable[..., Value]) -> None:
     with b.if_(b.is_object(set)):
         b.call(b.at(record, ASK_CONTEXT, ptr), i32, [before])
         b.call(set, i32, [b.at(record, DEVICE_CONTEXT, ptr)])
+    events = Events.taken(b, sizes)
     thread = b.api("PyEval_SaveThread")
+    stream = b.inttoptr(handle, ptr)
+    events.put(b, 0, stream)
     code = launch(b, b.at(record, LAUNCH_CALL, ptr), b.at(record, FUNCTION, ptr), config, addresses)
+    events.put(b, 1, stream)
     b.api("PyEval_RestoreThread", thread, result=void)
     with b.if_(b.is_object(set)):
         b.call(set, i32, [b.load(ptr, before)])

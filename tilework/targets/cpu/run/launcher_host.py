@@ -23,7 +23,9 @@ from tilework.targets.cpu.run.launcher_layout import (
     KERNEL_NAME,
     POOL,
     SLOT_COUNT,
+    STARTED_AT,
     THREADS,
+    TOOK_AT,
     WAITS,
     WORK,
 )
@@ -113,6 +115,7 @@ def write_inline(module: Module) -> None:
     code = b.call(b.at(record, CODE, ptr), i32, [slots, num(0), total, *extent, scratch.arena])
     took = b.sub(b.call("now", i64, []), start)
     b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
+    note_time(b, sizes, start, took)
     program = b.at(scratch.arena, PROGRAM)
     with b.if_(has_pool):
         b.store(NULL, running)
@@ -121,6 +124,12 @@ def write_inline(module: Module) -> None:
     give_scratch(b, scratch)
     report_fault(b, entry, sizes, code, program, launch)
     b.finish(YES)
+
+
+def note_time(b: Writer, sizes: Value, start: Value, took: Value) -> None:
+    """For the log: when the programs began, and how long they took."""
+    b.store(start, b.gep(sizes, STARTED_AT))
+    b.store(took, b.gep(sizes, TOOK_AT))
 
 
 class Scratch(NamedTuple):
@@ -199,6 +208,7 @@ def write_shared(module: Module) -> None:
     start = b.call("now", i64, [])
     b.call(code, void, [launch, b.sub(parties, 1), worker])
     took = b.sub(b.call("now", i64, []), start)
+    note_time(b, sizes, start, took)
     b.api("PyEval_RestoreThread", thread, result=void)
     ran = b.at(launch, LAUNCH_PLACES["count"])
     with b.if_(b.and_(b.icmp("sgt", ran, 0), b.not_(forks))):

@@ -9,6 +9,7 @@ takes, then, from `OBJECTS` on, the arguments and what guards found inside of th
 """
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 # places in objects, in bytes
@@ -35,6 +36,7 @@ CONTEXT = (
     "missing",
     "definition",
     "versions",
+    "log",
     *PLACES,
 )
 
@@ -49,23 +51,26 @@ KERNEL, KEYWORDS, WATCHED, CONTENTS, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, MET
 SLOT, MOST_SLOTS = 8, 256
 OBJECTS = MOST_SLOTS
 MOST_OBJECTS = 128
-FRAME = (
-    MOST_SLOTS + MOST_OBJECTS
-)  # in words; behind it the three sizes of the grid, the first of them -1 while it is not known
+# in words; behind it the three sizes of the grid, the first of them -1 while it is not known, and what the log asks a device for
+FRAME = MOST_SLOTS + MOST_OBJECTS
+RAN = ("start", "took", "events")  # nanoseconds, and the address of two events of a GPU, or 0
+STARTED_AT, TOOK_AT, EVENTS_AT = range(24, 48, 8)  # behind the frame
+FRAME_WORDS = FRAME + 3 + len(RAN)
 
-# positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready, empty lists, their offset
-HEADER = struct.Struct("<12q")
+# positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready, empty lists, their offset,
+# what the log calls it, the mark of its numbers, how many of them there are, the offset of their slots
+HEADER = struct.Struct("<12qqQqq")
 POSITIONAL, KEYWORD_COUNT, SLOT_COUNT, SLOTS_AT, GUARD_COUNT, GUARDS_AT, GROUP_COUNT, GROUPS_AT = range(0, 64, 8)
-RUN, READY, EMPTY_COUNT, EMPTIES_AT = range(64, 96, 8)
+RUN, READY, EMPTY_COUNT, EMPTIES_AT, IDENTITY, MARK, NUMBER_COUNT, NUMBERS_AT = range(64, 128, 8)
 # code, arena, cost; code of a thread, threads, shared nests, pool, waits, name
 HOST = struct.Struct("<9q")
-CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(96, 168, 8)
+CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(128, 200, 8)
 # how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
 # how to ask for the stream, how to make a handle of it, of which device, parameters; the configuration and the slots of the parameters
 # follow, at the end those of the scratch memory
 GPU = struct.Struct("<10q56s")
-ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(96, 144, 8)
-ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(144, 184, 8)
+ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(128, 176, 8)
+ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(176, 216, 8)
 CONFIG_BYTES, CONFIG_SHARED, CONFIG_STREAM = 56, 24, 32
 PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
@@ -85,6 +90,15 @@ KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 MOST_NUMBERS, PROOF_LINES = 64, 64
 PROVED, REFUSED = 1, 2
 AS_FOUND = -1
+
+# the log of launches, where somebody asks for one: where the next line goes, where there is no more room, which launches fit an entry,
+# the Python that makes room, how to record an event, the address of the next two events, where there are no more
+LOG = struct.Struct("<7q")
+LOG_NEXT, LOG_END, LOG_FITS, LOG_FULL, LOG_RECORD, LOG_EVENTS, LOG_EVENTS_END = range(0, 56, 8)
+ALL_FIT, SAME_NUMBERS_FIT, NONE_FIT = range(3)
+LINE_FIELDS = ("identity", "mark", "called", "returned", "thread", "x", "y", "z", *RAN)
+LINE = 8 * len(LINE_FIELDS)
+MARK_START, MARK_FACTOR, ALL_BITS = 0xCBF29CE484222325, 0x100000001B3, 2**64 - 1
 
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key
 # function, low, high, mode, slot, stored, alignment mask, source, other; addresses of the class and of what is expected
@@ -129,18 +143,31 @@ class Record(NamedTuple):
     slots: bytes  # of arguments that are not given: the rest is overwritten
     groups: tuple[tuple[int, int, int, int], ...] = ()
     empties: tuple[int, ...] = ()  # addresses of lists that must be empty
+    identity: int = 0  # in the log
+    mark: int = 0
+    numbers: tuple[int, ...] = ()  # slots of integers
 
     def pack(self) -> bytearray:
         """As the machine code reads it."""
         guards_at = HEADER.size + len(self.device)
         groups_at = guards_at + GUARD.size * len(self.guards)
         empties_at = groups_at + GROUP.size * len(self.groups)
-        slots_at = empties_at + 8 * len(self.empties)
+        numbers_at = empties_at + 8 * len(self.empties)
+        slots_at = numbers_at + 8 * len(self.numbers)
         counts = (len(self.slots) // 8, slots_at, len(self.guards), guards_at, len(self.groups), groups_at)
         header = HEADER.pack(
-            self.positional, self.keywords, *counts, self.run, self.ready, len(self.empties), empties_at
-        )
+            self.positional, self.keywords, *counts, self.run, self.ready, len(self.empties), empties_at, self.identity,
+            self.mark, len(self.numbers), numbers_at,
+        )  # fmt: skip
         guards = [GUARD.pack(*guard) for guard in self.guards]
         groups = [GROUP.pack(*group) for group in self.groups]
-        empties = struct.pack(f"<{len(self.empties)}q", *self.empties)
-        return bytearray(b"".join((header, self.device, *guards, *groups, empties, self.slots)))
+        words = struct.pack(f"<{len(self.empties) + len(self.numbers)}q", *self.empties, *self.numbers)
+        return bytearray(b"".join((header, self.device, *guards, *groups, words, self.slots)))
+
+
+def mark_of(grid: tuple[int, int, int], numbers: Iterable[int]) -> int:
+    """What the machine code computes of the grid and the integers of a launch, to tell launches that do the same work."""
+    mark = MARK_START
+    for number in (*grid, *numbers):
+        mark = (mark ^ (number & ALL_BITS)) * MARK_FACTOR & ALL_BITS
+    return mark

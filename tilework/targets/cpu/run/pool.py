@@ -102,6 +102,9 @@ class Arenas(threading.local):
 
     def __init__(self) -> None:
         self.free: list[Arena] = []
+        self.last_run: tuple[int, int] | None = (
+            None  # when the programs of this thread's last launch began, and what they took, in ns
+        )
 
     def at_least(self, size: int) -> Arena:
         """An arena for one launch, to be entered; see `Arena.at_least`."""
@@ -265,6 +268,7 @@ def run_launch(
         start = time.perf_counter_ns()
         POOL.launch(launch, helpers, memory.worker)
         took = time.perf_counter_ns() - start
+        ARENAS.last_run = start, took
         fault, program, ran = (LAUNCH.unpack_from(launch)[place] for place in ENDED)
         if fault == INTERRUPTED:
             raise_kept(launch)

@@ -1,0 +1,83 @@
+"""Parts of a program that get a place of their own in the tree, with metrics if you like.
+
+    with scope("forward", metrics={"flops": 2 * M * N * K}):
+        matmul[grid](a, b, c)
+
+    @scope("step")
+    def step(): ...
+
+They nest, each thread has its own, and they cost nothing while nothing is profiled.
+"""
+
+import time
+from functools import wraps
+from typing import Any, Self
+
+from tilework.profiler import stacks
+from tilework.profiler.flags import flags
+from tilework.profiler.metric_names import Number, checked
+from tilework.profiler.sessions import SESSIONS
+
+Metrics = dict[str, Number]
+
+
+class scope:
+    """A context manager and a decorator; see the module docstring."""
+
+    def __init__(self, name: str, metrics: Metrics | None = None) -> None:
+        self.name, self.metrics = name, metrics
+
+    def __enter__(self) -> Self:
+        enter_scope(self.name, metrics=self.metrics)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        exit_scope(self.name)
+
+    def __call__(self, function: Any) -> Any:
+        @wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.name, self.metrics):
+                return function(*args, **kwargs)
+
+        return inside
+
+
+class cpu_timed_scope(scope):
+    """A scope that also has the time that it took on the host, as ``cpu_time (ns)``."""
+
+    def __init__(self, name: str, metrics: Metrics | None = None) -> None:
+        if metrics is not None and "cpu_time" in metrics:
+            raise ValueError("The metric name 'cpu_time' is reserved.")
+        super().__init__(name, metrics)
+        self.start = 0
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.start = time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        took = time.perf_counter_ns() - self.start
+        exit_scope(self.name, metrics={"cpu_time (ns)(exc)": took})
+
+
+def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
+    """Enter a scope; the number of this time, None while nothing is profiled."""
+    if not flags.profiling_on:
+        return None
+    number = stacks.enter(name)
+    if metrics:
+        SESSIONS.add_metrics(stacks.scope_path(), checked(metrics))
+    else:
+        SESSIONS.touch(stacks.scope_path())
+    return number
+
+
+def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> int | None:
+    """Leave the innermost scope, which is `name` if that is given; more metrics for it; its number, None while nothing is profiled."""
+    if not flags.profiling_on:
+        return None
+    if metrics:
+        SESSIONS.add_metrics(stacks.scope_path(), checked(metrics))
+    return stacks.leave(name)

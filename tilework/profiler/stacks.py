@@ -1,0 +1,100 @@
+"""Where in the program each thread is: the scopes that it has entered, and its state.
+
+    enter("forward"); enter("layer0")        path_of(thread) == ("forward", "layer0")
+    set_state("warmup")                      path_of(thread) == ("forward", "layer0", "warmup")
+
+Launches in machine code are read later than they happen, from a log that names the thread. So a thread tells everybody (`BEFORE_CHANGE`)
+before its path changes: what has been launched until then belongs to the old one. A thread that has entered nothing is where
+the main thread is.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable
+from weakref import ref
+
+Path = tuple[str, ...]
+NUMBERS = itertools.count(1)
+BEFORE_CHANGE: list[Callable[[], None]] = []
+
+
+class Stack:
+    """The scopes of one thread, outermost first, with a number for each time that one was entered."""
+
+    def __init__(self, inherited: Path = ()) -> None:
+        self.inherited = inherited
+        self.scopes: list[tuple[str, int]] = []
+        self.state: str | None = None
+        self.path: Path = inherited
+        self.thread = ref(threading.current_thread())
+
+    def changed(self) -> None:
+        state = () if self.state is None else (self.state,)
+        self.path = (*self.inherited, *(name for name, _ in self.scopes), *state)
+
+
+class Local(threading.local):
+    """The stack of the current thread."""
+
+    def __init__(self) -> None:
+        is_main = threading.current_thread() is threading.main_thread()
+        self.stack = Stack(() if is_main else path_of(threading.main_thread().ident or 0))
+        STACKS[threading.get_ident()] = self.stack
+
+
+STACKS: dict[int, Stack] = {}
+LOCAL = Local()
+
+
+def path_of(thread: int) -> Path:
+    """Where a thread is."""
+    found = STACKS.get(thread)
+    if found is not None and (owner := found.thread()) is not None and owner.ident == thread:
+        return found.path
+    main = STACKS.get(threading.main_thread().ident or 0)
+    return main.path if main is not None else ()
+
+
+def current() -> Path:
+    """Where this thread is."""
+    return LOCAL.stack.path
+
+
+def scope_path() -> Path:
+    """Where it is, without its state."""
+    stack = LOCAL.stack
+    return (*stack.inherited, *(name for name, _ in stack.scopes))
+
+
+def enter(name: str) -> int:
+    """This thread enters a scope; the number of this time."""
+    tell()
+    number = next(NUMBERS)
+    LOCAL.stack.scopes.append((name, number))
+    LOCAL.stack.changed()
+    return number
+
+
+def leave(name: str | None) -> int:
+    """This thread leaves its innermost scope, which has to be `name` if that is given."""
+    stack = LOCAL.stack
+    if not stack.scopes:
+        raise ValueError("Context stack is empty: exit_scope was called more often than enter_scope")
+    tell()
+    found, number = stack.scopes.pop()
+    stack.changed()
+    if name is not None and name != found:
+        raise ValueError(f"Scope name mismatch: {name} != {found}")
+    return number
+
+
+def set_state(name: str | None) -> None:
+    """This thread is in a state, or in none."""
+    tell()
+    LOCAL.stack.state = name
+    LOCAL.stack.changed()
+
+
+def tell() -> None:
+    for listener in BEFORE_CHANGE:
+        listener()

@@ -1,0 +1,171 @@
+"""A log of all launches, as long as somebody listens: what profilers are made of. Nothing of it runs otherwise.
+
+    begin(listener)                     # has `lines(data)` and `watch(launcher, grid, stream, function, args, scratch, metadata)`
+    kernel[grid](x, y)                  # through Python: `watch` is called instead of `launcher.start`, and calls it
+    kernel[grid](x, y)                  # in machine code: a line of numbers (`LINE_FIELDS`), some dozens of nanoseconds
+    flush()                             # `lines` gets the bytes that were written since; it is called when the room is used up, too
+    end()
+
+A line names its entry by number: `LOGGED[number]` is what it launches, with the `work` that the listener found for the launch that the
+entry was made of. With `fits=SAME_NUMBERS_FIT` only launches with the same grid and integers run in machine code, so that their work
+is the same; others take the Python path, where `watch` sees their arguments.
+"""
+
+import ctypes
+import itertools
+import threading
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
+from tilework.targets.cpu.run import launcher_layout as native
+from tilework.targets.cpu.run.launcher_layout import ALL_FIT
+
+MOST_LINES = 1024
+COUNTER = itertools.count(1)
+
+
+class Listener(Protocol):
+    """Who wants to know of launches."""
+
+    def watch(
+        self, launcher: Launcher, grid: Extent, stream: int, function: Any, args: Any, scratch: Scratch, metadata: Any
+    ) -> Any:
+        """Start a launch; what is returned is the `work` of the entry that is made of it."""
+
+    def lines(self, data: bytes) -> None:
+        """Launches that have been done, some lines of numbers."""
+
+
+class Logged:
+    """What an entry launches, in the log."""
+
+    def __init__(self, result: Any, work: Any) -> None:
+        self.identity, self.result, self.work = next(COUNTER), result, work
+        LOGGED[self.identity] = self
+        if STATE.listener is not None:
+            STATE.kept.append(self)
+
+
+LOGGED: "WeakValueDictionary[int, Logged]" = WeakValueDictionary()
+
+
+class Room:
+    """Memory for lines; it is all zeros where nothing is written yet, and no line has the identity 0."""
+
+    def __init__(self) -> None:
+        self.memory = ctypes.create_string_buffer(native.LINE * (MOST_LINES + 1))
+        self.start = ctypes.addressof(self.memory)
+        self.end = self.start + native.LINE * MOST_LINES
+
+    def taken(self, end: int) -> bytes:
+        """What is written, at least up to `end`; afterwards nothing is."""
+        while end < self.end and ctypes.c_int64.from_address(end).value:
+            end += native.LINE
+        data = ctypes.string_at(self.start, end - self.start)
+        ctypes.memset(self.start, 0, len(data))
+        return data
+
+
+class State:
+    """Who listens, and where machine code writes. The block and the rooms stay where they are: launches may be under way."""
+
+    def __init__(self) -> None:
+        self.listener: Listener | None = None
+        self.words: list[Any] = []  # of the launcher's context, once it is loaded
+        self.kept: list[Logged] = []  # alive until their lines have been read
+        self.rooms: list[Room] = []  # the first is written to
+        self.block: Any = None
+        self.lock, self.is_reading = threading.RLock(), False
+        self.thread = threading.local()  # its `last` launch through Python: (grid, work)
+
+    def prepare(self) -> None:
+        if self.block is None:
+            self.rooms = [Room(), Room()]
+            self.block = (ctypes.c_int64 * (native.LOG.size // 8))()
+            self.block[:4] = [self.rooms[0].start, self.rooms[0].end, ALL_FIT, id(flush)]
+
+
+STATE = State()
+
+
+def attach(context_word: int) -> None:
+    """The launcher is loaded, and reads the address of the block from here."""
+    STATE.words.append(ctypes.c_int64.from_address(context_word))
+    if STATE.listener is not None:
+        point(ctypes.addressof(STATE.block))
+
+
+def point(block: int) -> None:
+    for word in STATE.words:
+        word.value = block
+
+
+def begin(listener: Listener, *, fits: int = ALL_FIT) -> None:
+    """Tell a listener of all launches from now on; there is one at a time."""
+    assert STATE.listener is None, "somebody listens already"
+    STATE.prepare()
+    STATE.block[native.LOG_FITS // 8] = fits
+    STATE.kept = list(LOGGED.values())
+    STATE.listener = listener
+    Launcher.watch = watch
+    point(ctypes.addressof(STATE.block))
+
+
+def end() -> None:
+    """Tell nobody any more."""
+    point(0)
+    Launcher.watch = None
+    flush()
+    STATE.listener = None
+    STATE.kept = []
+
+
+def flush() -> None:
+    """Give the listener the lines that have been written."""
+    if STATE.block is None or STATE.block[0] == STATE.rooms[0].start:
+        return
+    with STATE.lock:
+        if STATE.is_reading or STATE.listener is None:  # a signal handler may launch while lines are read
+            return
+        STATE.is_reading = True
+        try:
+            full, other = STATE.rooms
+            end = STATE.block[0]
+            STATE.block[0:2] = [other.start, other.end]  # at once: between two lines of Python others may launch
+            STATE.rooms = [other, full]
+            if data := full.taken(end):
+                STATE.listener.lines(data)
+        finally:
+            STATE.is_reading = False
+
+
+def give_events(record: int, first: int, end: int) -> None:
+    """Events for launches on a GPU: the address of what records one, and where their handles are, two for each launch."""
+    STATE.prepare()
+    STATE.block[native.LOG_RECORD // 8 : native.LOG_EVENTS_END // 8 + 1] = [record, first, end]
+
+
+def events_left() -> int:
+    """For how many launches there are events."""
+    if STATE.block is None:
+        return 0
+    return (STATE.block[native.LOG_EVENTS_END // 8] - STATE.block[native.LOG_EVENTS // 8]) // 16
+
+
+def watch(
+    launcher: Launcher, grid: Extent, stream: int, function: Any, args: Any, scratch: Scratch, metadata: Any
+) -> None:
+    """A launch through Python, while somebody listens."""
+    listener = STATE.listener
+    if listener is None:
+        return launcher.start(grid, stream, function, args, scratch)
+    STATE.thread.last = None
+    STATE.thread.last = grid, listener.watch(launcher, grid, stream, function, args, scratch, metadata)
+
+
+def last_launch() -> tuple[Extent, Any] | None:
+    """(grid, work) of the last launch of this thread through Python, while somebody listens; asked once."""
+    last = getattr(STATE.thread, "last", None)
+    STATE.thread.last = None
+    return last
