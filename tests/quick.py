@@ -34,6 +34,7 @@ QUICK = (
     "layouts/test_to_linear.py",
     "numerics/test_formats.py",
     "pipeline/test_reference_ttgir.py",
+    "profiler/test_sessions.py",
     "runtime/test_cuda_kernels.py",
     "runtime/test_knobs.py",
     "runtime/test_launch.py",
