@@ -165,7 +165,7 @@ class HipBackend(Backend):
             from tilework.targets.amd.kernel_notes import with_text
 
             if knobs.amd.dump_amdgcn:
-                print(f"// -----// AMDGCN Dump //----- //\n{assembled(text)}")
+                print(f"// -----// AMDGCN Dump //----- //\n{assembled(text, {})}")
             data = to_code_object(text, str(target.arch))
             return with_text(data, text) if self.is_emulated else data
 
