@@ -6,7 +6,9 @@
     tilework emulate add.llir --grid 4 --arg f32:512:range --arg f32:512 --arg i32=512 --dump 1 --check
 
 An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number TYPE=VALUE, or
-bytes HEX as hex=0011ff. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check`
+bytes HEX as hex=0011ff. Pointers to scratch memory, which compiled kernels have behind their own parameters, are filled in; threads,
+and bytes of shared memory, are those that the file tells (`.reqntid`, `.maxntid`, tilework's first line). Arrays lie far from each
+other, so that an access past the end of one is told with its number. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check`
 warps run one at a time in an order drawn from the seed, and races, uninitialised reads, bad accesses and missing waits are told.
 What is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
 """
@@ -21,9 +23,12 @@ from typing import Any
 import numpy as np
 
 from tilework.numerics.rounding import BF16, E4M3FN, E5M2
+from tilework.oracles.emulator.arenas import Memory
 from tilework.oracles.emulator.device import Device, LoadedFunction
 from tilework.oracles.emulator.findings import CheckFailed
-from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.syntax import EmulatorError, Function
+from tilework.targets.nvidia.ptx_text import told
+from tilework.tools.messages import plain
 
 TYPES: dict[str, Any] = {
     **{
@@ -35,6 +40,9 @@ TYPES: dict[str, Any] = {
     **{"bf16": BF16, "fp8e4m3": E4M3FN, "fp8e5m2": E5M2},
 }
 PROCESSOR = re.compile(r'"target-cpu"="(gfx\w+)"')
+COMPILED = "LLVM NVPTX Back-End"  # says the PTX of Triton and of tilework
+HIDDEN = ("global scratch", "profile scratch")
+SCRATCH = 1 << 24  # bytes where the file does not say how many a kernel needs
 SHOWN = 64  # elements that --dump prints
 LARGEST = 1 << 32  # bytes of an argument
 
@@ -47,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="the PTX, or LLVM text")
     parser.add_argument("--kernel", help="which kernel; not needed if the file has one")
     parser.add_argument("--grid", default="1", help="blocks: 2,1,1")
-    parser.add_argument("--block", help="threads of a block: 128 or 16,8; default: 32, or what LLVM text says")
+    parser.add_argument("--block", help="threads of a block: 128 or 16,8; default: what the file says, or 32")
     parser.add_argument(
         "--arg",
         dest="args",
@@ -56,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ARG",
         help="f32:1024:random, i32=5, hex=00ff; in order",
     )
-    parser.add_argument("--shared", type=int, default=0, help="bytes of dynamic shared memory")
+    parser.add_argument(
+        "--shared", type=int, default=None, help="bytes of dynamic shared memory; default: what the file says, or 0"
+    )
     parser.add_argument(
         "--counters", action="store_true", help="count instructions, sectors, bank conflicts, by source line"
     )
@@ -75,13 +85,15 @@ def run(args: argparse.Namespace) -> int:
         print(failed, file=sys.stderr)
         return 1
     except (UsageError, EmulatorError, OSError, ValueError) as error:
-        first = " ".join(line.strip() for line in str(error).splitlines())
+        first = " ".join(line.strip() for line in plain(error).splitlines())
         print(f"tilework emulate: error: {first}", file=sys.stderr)
         return 1
     return 0
 
 
 def emulate(args: argparse.Namespace) -> None:
+    if args.seed < 0:
+        raise UsageError(f"--seed {args.seed}: a number from 0 on is needed")
     random = np.random.default_rng(args.seed)
     limit = {"max_instructions": args.max_instructions} if args.max_instructions is not None else {}
     device = Device(
@@ -96,14 +108,18 @@ def emulate(args: argparse.Namespace) -> None:
     if (processor := PROCESSOR.search(text)) is not None:
         return emulate_llvm(args, text, processor[1], given, dumps)
     kernel = choose(device, args.file, text, args.kernel)
-    places = {number: device.upload(value) for number, value in enumerate(given) if is_array(value)}
-    device.launch(
-        kernel,
-        sizes(args.grid, "--grid"),
-        sizes(args.block or "32", "--block"),
-        [places.get(n, value) for n, value in enumerate(given)],
-        args.shared,
-    )
+    facts, limits, grid = told(text), kernel.function.limits, sizes(args.grid, "--grid")
+    block = sizes(args.block, "--block") if args.block else limits.get("reqntid") or limits.get("maxntid") or [32]
+    shared = facts.get("shared", 0) if args.shared is None else args.shared
+    places = upload(device.memory, args.args, given)
+    hidden = scratch(device.memory, kernel.function, len(given), facts, grid) if facts or COMPILED in text else []
+    if hidden:
+        words = " and ".join(f"{number}" for number in range(len(given), len(kernel.function.params)))
+        print(f"tilework emulate: note: scratch memory is filled in for argument {words}", file=sys.stderr)
+    elif len(given) < len(kernel.function.params):
+        words = f"{kernel.name} takes {len(kernel.function.params)} arguments and is given {len(given)}"
+        raise UsageError(f"{words}; of compiled kernels the last two are scratch memory and can be left out")
+    device.launch(kernel, grid, block, [*(places.get(n, value) for n, value in enumerate(given)), *hidden], shared)
     for number, file in dumps:
         show(number, device.download(places[number], given[number]), file)
     if device.counters is not None:
@@ -115,17 +131,25 @@ def emulate(args: argparse.Namespace) -> None:
 def emulate_llvm(
     args: argparse.Namespace, text: str, arch: str, given: list[Any], dumps: list[tuple[int, str]]
 ) -> None:
-    """Arrays are used where they are. What is found is told with or without --check, nothing is counted."""
-    from tilework.oracles.emulator.llvm.run_llvm import load_kernel  # lazily: each emulator for itself
+    """What is found is told with or without --check, nothing is counted."""
+    from tilework.oracles.emulator.llvm.ir_types import Pointer  # lazily: each emulator for itself
+    from tilework.oracles.emulator.llvm.run_llvm import load_kernel
 
     if args.counters:
         raise UsageError("--counters counts what PTX does; LLVM text is not counted")
-    kernel = load_kernel(text, arch, args.kernel)
+    memory = Memory()
+    kernel = load_kernel(text, arch, args.kernel, memory)
     block = sizes(args.block, "--block") if args.block else [kernel.threads]
     limit = {"max_instructions": args.max_instructions} if args.max_instructions is not None else {}
-    kernel.launch(sizes(args.grid, "--grid"), block, given, args.shared, **limit)
+    places = upload(memory, args.args, given)
+    for number in places:
+        if number < len(kernel.function.params) and not isinstance(kernel.function.params[number][0], Pointer):
+            raise UsageError(f"argument {number} is an array, and the kernel takes a number there")
+    values = [places.get(n, value) for n, value in enumerate(given)]
+    kernel.launch(sizes(args.grid, "--grid"), block, values, args.shared or 0, **limit)
     for number, file in dumps:
-        show(number, given[number], file)
+        array = given[number]
+        show(number, np.frombuffer(memory.read(places[number], array.nbytes), array.dtype).reshape(array.shape), file)
     if args.check:
         print(f"{kernel.function.name}: nothing found")
 
@@ -139,6 +163,28 @@ def choose(device: Device, file: str, text: str, name: str | None) -> LoadedFunc
             + (f": {', '.join(kernels)}" if kernels else "")
         )
     return module.function(name if name is not None else kernels[0])
+
+
+def upload(memory: Memory, texts: Sequence[str], given: Sequence[Any]) -> dict[int, int]:
+    """The addresses of the arrays among the arguments, by number."""
+    places: dict[int, int] = {}
+    for number, value in enumerate(given):
+        if is_array(value):
+            places[number] = memory.allocate_named(value.nbytes, f"argument {number} ({texts[number]})", value.itemsize)
+            memory.write(places[number], np.ascontiguousarray(value))
+    return places
+
+
+def scratch(
+    memory: Memory, function: Function, count: int, facts: dict[str, Any], grid: Sequence[int]
+) -> list[np.uint64]:
+    """Memory for the pointers that the compiler has added behind the `count` arguments that are given."""
+    rest = function.params[count:]
+    if not 0 < len(rest) <= len(HIDDEN) or any(variable.size != 8 for variable in rest):
+        return []
+    sizes = [facts.get(f"{name.replace(' ', '_')}_size", 0) * int(np.prod(grid)) or SCRATCH for name in HIDDEN]
+    named = list(zip(HIDDEN, sizes, strict=True))[-len(rest) :]
+    return [np.uint64(memory.allocate_named(size, f"the {name} of all blocks")) for name, size in named]
 
 
 def is_array(value: Any) -> bool:
@@ -157,7 +203,10 @@ def argument(text: str, random: np.random.Generator) -> Any:
     kind, equals, value = text.partition("=")
     if equals and ":" not in kind:
         if kind == "hex":
-            return bytes.fromhex(value)
+            try:
+                return bytes.fromhex(value)
+            except ValueError:
+                raise UsageError(f"--arg {text}: {value!r} is not hexadecimal, as 0011ff") from None
         return scalar(text, kind, value)
     kind, _, rest = text.partition(":")
     shape, _, fill = rest.partition(":")

@@ -30,6 +30,7 @@ WINDOW = 1 << 60
 FIRST = 4096  # below there is nothing
 END = 1 << 48
 ALIGNMENT = 256
+LEAST_GUARD, MOST_GUARD = 1 << 20, 1 << 28  # bytes around named allocations
 # pages that are never touched cost nothing, and may be more than the machine has; Python knows the flag from 3.13 on
 NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
 
@@ -43,6 +44,14 @@ class Extent(NamedTuple):
     end: int
     origin: int = 0
     is_writable: bool = True
+
+
+class Named(NamedTuple):
+    """What a user calls an allocation, the bytes of an element of it, and how many bytes on both sides belong to nobody."""
+
+    name: str
+    element: int
+    guard: int
 
 
 class MemoryFault(EmulatorError):
@@ -83,6 +92,7 @@ class Memory:
         self.starts: list[int] = []  # of live allocations, sorted
         self.ends: list[int] = []
         self.lent: dict[int, Extent] = {}  # by their starts
+        self.named: dict[int, Named] = {}  # by their starts
         self.has_constants = False  # whether some of it must not be written
         self.top = self.bottom + ALIGNMENT
         self.holes: dict[int, list[int]] = {}  # freed allocations by their padded size
@@ -102,6 +112,15 @@ class Memory:
         at = bisect.bisect(self.starts, start)
         self.starts.insert(at, start)
         self.ends.insert(at, start + size)
+        return start
+
+    def allocate_named(self, size: int, name: str, element: int = 1) -> int:
+        """As `allocate`, far from everything else: an access that misses it by less than its size, or by a little, is told with `name`."""
+        guard = min(max(LEAST_GUARD, (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT), MOST_GUARD)
+        self.top += guard
+        start = self.allocate(size)
+        self.top += guard
+        self.named[start] = Named(name, element, guard)
         return start
 
     def free(self, address: int) -> None:
@@ -178,6 +197,11 @@ class Memory:
     def explain(self, address: int, size: int) -> str:
         """Why `size` bytes at `address` cannot be accessed."""
         at = bisect.bisect(self.starts, address) - 1
+        for start, end in zip(self.starts[max(at, 0) : at + 2], self.ends[max(at, 0) : at + 2], strict=True):
+            known = self.named.get(start)
+            if known is not None and start - known.guard <= address < end + known.guard:
+                number, count = (address - start) // known.element, (end - start) // known.element
+                return f"{size} bytes at element {number} of {known.name} are outside of it: it has elements 0 to {count - 1}"
         if at < 0 or address >= self.ends[at] + ALIGNMENT:
             return f"{size} bytes at {address:#x} are not allocated"
         end = self.ends[at]
