@@ -7,6 +7,7 @@ right above it, which the built page does not show:
     <!-- not run: why -->            the block is only parsed
     <!-- raises ValueError -->       the block, or the last command of it, must fail so (commands: raises 1, the exit code)
     <!-- device emulator:sm_80 -->   TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated libraries
+    <!-- printed above -->           a block of text: the block above it printed these lines (or parts of lines), and perhaps others between them
 
 A Python block whose first line is ``# softmax.py`` becomes that file: commands below run it, or, where none names it, it runs by itself.
 Blocks that import torch, and those after them, are left out where there is none.
@@ -41,7 +42,7 @@ from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
 PIECE = re.compile(
-    r"^<!-- setup\n(?P<setup>.*?)^-->$|^<!-- (?P<note>(?:not run:|raises|device) .*?) -->$|^```(?P<kind>\w+)\n(?P<code>.*?)^```$",
+    r"^<!-- setup\n(?P<setup>.*?)^-->$|^<!-- (?P<note>(?:not run:|raises|device|printed) .*?) -->$|^```(?P<kind>\w+)\n(?P<code>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 DEVICES: dict[str, Callable[..., AbstractContextManager[object]]] = {
@@ -74,7 +75,7 @@ class Block:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """Every block of a page that can be run; other kinds (text, mlir) are not."""
+    """Every block of a page that can be run, and text that is compared; other text and kinds (mlir) are not."""
     found: list[Block] = []
     notes: dict[str, str] = {}
     for piece in PIECE.finditer(text):
@@ -85,7 +86,7 @@ def blocks_of(text: str) -> list[Block]:
         elif piece["setup"] is not None:
             found.append(Block("python", piece["setup"], line))
         else:
-            if piece["kind"] in ("python", "sh"):
+            if piece["kind"] in ("python", "sh") or "printed" in notes:
                 found.append(Block(piece["kind"], piece["code"], line, notes))
             notes = {}
     return found
@@ -135,25 +136,38 @@ def in_a_copy(work: Callable[[], int]) -> int:
 def run_blocks(page: Path, blocks: list[Block], folder: Path) -> tuple[int, list[str]]:
     names: dict[str, Any] = {"__name__": "__main__"}
     wrong: list[str] = []
-    ran = 0
+    ran, output = 0, io.StringIO()
     for place, block in enumerate(blocks):
         if block.needs_torch and find_spec("torch") is None:
             break
         if "skipped" in block.notes:
             ast.parse(block.code) if block.kind == "python" else None
             continue
-        ran += 1
+        if block.kind == "text":
+            if (line := first_missing(block.code, output.getvalue().replace(f"{folder}/", ""))) is not None:
+                wrong.append(f"{page.name}:{block.line}: nothing printed {line!r}, but\n{output.getvalue()[-1800:]}")
+            continue
+        ran, output = ran + 1, io.StringIO()
         device, _, arch = block.notes.get("device", "").partition(":")
         with DEVICES[device](*([arch] if arch else [])):
             if block.kind == "python":
                 commands = "".join(later.code for later in blocks[place:] if later.kind == "sh")
-                wrong += run_python(page, block, names, folder, commands)
+                wrong += run_python(page, block, names, folder, commands, output)
             else:
-                wrong += run_commands(page, block)
+                wrong += run_commands(page, block, output)
     return ran, wrong
 
 
-def run_python(page: Path, block: Block, names: dict[str, Any], folder: Path, commands: str) -> Iterator[str]:
+def first_missing(shown: str, printed: str) -> str | None:
+    """The first line of a page that was not printed after those above it."""
+    said = iter(printed.splitlines())
+    lines = [line.strip() for line in shown.splitlines() if line.strip() not in ("", "...")]
+    return next((line for line in lines if not any(line in one for one in said)), None)
+
+
+def run_python(
+    page: Path, block: Block, names: dict[str, Any], folder: Path, commands: str, output: io.StringIO
+) -> Iterator[str]:
     """Execute a block, unless commands below do; its kernels find their source, and a traceback shows lines of the page."""
     expected = block.notes.get("raises")
     file = str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
@@ -167,9 +181,10 @@ def run_python(page: Path, block: Block, names: dict[str, Any], folder: Path, co
         file = f"{file}:{block.line}"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(output):
             exec(compile(text, file, "exec"), names)
     except Exception as error:
+        output.write(f"{type(error).__name__}: {error}\n")
         if expected not in [kind.__name__ for kind in type(error).__mro__]:
             yield f"{page.name}:{block.line}: {traceback.format_exc()[-1800:]}"
     else:
@@ -177,18 +192,23 @@ def run_python(page: Path, block: Block, names: dict[str, Any], folder: Path, co
             yield f"{page.name}:{block.line}: nothing raised {expected}"
 
 
-def run_commands(page: Path, block: Block) -> Iterator[str]:
+def run_commands(page: Path, block: Block, output: io.StringIO) -> Iterator[str]:
     """Run the commands of a block, each in a copy of this process; the last one may be one that fails."""
     lines = block.code.replace("\\\n", " ").splitlines()
     commands = [words for line in lines if (words := shlex.split(line.removeprefix("$ "), comments=True))]
     for number, words in enumerate(commands, 1):
         expected = int(block.notes.get("raises", 0)) if number == len(commands) else 0
-        if (code := run_command(words)) != expected:
-            yield f"{page.name}:{block.line}: `{shlex.join(words)}` ended with {code}"
+        with tempfile.TemporaryFile("w+") as printed:
+            code = run_command(words, printed.fileno())
+            printed.seek(0)
+            said = printed.read()
+        output.write(said)
+        if code != expected:
+            yield f"{page.name}:{block.line}: `{shlex.join(words)}` ended with {code}\n{said[-1800:]}"
 
 
-def run_command(words: list[str]) -> int:
-    """The exit code of ``A=1 tilework ...``, ``python file.py ...`` or ``python -m module ...``."""
+def run_command(words: list[str], output: int) -> int:
+    """The exit code of ``A=1 tilework ...``, ``python file.py ...`` or ``python -m module ...``, which prints into a file."""
     variables: dict[str, str] = {}
     while words and (found := re.fullmatch(r"([A-Z]\w*)=(.*)", words[0], re.DOTALL)):
         variables[found[1]] = found[2]
@@ -202,7 +222,9 @@ def run_command(words: list[str]) -> int:
         knobs.refresh_knobs()
         if "TILEWORK_DEVICE" in variables:
             driver._active = driver._default = None
-        sys.stdout = io.StringIO()
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        sys.stdout = sys.stderr = os.fdopen(1, "w", 1, closefd=False)
         if words[0] == "tilework":
             sys.argv = words
             return main(words[1:])
