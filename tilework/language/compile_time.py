@@ -50,7 +50,11 @@ class base_type:
 
 
 class constexpr_type(base_type):
-    """The type of a `constexpr`; it contains the value: ``constexpr(3).type == constexpr_type(3)``."""
+    """The type of a `constexpr`; it contains the value: ``constexpr(3).type == constexpr_type(3)``.
+
+    Example:
+        assert tl.constexpr(3).type == tl.constexpr_type(3) != tl.constexpr_type(3.0)
+    """
 
     def __init__(self, value: Any) -> None:
         self.value = _unwrap_if_constexpr(value)
@@ -138,8 +142,24 @@ def _unary(compute: Callable[[Any], Any]) -> Callable[..., Any]:
 class constexpr(base_value):
     """A value known at compile time: ``constexpr(2) * 3`` is ``constexpr[6]``.
 
-    Operators follow Python (``/`` gives a float, ``//`` floors) and return a constexpr, comparisons too. As an
-    annotation of a parameter, ``N: tl.constexpr``, it asks for a constant argument.
+    As an annotation of a parameter, ``N: tl.constexpr``, it asks for a constant argument: each value makes a kernel of its own.
+    Constants decide shapes, branches and loops that are unrolled; a variable is kept constant with ``HALF: tl.constexpr = N // 2``.
+    Globals that kernels read must be constexprs: ``N = tl.constexpr(4)``. Operators follow Python (``/`` gives a float, ``//``
+    floors) and return a constexpr, comparisons too.
+
+    Example:
+        SCALE = tl.constexpr(10)
+
+        @tilework.jit
+        def kernel(out, N: tl.constexpr, IS_NEGATIVE: tl.constexpr):
+            value = tl.arange(0, N) * SCALE
+            if IS_NEGATIVE:                                   # decided while compiling
+                value = -value
+            tl.store(out + tl.arange(0, N), value)
+
+        out = np.zeros(4, np.int32)
+        kernel[(1,)](out, N=4, IS_NEGATIVE=True)
+        assert out.tolist() == [0, -10, -20, -30]
     """
 
     def __init__(self, value: Any) -> None:
@@ -246,7 +266,11 @@ def _type_of(value: Any) -> base_type:
 
 
 class tuple_type(base_type):
-    """The type of a `tuple`: its element types, and the field names if it came from a NamedTuple."""
+    """The type of a `tuple`: its element types, and the field names if it came from a NamedTuple.
+
+    Example:
+        assert tl.tuple([tl.constexpr(1)]).type == tl.tuple_type([tl.constexpr_type(1)])
+    """
 
     def __init__(self, types: Iterable[Any], fields: Iterable[str] | None = None) -> None:
         self.types: list[Any] = list(types)
@@ -294,8 +318,22 @@ class tuple_type(base_type):
 class tuple(base_value):
     """A fixed sequence of kernel values: ``tuple([x, constexpr(4), None])``.
 
+    Python's tuples become one in a kernel: several results of a function, arguments ``kernel[grid]((x, y))``, a NamedTuple.
     Elements are read by a compile-time index, ``t[0]``, or by name if `type.fields` names them. It cannot be changed;
     ``+`` and ``*`` build a new one, and ``==`` compares element by element.
+
+    Example:
+        @tilework.jit
+        def add_all(arrays, out, N: tl.constexpr):
+            i = tl.arange(0, N)
+            total = tl.zeros((N,), tl.float32)
+            for k in tl.static_range(len(arrays)):
+                total += tl.load(arrays[k] + i)
+            tl.store(out + i, total)
+
+        x, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+        add_all[(1,)]((x, x, x), out, N=4)
+        assert_close(out, 3 * x)
     """
 
     def __init__(self, args: Iterable[Any] = (), type: tuple_type | None = None) -> None:
@@ -405,7 +443,18 @@ class slice_type(base_type):
 
 
 class slice(base_value):
-    """``start:stop:step`` inside a subscript; every part is known at compile time."""
+    """``start:stop:step`` inside a subscript; every part is known at compile time.
+
+    Shapes and tuples take any slice, blocks only ``:``.
+
+    Example:
+        @tilework.jit
+        def row_sums(x):
+            return tl.reshape(x, [tl.constexpr(2)] + x.shape[1:]).sum(axis=1)
+
+        assert call(row_sums, np.arange(8).reshape(2, 4)).tolist() == [6, 22]
+        assert tl.slice(None).is_full()
+    """
 
     def __init__(self, start: Any, stop: Any = None, step: Any = None) -> None:
         self.start, self.stop, self.step = start, stop, step

@@ -35,12 +35,12 @@ from tilework.language.compile_time import (
     tuple,
     tuple_type,
 )
+from tilework.language.descriptor_values import tensor_descriptor, tensor_descriptor_type
 from tilework.language.dots import *
 from tilework.language.dtypes import (
     TRITON_MAX_TENSOR_NUMEL,
     bfloat16,
     block_type,
-    const,
     const_pointer_type,
     dtype,
     float8e4b8,
@@ -51,7 +51,6 @@ from tilework.language.dtypes import (
     float16,
     float32,
     float64,
-    function_type,
     get_int_dtype,
     int1,
     int8,
@@ -60,8 +59,6 @@ from tilework.language.dtypes import (
     int64,
     pi32_t,
     pointer_type,
-    str_to_ty,
-    tensor_descriptor_type,
     uint8,
     uint16,
     uint32,
@@ -77,7 +74,8 @@ from tilework.language.program_builtins import *
 from tilework.language.reductions import *
 from tilework.language.shapes import *
 from tilework.language.shapes import _wrap_axis
-from tilework.language.values import tensor, tensor_descriptor
+from tilework.language.signature_types import const, function_type, str_to_ty
+from tilework.language.values import tensor
 
 TRITON_BUILTIN = "__triton_builtin__"
 METHODS = (
@@ -94,7 +92,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def builtin(fn: Function) -> Function:
-    """Mark `fn` as callable from kernels. It must accept `_semantic`, and may accept `_generator`."""
+    """Mark `fn` as callable from kernels. It must accept `_semantic`, and may accept `_generator`.
+
+    The function runs while the kernel is compiled (or interpreted), on the values of the kernel; it passes `_semantic` on to the
+    functions of `tl` it calls. A jit function does the same in less words where it does not have to look at its arguments.
+
+    Example:
+        @tl.core.builtin
+        def doubled(x, _semantic=None):
+            return tl.add(x, x, _semantic=_semantic)
+
+        assert call(doubled, np.array([1, 2])).tolist() == [2, 4]
+    """
     names = fn.__code__.co_varnames[: fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount]
     assert "_semantic" in names, f"the builtin {fn.__name__} must accept _semantic"
 
@@ -119,21 +128,51 @@ def builtin(fn: Function) -> Function:
 
 
 def is_builtin(fn: Any) -> bool:
-    """True if the compiler must pass `_semantic` to `fn`."""
+    """True if the compiler must pass `_semantic` to `fn`.
+
+    Example:
+        assert tl.core.is_builtin(tl.exp) and not tl.core.is_builtin(tl.sum)      # `sum` is a jit function
+    """
     return getattr(fn, TRITON_BUILTIN, False)
 
 
 def extern(fn: Function) -> Function:
-    """As `builtin`, for the wrapper of a function from a device library."""
+    """As `builtin`, for the wrapper of a function from a device library.
+
+    Example:
+        @tl.core.extern
+        def cube_root(x, _semantic=None):
+            symbols = {(tl.float32,): ("__nv_cbrtf", tl.float32)}
+            return tl.core.extern_elementwise("", "", [x], symbols, is_pure=True, _semantic=_semantic)
+
+        assert_close(call(cube_root, np.array([8.0, 27.0], np.float32)), [2, 3], atol=1e-6)
+    """
     return builtin(fn)
 
 
 def must_use_result(x: Any, s: str | bool = True) -> Any:
     """Make it an error to call a function and drop its result; with a text, the text is part of the error.
 
-    @must_use_result("Nothing changes in place.")
-    @jit
-    def cube(x): ...
+        @must_use_result("Nothing changes in place.")
+        @jit
+        def cube(x): ...
+
+    Example:
+        @tilework.must_use_result
+        @tilework.jit
+        def cube(x):
+            return x * x * x
+
+        @tilework.jit
+        def kernel(x):
+            cube(tl.load(x))                                   # forgotten: the kernel does nothing
+
+        try:
+            kernel.warmup(np.ones(1), grid=(1,))
+        except Exception as error:
+            assert "cube" in str(error)
+        else:
+            raise AssertionError("it compiled")
     """
     if isinstance(x, str):
         return lambda function: must_use_result(function, x)

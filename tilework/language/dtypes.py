@@ -1,4 +1,4 @@
-"""Element types, pointers and blocks, and the short strings that name them in kernel signatures.
+"""Element types, pointers and blocks; `signature_types.py` has the short strings that name them in kernel signatures.
 
     float32.primitive_bitwidth          # 32
     pointer_type(float32)               # pointer<fp32>, written "*fp32" in a signature
@@ -10,7 +10,7 @@ used in names of specialised functions.
 """
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import cached_property, total_ordering
 from math import prod
@@ -21,13 +21,16 @@ from tilework.language.compile_time import (
     _unwrap_shape,
     base_type,
     constexpr,
-    constexpr_type,
     tuple,
-    tuple_type,
 )
 from tilework.numerics.formats import FORMATS
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
+"""The most elements that a block can have.
+
+Example:
+    assert tl.TRITON_MAX_TENSOR_NUMEL == 2**20
+"""
 
 
 class Interned(type):
@@ -54,7 +57,24 @@ def is_named(name: str) -> Callable[..., bool]:
 
 
 class dtype(base_type, metaclass=Interned):
-    """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``."""
+    """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``.
+
+    Kernels ask it while compiling, so an `if` on a dtype chooses code. `primitive_bitwidth` is its size in bits; integers have
+    `int_bitwidth`, `get_int_min_value()` and `get_int_max_value()`, floats `fp_mantissa_width` and `exponent_bias`. ``str`` is
+    the name in IR and signatures ("fp32").
+
+    Example:
+        @tilework.jit
+        def half(x):
+            if x.dtype.is_floating():
+                return x * 0.5
+            else:
+                return x >> 1
+
+        assert_close(call(half, np.array([3.0, 5.0])), [1.5, 2.5])
+        assert call(half, np.array([3, 5])).tolist() == [1, 2]
+        assert tl.float16.primitive_bitwidth == 16 and str(tl.float16) == "fp16"
+    """
 
     SINT_TYPES: ClassVar = ["int8", "int16", "int32", "int64"]
     UINT_TYPES: ClassVar = ["int1", "uint8", "uint16", "uint32", "uint64"]
@@ -215,7 +235,18 @@ def user_name(name: str) -> str:
 class pointer_type(dtype):
     """The address of an `element_ty`: ``pointer_type(float32)``. `const` forbids stores through it.
 
-    A pointer to a block is a block pointer, made by `make_block_ptr`.
+    An array that is passed to a kernel is such a pointer there. A pointer to a block is a block pointer, made by `make_block_ptr`.
+
+    Example:
+        @tilework.jit
+        def bytes_of(x, out):
+            as_bytes = x.to(tl.pointer_type(tl.uint8), bitcast=True)
+            i = tl.arange(0, 4)
+            tl.store(out + i, tl.load(as_bytes + i))
+
+        out = np.zeros(4, np.uint8)
+        bytes_of[(1,)](np.array([0x04030201], np.int32), out)
+        assert out.tolist() == [1, 2, 3, 4]
     """
 
     def __init__(self, element_ty: Any, address_space: Any = 1, const: Any = False) -> None:
@@ -246,12 +277,23 @@ class pointer_type(dtype):
 
 
 def const_pointer_type(element_ty: Any, address_space: int = 1) -> pointer_type:
-    """A pointer that must not be stored to: ``*kfp32`` in a signature."""
+    """A pointer that must not be stored to: ``*kfp32`` in a signature.
+
+    Example:
+        assert tl.const_pointer_type(tl.float32) == tl.pointer_type(tl.float32, const=True)
+    """
     return pointer_type(element_ty, address_space, const=True)
 
 
 class block_type(dtype):
-    """A block of elements: ``block_type(float16, [4, 8])``. Every size is a power of two."""
+    """A block of elements: ``block_type(float16, [4, 8])``. Every size is a power of two.
+
+    The type of a `tensor` that is not a scalar: ``x.type``.
+
+    Example:
+        block = tl.block_type(tl.float16, [4, 8])
+        assert block.numel == 32 and block.scalar == tl.float16 and block.nbytes == 64
+    """
 
     def __init__(self, element_ty: dtype, shape: Any) -> None:
         sizes = _unwrap_shape(shape)
@@ -310,126 +352,141 @@ def validate_block_shape(shape: Sequence[Any]) -> int:
     return numel
 
 
-class function_type(base_type):
-    """What a function takes and gives back; kept for code written for Triton 3.0."""
-
-    def __init__(self, ret_types: Iterable[base_type], param_types: Iterable[base_type]) -> None:
-        self.ret_types, self.param_types = list(ret_types), list(param_types)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, function_type) and str(self) == str(other)
-
-    def __hash__(self) -> int:
-        return hash(str(self))
-
-    def __str__(self) -> str:
-        return f"fn ({', '.join(map(str, self.param_types))}) -> {', '.join(map(str, self.ret_types))}"
-
-
-class tensor_descriptor_type(base_type):
-    """The type of a `tensor_descriptor`: the block it moves, and the types of its shape and strides."""
-
-    value_class: ClassVar[Any]  # `tensor_descriptor`, set where that class is defined
-
-    def __init__(self, block_type: block_type, shape_type: tuple_type, strides_type: tuple_type) -> None:
-        self.block_type, self.shape_type, self.strides_type = block_type, shape_type, strides_type
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, tensor_descriptor_type)
-            and self.block_type == other.block_type
-            and self.shape_type == other.shape_type
-            and self.strides_type == other.strides_type
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.block_type, self.shape_type, self.strides_type))
-
-    def __str__(self) -> str:
-        return f"tensor_descriptor<{self.block_type}>"
-
-    __repr__ = __str__
-
-    def mangle(self) -> str:
-        return f"TD{self.block_type.mangle()}"
-
-    def _unflatten_ir(self, handles: Sequence[Any], cursor: int) -> builtins.tuple[Any, int]:
-        handle = handles[cursor]
-        shape, cursor = self.shape_type._unflatten_ir(handles, cursor + 1)
-        strides, cursor = self.strides_type._unflatten_ir(handles, cursor)
-        return self.value_class(handle, shape, strides, self.block_type), cursor
-
-
-class const:
-    """Annotation of a pointer parameter whose data the kernel only reads: ``def k(src: tl.const): ...``"""
-
-
 void = dtype("void")
-int1, int8, int16, int32, int64 = map(dtype, ("int1", "int8", "int16", "int32", "int64"))
-uint8, uint16, uint32, uint64 = map(dtype, ("uint8", "uint16", "uint32", "uint64"))
-float8e5, float8e5b16, float8e4nv = map(dtype, ("fp8e5", "fp8e5b16", "fp8e4nv"))
-float8e4b8, float8e4b15 = map(dtype, ("fp8e4b8", "fp8e4b15"))
-float16, bfloat16, float32, float64 = map(dtype, ("fp16", "bf16", "fp32", "fp64"))
+"""No value: what a function without a result returns.
+
+Example:
+    assert tl.void.is_void() and tl.void.primitive_bitwidth == 0
+"""
+int1 = dtype("int1")
+"""Truth values: what comparisons give and masks are; one byte in memory.
+
+Example:
+    assert call(tl.cast, np.array([0, 1, 2, 3]), tl.int1).tolist() == [False, True, True, True]
+"""
+int8 = dtype("int8")
+"""Signed integers of 8 bits.
+
+Example:
+    assert call(tl.cast, np.array([1.9, -1.9]), tl.int8).tolist() == [1, -1]
+    assert tl.int8.get_int_max_value() == np.iinfo(np.int8).max
+"""
+int16 = dtype("int16")
+"""Signed integers of 16 bits.
+
+Example:
+    assert call(tl.cast, np.array([1.9, -1.9]), tl.int16).tolist() == [1, -1]
+    assert tl.int16.get_int_max_value() == np.iinfo(np.int16).max
+"""
+int32 = dtype("int32")
+"""Signed integers of 32 bits; what `program_id`, `arange` and Python's small integers are.
+
+Example:
+    assert call(tl.cast, np.array([1.9, -1.9]), tl.int32).tolist() == [1, -1]
+    assert tl.int32.get_int_max_value() == np.iinfo(np.int32).max
+"""
+int64 = dtype("int64")
+"""Signed integers of 64 bits; for offsets into arrays of more than 2**31 elements.
+
+Example:
+    assert call(tl.cast, np.array([1.9, -1.9]), tl.int64).tolist() == [1, -1]
+    assert tl.int64.get_int_max_value() == np.iinfo(np.int64).max
+"""
+uint8 = dtype("uint8")
+"""Unsigned integers of 8 bits; bytes, and pairs of fp4 for `dot_scaled`. Division, remainder, comparison and shift to the right take them as such.
+
+Example:
+    assert call(tl.cast, np.array([-1, 5]), tl.uint8).tolist() == [2**8 - 1, 5]
+"""
+uint16 = dtype("uint16")
+"""Unsigned integers of 16 bits. Division, remainder, comparison and shift to the right take them as such.
+
+Example:
+    assert call(tl.cast, np.array([-1, 5]), tl.uint16).tolist() == [2**16 - 1, 5]
+"""
+uint32 = dtype("uint32")
+"""Unsigned integers of 32 bits; what `randint` gives. Division, remainder, comparison and shift to the right take them as such.
+
+Example:
+    assert call(tl.cast, np.array([-1, 5]), tl.uint32).tolist() == [2**32 - 1, 5]
+"""
+uint64 = dtype("uint64")
+"""Unsigned integers of 64 bits. Division, remainder, comparison and shift to the right take them as such.
+
+Example:
+    assert call(tl.cast, np.array([-1, 5]), tl.uint64).tolist() == [2**64 - 1, 5]
+"""
+float8e5 = dtype("fp8e5")
+"""Floats of 8 bits with 2 bits of fraction, largest 57344, with infinities (OCP's E5M2). NVIDIA multiplies them from sm_89 on.
+
+Example:
+    assert call(tl.cast, np.array([1.3, 60000.0], np.float32), tl.float8e5).tolist() == [1.25, 57344]
+"""
+float8e5b16 = dtype("fp8e5b16")
+"""`float8e5` with an exponent bias of 16 instead of 15: no infinities, one NaN. Some of AMD's GPUs multiply it.
+
+Example:
+    assert call(tl.cast, np.array([1.3, -3.0], np.float32), tl.float8e5b16).tolist() == [1.25, -3]
+"""
+float8e4nv = dtype("fp8e4nv")
+"""Floats of 8 bits with 3 bits of fraction, largest 448, no infinities (OCP's E4M3). NVIDIA has them from sm_89 on.
+
+Example:
+    assert call(tl.cast, np.array([1.3, 448.0], np.float32), tl.float8e4nv).tolist() == [1.25, 448]
+"""
+float8e4b8 = dtype("fp8e4b8")
+"""`float8e4nv` with an exponent bias of 8 instead of 7: largest 240, one NaN. AMD's MI300 multiplies it.
+
+Example:
+    assert call(tl.cast, np.array([1.3, 240.0], np.float32), tl.float8e4b8).tolist() == [1.25, 240]
+"""
+float8e4b15 = dtype("fp8e4b15")
+"""Floats of 8 bits with 3 bits of fraction and an exponent bias of 15, largest 1.75: for weights, converted by software.
+
+Example:
+    assert call(tl.cast, np.array([1.3, 0.5], np.float32), tl.float8e4b15).tolist() == [1.25, 0.5]
+"""
+float16 = dtype("fp16")
+"""Floats of 16 bits with 10 bits of fraction, largest 65504. Elementary functions want `float32`: ``tl.exp(x.to(tl.float32))``.
+
+Example:
+    x = np.array([1 / 3, 1e5])
+    assert_close(call(tl.cast, x, tl.float16), [0.33325195, np.inf], atol=1e-6)
+"""
+bfloat16 = dtype("bf16")
+"""Floats of 16 bits with 7 bits of fraction and the range of `float32`. NumPy has none; torch's tensors do.
+
+Example:
+    assert call(tl.cast, np.array([1 / 3, 1e5], np.float32), tl.bfloat16).tolist() == [0.333984375, 99840]
+"""
+float32 = dtype("fp32")
+"""Floats of 32 bits; what Python's floats become in a kernel, and what `dot` and `sum` of narrower floats add up in.
+
+Example:
+    assert call(tl.cast, np.array([1, 2]), tl.float32).dtype == np.float32
+"""
+float64 = dtype("fp64")
+"""Floats of 64 bits. A Python float does not make an fp32 block wider; ``x.to(tl.float64)`` does.
+
+Example:
+    assert call(tl.cast, np.array([1, 2]), tl.float64).dtype == np.float64
+"""
 pi32_t = pointer_type(int32)
+"""The type of a pointer to int32.
+
+Example:
+    assert tl.pi32_t == tl.pointer_type(tl.int32)
+"""
 
 
 def get_int_dtype(bitwidth: Any, signed: Any) -> dtype:
-    """``get_int_dtype(8, signed=False)`` is `uint8`; one bit is `int1` either way."""
+    """``get_int_dtype(8, signed=False)`` is `uint8`; one bit is `int1` either way.
+
+    Example:
+        assert tl.core.get_int_dtype(16, signed=True) == tl.int16
+    """
     bitwidth, signed = _unwrap_if_constexpr(bitwidth), _unwrap_if_constexpr(signed)
     name = "int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}"
     if name not in ALL_NAMES:
         raise ValueError(f"there is no integer type of {bitwidth} bits (signed: {signed})")
     return dtype(name)
-
-
-def _alias_table() -> dict[str, str]:
-    codes = {"u1": ("bool", "int1", "uint1", "i1"), "i32": ("int",)}
-    codes |= {code: (name,) for name, code in CODE_OF.items() if name not in ("int1", "int32")}
-    codes["i32"] += ("int32",)
-    codes |= {"fp16": ("half", "float16"), "bf16": ("bfloat16",), "fp32": ("float", "float32")}
-    codes |= {"fp64": ("double", "float64"), "fp8e4nv": ("float8e4nv", "float8_e4m3fn"), "void": ()}
-    codes |= {"fp8e5": ("float8e5", "float8_e5m2"), "fp8e4b8": ("float8e4b8", "float8_e4m3fnuz")}
-    codes |= {"fp8e5b16": ("float8e5b16", "float8_e5m2fnuz"), "fp8e4b15": ("float8e4b15",)}
-    return {alias: code for code, aliases in codes.items() for alias in (code, *aliases)}
-
-
-type_canonicalisation_dict = _alias_table()
-DTYPE_OF_CODE: dict[str, dtype] = {CODE_OF.get(name, name): dtype(name) for name in sorted(ALL_NAMES)}
-DTYPE_OF_CODE |= {"i1": int1, "B": int1}
-
-
-def canonicalize_dtype(dtype: Any) -> str:
-    """The signature code of a dtype of any library: ``"torch.float16"`` gives ``fp16``; unknown: KeyError."""
-    return type_canonicalisation_dict[str(dtype).rsplit(".", 1)[-1]]
-
-
-def canonicalize_ptr_dtype(dtype: Any, is_const: bool) -> str:
-    """The signature of a pointer: ``*fp16``, or ``*kfp16`` if its data must not change."""
-    return ("*k" if is_const else "*") + canonicalize_dtype(dtype)
-
-
-def str_to_ty(name: Any, c: Any = None) -> Any:
-    """The type a signature string names: ``"*kfp32"``, ``"i32"``, ``"tensordesc<fp16[64, 32]>"``, ``"constexpr"``.
-
-    A tuple of strings gives a `tuple_type`, with field names if it is a NamedTuple. `c` is the constant (or the tuple
-    of constants) behind ``constexpr``.
-    """
-    if isinstance(name, builtins.tuple):
-        constants = c if isinstance(c, (builtins.tuple, list, tuple)) else (None,) * len(name)
-        return tuple_type(map(str_to_ty, name, constants), getattr(name, "_fields", None))
-    if name.startswith("*k"):
-        return pointer_type(str_to_ty(name[2:]), const=True)
-    if name.startswith("*"):
-        return pointer_type(str_to_ty(name[1:]))
-    if name.startswith("tensordesc<"):
-        element, sizes = name.removeprefix("tensordesc<").removesuffix(">").rstrip("]").split("[")
-        shape = [int(size) for size in sizes.split(",")]
-        block = block_type(str_to_ty(element), shape)
-        return tensor_descriptor_type(block, tuple_type([int32] * len(shape)), tuple_type([int64] * len(shape)))
-    if name.startswith("constexpr"):
-        return constexpr_type(c)
-    if name not in DTYPE_OF_CODE:
-        name = type_canonicalisation_dict.get(name, name)
-    if name not in DTYPE_OF_CODE:
-        raise ValueError(f"{name!r} is not a type in a kernel signature, such as i32, *fp16 or constexpr")
-    return DTYPE_OF_CODE[name]

@@ -10,7 +10,7 @@ import re
 from functools import cached_property
 from typing import Any
 
-from tilework.language.dtypes import type_canonicalisation_dict
+from tilework.language.signature_types import type_canonicalisation_dict
 
 
 class KernelParam:

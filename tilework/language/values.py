@@ -1,4 +1,4 @@
-"""Runtime values: `tensor`, a scalar or a block of data, and `tensor_descriptor`, a window on an array in memory.
+"""Runtime values: `tensor`, a scalar or a block of data; `descriptor_values.py` has the other kind.
 
     x = tl.load(ptr + tl.arange(0, 64))     # tensor of type <['64'], fp32>
     y = x * 2 + 1                            # each operator asks the semantic object to build the operation
@@ -21,15 +21,16 @@ from tilework.language.compile_time import (
     slice,
     tuple,
 )
-from tilework.language.dtypes import block_type, dtype, tensor_descriptor_type
+from tilework.language.dtypes import block_type, dtype
 
 
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str, doc: str | None = None) -> Callable[..., Any]:
     """``self op other``: the semantic method `name`."""
 
     def method(self: "tensor", other: Any, _semantic: Any = None) -> Any:
         return getattr(_semantic, name)(self, other)
 
+    method.__doc__ = doc
     return method
 
 
@@ -50,7 +51,30 @@ def _unary_operator(name: str) -> Callable[..., Any]:
 
 
 class tensor(base_value):
-    """A runtime value: one element (its type is a dtype or a pointer), or a block of them (a `block_type`)."""
+    """A runtime value: one element (its type is a dtype or a pointer), or a block of them (a `block_type`).
+
+    Python's operators work element by element and broadcast as NumPy does: ``+ - * / // % & | ^ << >> ~``, comparisons. A Python
+    number takes the type of the tensor beside it (``x + 1`` of int8 is int8) unless it is of a higher kind (``x + 0.5`` of int8 is
+    fp32). ``/`` of integers is a float; ``//`` and ``%`` of integers round towards zero, as in C, and not as in Python. ``and``, ``or``
+    and ``not`` are for scalars and constants, ``&``, ``|`` and ``~`` for blocks. Indices are ``:`` and ``None`` only.
+
+    Most functions of `tl` on a tensor are methods too: ``x.sum(0)`` is ``tl.sum(x, 0)``.
+
+    Example:
+        @tilework.jit
+        def outer(x, y):
+            return x[:, None] * y[None, :] + 1
+
+        x, y = np.array([1, 2]), np.array([3, 4])
+        assert call(outer, x, y).tolist() == [[4, 5], [7, 9]]
+
+        @tilework.jit
+        def quotient(x, y):
+            return x // y, x % y
+
+        towards_zero, remainder = call(quotient, np.array([-7, 7]), 2)
+        assert towards_zero.tolist() == [-3, 3] and remainder.tolist() == [-1, 1]
+    """
 
     def __init__(self, handle: Any, type: dtype) -> None:
         self.handle = handle
@@ -59,17 +83,42 @@ class tensor(base_value):
 
     @property
     def shape(self) -> tuple:
-        """Sizes as constants; empty for a scalar. Equal to a list or tuple of ints: ``x.shape == [4, 8]``."""
+        """Sizes as constants; empty for a scalar. Equal to a list or tuple of ints: ``x.shape == [4, 8]``.
+
+        Example:
+            @tilework.jit
+            def mean(x):
+                return tl.sum(x, 1) / x.shape[1]
+
+            assert_close(call(mean, np.array([[1.0, 2.0], [3.0, 5.0]])), [1.5, 4])
+        """
         return self.type.constexpr_shape if isinstance(self.type, block_type) else tuple()
 
     @property
     def numel(self) -> constexpr:
-        """The number of elements; 1 for a scalar."""
+        """The number of elements, a constant; 1 for a scalar.
+
+        Example:
+            @tilework.jit
+            def mean(x):
+                return tl.sum(x) / x.numel
+
+            assert call(mean, np.array([[1.0, 2.0], [3.0, 6.0]])) == 3
+        """
         return constexpr(self.type.numel if isinstance(self.type, block_type) else 1)
 
     @property
     def T(self) -> Any:
-        """``x.T`` in a kernel is `trans(x)` of a 2-D block; the frontend builds it."""
+        """``x.T`` in a kernel is `trans(x)` of a 2-D block.
+
+        Example:
+            @tilework.jit
+            def transposed(x):
+                return x.T
+
+            x = np.arange(8).reshape(2, 4)
+            assert_close(call(transposed, x), x.T)
+        """
         if (active := ACTIVE.get()) is not None:
             return active.semantic.transposed(self)
         raise ValueError("x.T exists only inside a function decorated with @jit")
@@ -120,12 +169,43 @@ class tensor(base_value):
     __ne__, __rne__ = _operator("not_equal"), _swapped("not_equal")
     __neg__, __pos__ = _unary_operator("minus"), _unary_operator("plus")
     __invert__, __not__ = _unary_operator("invert"), _unary_operator("not_")
-    logical_and, logical_or = _operator("logical_and"), _operator("logical_or")
+    logical_and = _operator(
+        "logical_and",
+        """Whether both are true, element by element; ``x & y`` of comparisons is the same. Numbers have to be compared first.
+
+        Example:
+            @tilework.jit
+            def both(x, y):
+                return (x > 0).logical_and(y > 0)
+
+            assert call(both, np.array([0, 2]), np.array([1, 1])).tolist() == [False, True]
+        """,
+    )
+    logical_or = _operator(
+        "logical_or",
+        """Whether one is true, element by element; ``x | y`` of comparisons is the same. Numbers have to be compared first.
+
+        Example:
+            @tilework.jit
+            def either(x, y):
+                return (x > 0).logical_or(y > 0)
+
+            assert call(either, np.array([0, 0]), np.array([0, 3])).tolist() == [False, True]
+        """,
+    )
 
     def __getitem__(self, slices: Any, _semantic: Any = None) -> Any:
         """``x[:, None]``: each None inserts an axis of size 1, each ``:`` keeps one. Nothing else is an index.
 
-        A scalar has no axis to keep: ``s[:, None]`` and ``s[None, :]`` are blocks of one element, as ``s[None]`` is.
+        A scalar has no axis to keep: ``s[:, None]`` and ``s[None, :]`` are blocks of one element, as ``s[None]`` is. To pick elements use
+        `gather`, or load them.
+
+        Example:
+            @tilework.jit
+            def column(x):
+                return x[:, None]
+
+            assert call(column, np.arange(4)).shape == (4, 1)
         """
         result, is_scalar = self, not self.type.is_block()
         for axis, index in enumerate(_index_list(slices)):
@@ -136,14 +216,30 @@ class tensor(base_value):
         return result
 
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> Any:
-        """Convert the elements, or with `bitcast` reinterpret their bits: ``x.to(tl.float16)``. See `cast`."""
+        """Convert the elements, or with `bitcast` reinterpret their bits: ``x.to(tl.float16)``. See `cast`.
+
+        Example:
+            @tilework.jit
+            def whole(x):
+                return x.to(tl.int32)
+
+            assert call(whole, np.array([1.7, -1.7])).tolist() == [1, -1]
+        """
         dtype, bitcast = _unwrap_if_constexpr(dtype), _unwrap_if_constexpr(bitcast)
         if bitcast:
             return _semantic.bitcast(_semantic.to_tensor(self), dtype)
         return _semantic.cast(_semantic.to_tensor(self), dtype, _unwrap_if_constexpr(fp_downcast_rounding))
 
     def item(self, _semantic: Any = None) -> Any:
-        """The element of a block that has exactly one; a scalar is returned as it is."""
+        """The element of a block that has exactly one; a scalar is returned as it is.
+
+        Example:
+            @tilework.jit
+            def scalar_of(x):
+                return x.item()
+
+            assert call(scalar_of, np.array([[7]])) == 7
+        """
         assert self.numel.value == 1, f"item() needs exactly one element, {self} has {self.numel.value}"
         return _semantic.unsplat(self) if self.type.is_block() else self
 
@@ -167,78 +263,4 @@ def _is_full_slice(index: Any) -> bool:
     return isinstance(index, builtins.slice) and index == builtins.slice(None)
 
 
-def _descriptor_atomic(kind: str, doc: str) -> Callable[..., Any]:
-    def method(self: "tensor_descriptor", offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        return _semantic.descriptor_atomic(kind, self, _unwrap_if_constexpr(offsets), value)
-
-    method.__doc__ = doc
-    return method
-
-
-class tensor_descriptor(base_value):
-    """A block-shaped window on an array in memory, made by `make_tensor_descriptor` or passed in by the host.
-
-    desc = tl.make_tensor_descriptor(ptr, shape=[M, N], strides=[N, 1], block_shape=[64, 32])
-    block = desc.load([row, col])       # elements outside the array read as the padding value
-    desc.store([row, col], block * 2)   # elements outside the array are dropped
-    """
-
-    def __init__(self, handle: Any, shape: Any, strides: Any, block_type: block_type) -> None:
-        self.handle = handle
-        self.shape = shape if isinstance(shape, tuple) else tuple(shape)
-        self.strides = strides if isinstance(strides, tuple) else tuple(strides)
-        self.type = tensor_descriptor_type(block_type, self.shape.type, self.strides.type)
-
-    @property
-    def block_type(self) -> block_type:
-        return self.type.block_type
-
-    @property
-    def block_shape(self) -> tuple:
-        """Sizes of the blocks it moves."""
-        return self.type.block_type.shape
-
-    @property
-    def dtype(self) -> dtype:
-        return self.type.block_type.element_ty
-
-    def _flatten_ir(self, handles: list[Any]) -> None:
-        handles.append(self.handle)
-        self.shape._flatten_ir(handles)
-        self.strides._flatten_ir(handles)
-
-    def __str__(self) -> str:
-        return str(self.type)
-
-    __repr__ = __str__
-
-    def load(self, offsets: Any, _semantic: Any = None) -> Any:
-        """The block whose first element is at `offsets`: ``desc.load([row, col])``."""
-        return _semantic.descriptor_load(self, _unwrap_if_constexpr(offsets), "", "")
-
-    def store(self, offsets: Any, value: Any, _semantic: Any = None) -> Any:
-        """Write a block of `block_shape`, converted to the descriptor's dtype; what lies outside is dropped."""
-        return _semantic.descriptor_store(self, value, _unwrap_if_constexpr(offsets))
-
-    def gather(self, *args: Any, _semantic: Any = None) -> Any:
-        """Rows `x_offsets` and columns from `y_offset` on: ``desc.gather(rows, col)``, for a block shape of (1, C)."""
-        assert len(args) == 2, f"descriptor gather takes x_offsets and y_offset, got {len(args)} arguments"
-        return _semantic.descriptor_gather(self, *args)
-
-    def scatter(self, value: Any, *args: Any, _semantic: Any = None) -> Any:
-        """The inverse of `gather`: row i of `value` goes to row ``x_offsets[i]``."""
-        assert len(args) == 2, f"descriptor scatter takes x_offsets and y_offset, got {len(args)} arguments"
-        return _semantic.descriptor_scatter(self, value, *args)
-
-    atomic_add = _descriptor_atomic(
-        "add", "Add a block to memory, element by element and atomically; nothing is returned."
-    )
-    atomic_min = _descriptor_atomic("min", "Keep the smaller of memory and `value`, element by element.")
-    atomic_max = _descriptor_atomic("max", "Keep the larger of memory and `value`, element by element.")
-    atomic_and = _descriptor_atomic("and", "Clear the bits that are 0 in `value`, element by element.")
-    atomic_or = _descriptor_atomic("or", "Set the bits that are 1 in `value`, element by element.")
-    atomic_xor = _descriptor_atomic("xor", "Flip the bits that are 1 in `value`, element by element.")
-
-
 dtype.value_class = tensor
-tensor_descriptor_type.value_class = tensor_descriptor

@@ -13,7 +13,7 @@ class Family:
 
 
 def family(part: str, title: str, prefix: str, names: str) -> Family:
-    return Family(title, part, tuple(prefix + name for name in names.split()))
+    return Family(title, part, tuple(prefix + name for name in names.split(" ")))
 
 
 FAMILIES = (
@@ -61,4 +61,34 @@ FAMILIES = (
     family("language", "Loops", "tl.", "range static_range condition"),
     family("language", "Hints", "tl.", "assume multiple_of max_contiguous max_constancy swizzle2d"),
     family("language", "Debugging", "tl.", "static_print static_assert device_print device_assert"),
+    family("language", "Compile time", "tl.", "constexpr tuple slice constexpr_type tuple_type"),
+    family(
+        "language",
+        "Types",
+        "tl.",
+        "dtype float16 bfloat16 float32 float64 int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float8e4nv float8e5"
+        " float8e4b8 float8e5b16 float8e4b15 void pointer_type const_pointer_type const block_type tensor_descriptor_type"
+        " function_type pi32_t str_to_ty TRITON_MAX_TENSOR_NUMEL",
+    ),
+    family("language", "Tensors", "tl.tensor", " .shape .numel .T .__getitem__ .to .item .logical_and .logical_or"),
+    family(
+        "language",
+        "Descriptors",
+        "tl.tensor_descriptor",
+        " .load .store .gather .scatter .atomic_add .atomic_min .atomic_max .atomic_and .atomic_or .atomic_xor .dtype"
+        " .block_shape .block_type",
+    ),
+    family(
+        "language",
+        "Targets",
+        "tl.target_info.",
+        "current_target is_cuda cuda_capability_geq is_hip is_hip_cdna3 is_hip_cdna4",
+    ),
+    family(
+        "language",
+        "Assembly and libraries",
+        "tl.",
+        "inline_asm_elementwise core.extern_elementwise core.extern builtin core.is_builtin core._aggregate core.to_tensor"
+        " core.get_int_dtype",
+    ),
 )

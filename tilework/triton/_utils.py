@@ -13,13 +13,12 @@ from functools import reduce
 from typing import Any
 
 from tilework.language.compile_time import tuple as kernel_tuple
-from tilework.language.dtypes import (
+from tilework.language.dtypes import TRITON_MAX_TENSOR_NUMEL, validate_block_shape
+from tilework.language.signature_types import (
     DTYPE_OF_CODE,
-    TRITON_MAX_TENSOR_NUMEL,
     canonicalize_dtype,
     canonicalize_ptr_dtype,
     type_canonicalisation_dict,
-    validate_block_shape,
 )
 
 __all__ = [

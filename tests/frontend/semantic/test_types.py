@@ -6,6 +6,7 @@ import pytest
 
 from tilework.frontend.semantic.type_mapping import ir_type, ir_types
 from tilework.language import core as tl
+from tilework.language.descriptor_values import tensor_descriptor_type
 from tilework.language.dtypes import (
     block_type,
     dtype,
@@ -15,11 +16,10 @@ from tilework.language.dtypes import (
     int32,
     int64,
     pointer_type,
-    str_to_ty,
-    tensor_descriptor_type,
     uint8,
     void,
 )
+from tilework.language.signature_types import str_to_ty
 
 TEXT = {
     "int1": "i1",

@@ -18,7 +18,8 @@ from xdsl.ir import Attribute
 
 from tilework.ir import types as ir
 from tilework.language import core as tl
-from tilework.language.dtypes import block_type, dtype, pointer_type, tensor_descriptor_type
+from tilework.language.descriptor_values import tensor_descriptor_type
+from tilework.language.dtypes import block_type, dtype, pointer_type
 
 INTEGERS = {"int8": ir.i8, "int16": ir.i16, "int32": ir.i32, "int64": ir.i64}
 SCALARS: dict[str, Attribute] = {

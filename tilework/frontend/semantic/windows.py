@@ -17,7 +17,8 @@ from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.enums import DescriptorReduceKind
 from tilework.language import core as tl
-from tilework.language.dtypes import dtype, int32, int64, tensor_descriptor_type
+from tilework.language.descriptor_values import tensor_descriptor_type
+from tilework.language.dtypes import dtype, int32, int64
 from tilework.language.typing.access import block_pointed_to
 from tilework.language.typing.carrier import Shape
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework.language.compile_time import tuple as language_tuple
+from tilework.language.descriptor_values import tensor_descriptor
 from tilework.language.dtypes import dtype, int32, int64, pointer_type
 from tilework.language.typing.access import (
     EVICTION,
@@ -21,7 +22,7 @@ from tilework.language.typing.access import (
 from tilework.language.typing.carrier import Shape
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import block, check_shape, plain_shape, shape_of
-from tilework.language.values import tensor, tensor_descriptor
+from tilework.language.values import tensor
 
 INTEGERS = ("uint32", "int32", "uint64", "int64")
 ATOMIC_DTYPES = {

@@ -18,18 +18,17 @@ from tilework.errors import ArgumentError
 from tilework.language import core as tl
 from tilework.language.dtypes import (
     block_type,
-    canonicalize_dtype,
     dtype,
     float32,
     int1,
     int32,
     int64,
     pointer_type,
-    str_to_ty,
     uint64,
 )
 from tilework.language.function import JITCallable
 from tilework.language.parameters import KernelParam
+from tilework.language.signature_types import canonicalize_dtype, str_to_ty
 from tilework.language.typing.windows import descriptor_padding
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, Memory, Region, region_of_array, strided_extent
 from tilework.oracles.interpreter.formats import bytes_in_memory, number_as

@@ -15,8 +15,8 @@ from typing import Any
 
 from tilework.errors import ArgumentError
 from tilework.language import core as tl
-from tilework.language.dtypes import canonicalize_dtype
 from tilework.language.function import JITCallable
+from tilework.language.signature_types import canonicalize_dtype
 
 Spec = tuple[Any, Any]
 

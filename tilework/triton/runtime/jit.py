@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from tilework.language.dtypes import type_canonicalisation_dict
 from tilework.language.function import (
     BoundConstexprFunction,
     ConstexprFunction,
@@ -14,6 +13,7 @@ from tilework.language.function import (
     constexpr_function,
 )
 from tilework.language.parameters import KernelParam, normalize_annotation
+from tilework.language.signature_types import type_canonicalisation_dict
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import get_cache_key
 from tilework.runtime.launch.binder import make_binder
