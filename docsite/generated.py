@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from docsite import reference
+from docsite import environment, reference, tutorials
 
 ROOT = Path(__file__).parent.parent
 COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "README.md": "readme.md"}
@@ -11,6 +11,11 @@ COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", 
 
 @cache
 def generated() -> dict[str, str]:
-    """The Markdown of each, by its place in the site: ``reference/language.md``."""
+    """The Markdown of each, by its place in the site: ``reference/language.md``. Tutorials take seconds, and are made apart."""
     copies = {place: (ROOT / name).read_text() for name, place in COPIED.items()}
-    return {**copies, **reference.pages()}
+    return {**copies, **reference.pages(), **environment.pages()}
+
+
+def places() -> set[str]:
+    """Where all of them are."""
+    return {*generated(), *tutorials.places()}

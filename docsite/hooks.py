@@ -13,7 +13,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from docsite import source_pages
+from docsite import source_pages, tutorials
 from docsite.generated import COPIED, generated
 from docsite.navigation import navigation
 
@@ -27,7 +27,8 @@ SHOWN: set[str] = set()  # files of the repository that pages point to
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages, and list all pages."""
     SHOWN.clear()
-    for place, text in generated().items():
+    run = str(config.extra["tutorials"]).split(",")
+    for place, text in {**generated(), **tutorials.pages(run)}.items():
         files.append(File.generated(config, place, content=text))
     config.nav = navigation(file.src_uri for file in files.documentation_pages())
     return files

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import tilework
-from docsite.generated import generated
+from docsite.generated import places as generated_places
 from tests.quick import QUICK
 from tilework.as_triton import TRITON_VERSION
 from tilework.tools.cli import SUBCOMMANDS
@@ -56,7 +56,7 @@ def test_no_file_refers_to_a_document_that_is_not_here() -> None:
         for found in re.finditer(r"[\w./-]*\w\.md\b", text) if ".md" in text else ():
             named = found.group().lstrip("./")
             places = (folder / named for folder in (ROOT, ROOT / "docs", path.parent))
-            if named not in generated() and not any(place.is_file() for place in places):
+            if named not in generated_places() and not any(place.is_file() for place in places):
                 wrong.append(f"{path.relative_to(ROOT)}: {found.group()}")
         if found := re.search(
             r"\b([Ss]pecification, \d|[Ss]ections? \d|[Aa]ppendix [A-Z]\b|spec \d|spec/|errata)", text

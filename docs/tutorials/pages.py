@@ -101,11 +101,12 @@ def in_place_of_a_program(script: Path, work: Path, arguments: Sequence[str]) ->
         sys.argv, sys.path[:] = argv, path
 
 
-def page_of(script: Path, work: Path, arguments: Sequence[str] = ()) -> str:
-    """The Markdown of one tutorial, which is run for it."""
+def page_of(script: Path, work: Path, arguments: Sequence[str] = (), runs: bool = True) -> str:
+    """The Markdown of one tutorial, which is run for it, unless text and code will do."""
     cells = cells_of(script)
     parts = []
-    for cell, printed in zip(cells, run_cells(script, cells, work, arguments), strict=True):
+    outputs = run_cells(script, cells, work, arguments) if runs else [""] * len(cells)
+    for cell, printed in zip(cells, outputs, strict=True):
         output, pictures = split_output(printed)
         parts.append(SCRIPT_LINK.sub(lambda found: f"]({found[1]}{'.md'})", cell.prose).strip())
         if code := cell.code.strip("\n"):
