@@ -6,15 +6,16 @@ The kernels do nothing, but for those whose tiles TMA copies though they load th
 justify that, and with others, for which the kernel that loads is launched. `driver` is `cuLaunchKernelEx` with parameters that stay as
 they are, called by a function of machine code in a Python loop, as launches are; then the same in a loop of machine code, so that
 nothing can be faster, and there with the GIL released, the context and the stream asked for. The driver's time drifts by more
-than what is measured, within a run also for seconds: all kernels are measured in several sweeps, each turn of a row comes right after
-one of the driver, and what is in brackets is the difference of the least of both. The rows
-`without driver` launch through a function that returns at once: they are our own part, whole. A time is the least of many turns; a turn is
-short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
+than what is measured, within a run also for seconds: all kernels are measured in several sweeps, each turn of a row comes between
+two of the driver, and what is in brackets is the median of the differences to their mean, with the standard error of that median. The
+rows `without driver` launch through a function that returns at once: they are our own part, whole. A time is the median of many turns; a
+turn is short enough for the stream to take it without waiting, and the GPU is idle when it begins. Needs torch.
 """
 
 import ctypes
 import importlib
 import importlib.util
+import statistics
 import struct
 import time
 from collections.abc import Callable, Iterable
@@ -169,8 +170,8 @@ def driver_loops(kernel: Any, args: list[Any]) -> dict[str, Callable[[], None]]:
     return rows
 
 
-def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, tuple[float, float]]:
-    """The least microseconds of a call of each row, and of the driver's right before it."""
+def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, list[tuple[float, float]]]:
+    """The microseconds of a call of each row, and how many more they are than the driver's around it, turn by turn."""
 
     def turn(run: Callable[[], None]) -> float:
         torch.cuda.synchronize()
@@ -178,17 +179,21 @@ def measured(torch: Any, rows: dict[str, Callable[[], None]]) -> dict[str, tuple
         run()
         return (time.perf_counter() - start) / CALLS * 1e6
 
+    def driver(row: str) -> float:
+        return 0.0 if row.endswith(WITHOUT) else turn(rows["driver"])
+
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
     for _ in range(ROUNDS):
         for name, run in rows.items():
-            driver = 0.0 if name.endswith(WITHOUT) else turn(rows["driver"])
-            found[name].append((turn(run), driver))
-    return {name: least(turns) for name, turns in found.items()}
+            before, mine, after = driver(name), turn(run), driver(name)
+            found[name].append((mine, mine - (before + after) / 2))
+    return found
 
 
-def least(turns: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    mine, driver = (min(times) for times in zip(*turns, strict=True))
-    return mine, driver
+def middle(values: Iterable[float]) -> tuple[float, float]:
+    """The median, and its standard error as the spread of the middle half tells it."""
+    low, median, high = statistics.quantiles(ordered := sorted(values), n=4)
+    return median, 0.93 * (high - low) / len(ordered) ** 0.5  # 1.2533 * sigma / sqrt(n), sigma = spread / 1.349
 
 
 def without_driver(kernel: Any) -> Any:
@@ -262,12 +267,13 @@ def main() -> None:
     sweeps = [{name: measured(torch, rows) for name, rows in table.items()} for _ in range(SWEEPS)]
     for name, rows in table.items():
         for row in rows:
-            microseconds, driver = least(sweep[name][row] for sweep in sweeps)
-            above, budget = microseconds - driver, BOUND_BUDGET_US if row.startswith("bound") else BUDGET_US
+            turns = [turn for sweep in sweeps for turn in sweep[name][row]]
+            (microseconds, _), (above, error) = (middle(column) for column in zip(*turns, strict=True))
+            budget = BOUND_BUDGET_US if row.startswith("bound") else BUDGET_US
             verdict = (
                 "" if row in ("driver", "Triton") else " ok" if above <= budget else f" over the budget of {budget}"
             )
-            print(f"{name:26}{row:46}{microseconds:6.2f}  [{above:+.2f}]{verdict}")
+            print(f"{name:26}{row:46}{microseconds:6.2f}  [{above:+.2f} ±{error:.2f}]{verdict}")
 
 
 if __name__ == "__main__":
