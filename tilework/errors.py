@@ -254,6 +254,10 @@ class SanitizerWarning(UserWarning):
     """What a kernel compiled with `sanitize` did that may be a mistake: it went on."""
 
 
+class BeyondTriton(UserWarning):
+    """A kernel of a program written for Triton uses what Triton does not have."""
+
+
 class PerformanceWarning(UserWarning):
     """What a kernel did in the emulator that makes it slow on a GPU."""
 

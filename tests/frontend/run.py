@@ -125,9 +125,10 @@ def result(fn: JITFunction, *args: Any, size: int = 1, dtype: Any = np.int32, **
 
 
 def error(fn: JITFunction, *args: Any, **kwargs: Any) -> CompilationError:
-    """The error of a kernel that must not compile."""
+    """The error of a kernel that must not compile where Triton's language ends."""
+    options = {"beyond_triton": "error", **kwargs.pop("options", {})}
     with pytest.raises(CompilationError) as caught:
-        ttir(fn, *args, **kwargs)
+        ttir(fn, *args, options=options, **kwargs)
     return caught.value
 
 

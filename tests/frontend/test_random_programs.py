@@ -32,6 +32,26 @@ def swapped(t, k):
     for i in tl.static_range(2):
         x, y = y, (x + k + i) & 1023
     return x, y
+
+
+@tilework.jit
+def found(x, limit):
+    for i in range(8):
+        if x + i == 40:
+            continue
+        left = 4 + 0 * x
+        while left > 0:
+            left -= 1
+            x = (x * 3 + i) & 1023
+            if x > limit:
+                return x, i
+            if x & 1:
+                break
+        else:
+            x = 1
+    else:
+        x = x ^ 5
+    return x, limit
 """
 
 
@@ -53,18 +73,19 @@ class Program:
 
     def condition(self, names: tuple[str, ...]) -> str:
         left, right = self.random.choice(names), self.random.choice([*names, "n", "40"])
-        return f"{left} {self.random.choice(['<', '>', '==', '!=', '<='])} {right}"
+        third = f" {self.random.choice(['<', '!='])} {self.random.choice(names)}" if self.random.random() < 0.2 else ""
+        return f"{left} {self.random.choice(['<', '>', '==', '!=', '<='])} {right}{third}"
 
-    def block(self, depth: int, indent: int, names: tuple[str, ...], top: bool) -> None:
+    def block(self, depth: int, indent: int, names: tuple[str, ...], in_loop: bool) -> None:
         for _ in range(self.random.randrange(1, 4)):
-            self.statement(depth, indent, names, top)
+            self.statement(depth, indent, names, in_loop)
 
-    def statement(self, depth: int, indent: int, names: tuple[str, ...], top: bool) -> None:
+    def statement(self, depth: int, indent: int, names: tuple[str, ...], in_loop: bool) -> None:
         pad = "    " * indent
         kind = self.random.choice(
-            ["set", "set", "swap", "tuple", "temp", "if", "if", "for", "while", "unroll", "return"]
+            ["set", "set", "swap", "tuple", "temp", "find", "if", "if", "for", "while", "unroll", "leave", "leave"]
         )
-        if depth == 0 and kind in ("if", "for", "while", "unroll", "return"):
+        if depth == 0 and kind in ("if", "for", "while", "unroll", "leave"):
             kind = "set"
         target, other = self.random.sample(NAMES, 2)
         if kind == "set":
@@ -74,43 +95,60 @@ class Program:
         elif kind == "tuple":
             self.lines.append(f"{pad}t = swapped(t, {target})")
             self.lines.append(f"{pad}{target} = t[0]")
+        elif kind == "find":
+            self.lines.append(f"{pad}{target}, {other} = found({target}, {other})")
         elif kind == "temp":
             self.lines.append(f"{pad}local = {self.expression(names)}")
             self.lines.append(f"{pad}{target} = (local + {other}) & 1023")
         elif kind == "if":
             self.lines.append(f"{pad}if {self.condition(names)}:")
-            self.block(depth - 1, indent + 1, names, top)
+            self.block(depth - 1, indent + 1, names, in_loop)
             if self.random.random() < 0.6:
                 self.lines.append(f"{pad}else:")
-                self.block(depth - 1, indent + 1, names, top)
+                self.block(depth - 1, indent + 1, names, in_loop)
         elif kind == "for":
             self.counters += 1
             index = f"i{self.counters}"
             bounds = self.random.choice(["3", "n & 3", "1, 6, 2", "5, 0, -2", f"{target} & 1, 3"])
             self.lines.append(f"{pad}for {index} in range({bounds}):")
-            self.block(depth - 1, indent + 1, (*names, index), False)
+            self.block(depth - 1, indent + 1, (*names, index), True)
+            self.otherwise(depth, indent, names, in_loop)
         elif kind == "unroll":
             self.counters += 1
             index = f"i{self.counters}"
             self.lines.append(f"{pad}for {index} in tl.static_range(2):")
-            self.block(depth - 1, indent + 1, (*names, index), False)
+            self.block(depth - 1, indent + 1, (*names, index), True)
+            self.otherwise(depth, indent, names, in_loop)
         elif kind == "while":
             self.counters += 1
             count = f"w{self.counters}"
             self.lines.append(f"{pad}{count} = 0")
-            self.lines.append(f"{pad}while ({count} < 3) & ({target} < 900):")
-            self.block(depth - 1, indent + 1, (*names, count), False)
+            endless = self.random.random() < 0.4
+            self.lines.append(f"{pad}while {'True' if endless else f'({count} < 3) & ({target} < 900)'}:")
             self.lines.append(f"{pad}    {count} += 1")
-        elif top:
-            self.lines.append(f"{pad}if {self.condition(names)}:")
-            self.lines.append(f"{pad}    return")
+            if endless:
+                self.lines += [f"{pad}    if {count} > 3:", f"{pad}        {self.random.choice(['break', 'return'])}"]
+            self.block(depth - 1, indent + 1, (*names, count), True)
+            self.otherwise(depth, indent, names, in_loop)
         else:
-            self.lines.append(f"{pad}pass")
+            words = ["break", "break", "continue", "continue", "return"] if in_loop else ["return"]
+            if self.random.random() < 0.9:
+                self.lines.append(f"{pad}if {self.condition(names)}:")
+                pad += "    "
+            if self.random.random() < 0.5:
+                self.lines.append(f"{pad}{target} = {self.expression(names)}")
+            self.lines.append(f"{pad}{self.random.choice(words)}")
+
+    def otherwise(self, depth: int, indent: int, names: tuple[str, ...], in_loop: bool) -> None:
+        """The `else` of a loop."""
+        if self.random.random() < 0.3:
+            self.lines.append(f"{'    ' * indent}else:")
+            self.block(depth - 1, indent + 1, names, in_loop)
 
     def text(self) -> str:
         self.lines = []
         for _ in range(6):
-            self.statement(3, 1, NAMES, True)
+            self.statement(3, 1, NAMES, False)
         start = "    a = n & 1023\n    b = 1 + 0 * n\n    c = (n * 3) & 1023\n    d = 4 + 0 * n\n    t = (a, b)\n"
         return start + "\n".join(self.lines) + "\n"
 
@@ -140,7 +178,7 @@ def as_kernel(body: str, folder: Path):
     return module.kernel
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(40))
 def test_random_program(seed: int, tmp_path: Path) -> None:
     body = Program(seed).text()
     kernel = as_kernel(body, tmp_path)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework.targets.base import GPUTarget
+from tilework import knobs
 from tilework.compiler import ASTSource, lower
 from tilework.errors import CompilationError
 from tilework.language.function import JITFunction
@@ -39,9 +40,11 @@ def kernels(kind: str, topic: str) -> dict[str, tuple[JITFunction, str]]:
 
 
 def diagnose(kernel: JITFunction, signature: str) -> str:
-    """The rendered diagnostic of a kernel that must not compile."""
+    """The rendered diagnostic of a kernel that must not compile where Triton's language ends."""
     try:
-        lower(source(kernel, signature), TARGET)
+        with knobs.language.scope():
+            knobs.language.strict_triton = True
+            lower(source(kernel, signature), TARGET)
     except CompilationError as error:
         return error.diagnostic().render().replace(str(FOLDER.parent.parent) + "/", "")
     return "COMPILES"

@@ -7,7 +7,7 @@ and `semantic` builds them.
 import ast
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tilework.frontend.attributes import get_attribute
@@ -159,11 +159,24 @@ def visit_unary(gen: "FunctionGenerator", node: ast.UnaryOp) -> Any:
 
 @visits(ast.Compare)
 def visit_compare(gen: "FunctionGenerator", node: ast.Compare) -> Any:
-    """``a < b``; `is` and `in` are decided at compile time."""
-    if len(node.ops) != 1:
-        raise gen.unsupported(node, "simultaneous multiple comparison is not supported")
-    left, right = gen.visit(node.left), gen.visit(node.comparators[0])
-    op = node.ops[0]
+    """``a < b``, and ``a < b < c``, whose operands are all evaluated, each once; `is` and `in` are decided at compile time."""
+    if len(node.ops) == 1:
+        return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
+    gen.beyond_triton(node, "simultaneous multiple comparison is not supported")
+    left, result = gen.visit(node.left), tl.constexpr(True)
+    for op, operand in zip(node.ops, node.comparators, strict=True):
+        right = gen.visit(operand)
+        found = compare(gen, op, left, right)
+        if isinstance(found, tl.tensor):
+            result = gen.semantic.logical_and(result, found) if isinstance(result, tl.tensor) else found
+        elif not truth(found):
+            return found
+        left = right
+    return result
+
+
+def compare(gen: "FunctionGenerator", op: ast.cmpop, left: Any, right: Any) -> Any:
+    """One comparison of visited operands."""
     if isinstance(op, ast.Is | ast.IsNot):
         same = unwrap(left) is unwrap(right)
         return tl.constexpr(same if isinstance(op, ast.Is) else not same)
@@ -303,25 +316,65 @@ def visit_f_string(gen: "FunctionGenerator", node: ast.JoinedStr) -> Any:
 
 @visits(ast.ListComp)
 def visit_list_comprehension(gen: "FunctionGenerator", node: ast.ListComp) -> Any:
-    """``[f(x) for x in t if cond]`` over a tuple, at compile time."""
+    """``[f(x) for x in t if cond]`` over sequences known at compile time; a tuple."""
     if len(node.generators) != 1:
-        raise gen.unsupported(node, "nested comprehensions are not supported")
-    generator = node.generators[0]
-    source = unwrap(gen.visit(generator.iter))
-    items = source.values if isinstance(source, tl.tuple) else source
-    if not isinstance(items, list | tuple) or not isinstance(generator.target, ast.Name):
-        raise gen.unsupported(node, "only comprehensions over tuples, with one name as target, are supported")
-    name = generator.target.id
-    hidden = gen.scope.locals.get(name)
-    results = []
-    for item in items:
-        gen.scope.locals[name] = as_constexpr(item)
-        if all(keeps(gen, condition) for condition in generator.ifs):
+        gen.beyond_triton(node, "nested comprehensions are not supported")
+    hidden = dict(gen.scope.locals)
+    results: list[Any] = []
+
+    def collect(generators: Sequence[ast.comprehension]) -> None:
+        if not generators:
             results.append(gen.visit(node.elt))
-    gen.scope.locals.pop(name, None)
-    if hidden is not None:
-        gen.scope.locals[name] = hidden
+            return
+        generator, *inner = generators
+        for item in compile_time_items(gen, generator.iter):
+            bind_item(gen, generator.target, item)
+            if all(keeps(gen, condition) for condition in generator.ifs):
+                collect(inner)
+
+    collect(node.generators)
+    for name in {
+        part.id for generator in node.generators for part in ast.walk(generator.target) if isinstance(part, ast.Name)
+    }:
+        gen.scope.locals.pop(name, None)
+        if name in hidden:
+            gen.scope.locals[name] = hidden[name]
     return tl.tuple(results)
+
+
+def compile_time_items(gen: "FunctionGenerator", node: ast.expr) -> list[Any]:
+    """What a comprehension goes over: a tuple, a list, or a range with known bounds."""
+    source = unwrap(gen.visit(node))
+    if isinstance(source, tl.static_range | tl.range):
+        gen.beyond_triton(node, "only comprehensions over tuples, with one name as target, are supported")
+        bounds = [unwrap(bound) for bound in (source.start, source.end, source.step)]
+        if all(type(bound) is int for bound in bounds):
+            source = list(range(*bounds))
+    items = source.values if isinstance(source, tl.tuple) else source
+    if not isinstance(items, list | tuple):
+        raise gen.unsupported(
+            node, "only comprehensions over tuples and ranges that are known at compile time are supported"
+        )
+    return [as_constexpr(item) for item in items]
+
+
+def bind_item(gen: "FunctionGenerator", target: ast.expr, item: Any) -> None:
+    """Let the names of a comprehension be an item, or its parts."""
+    if isinstance(target, ast.Name):
+        gen.scope.locals[target.id] = item
+        return
+    gen.beyond_triton(target, "only comprehensions over tuples, with one name as target, are supported")
+    value = unwrap(item)
+    parts = value.values if isinstance(value, tl.tuple) else value
+    names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+    if not names or not isinstance(parts, list | tuple) or len(parts) != len(names):
+        raise gen.unsupported(target, f"cannot unpack {shown(item)} into `{ast.unparse(target)}`")
+    for name, part in zip(names, parts, strict=True):
+        bind_item(gen, name, as_constexpr(part))
+
+
+def shown(value: Any) -> str:
+    return describe(value) or repr(unwrap(value))
 
 
 def keeps(gen: "FunctionGenerator", condition: ast.expr) -> bool:

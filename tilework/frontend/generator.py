@@ -12,6 +12,7 @@ in it; the frames of the compiler are cut from the traceback.
 
 import ast
 import re
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,10 +21,10 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Region
 
-from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help
-from tilework.frontend import calls, expressions, statements  # noqa: F401  # they fill the table of visitors
-from tilework.frontend import control_flow as control  # noqa: F401  # they fill the table of visitors
+from tilework.errors import BeyondTriton, CompilationError, UnsupportedLanguageConstruct, split_help
+from tilework.frontend import calls, control_flow, expressions, loops, match_statement, statements  # noqa: F401  # they fill the table of visitors
 from tilework.frontend.advice import python_words, with_advice
+from tilework.frontend.exits import visit_body
 from tilework.frontend.kernel import KernelSignature
 from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unwrap
 from tilework.frontend.mangle import Mangler, specialization
@@ -32,7 +33,6 @@ from tilework.frontend.options import FrontendOptions
 from tilework.frontend.scopes import Scope
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.type_mapping import ir_types
-from tilework.frontend.statements import visit_body
 from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder
@@ -162,7 +162,8 @@ class FunctionGenerator:
         self.statement: ast.expr | None = None  # the expression that is a statement of its own: nobody uses its value
         self.result: Any = None  # the type of what it returns; None until a value is returned, and for void
         self.returned = False  # a return was compiled somewhere
-        self.terminated = False  # a return was compiled: what follows in this block is dead
+        self.terminated = False  # what follows in this block is dead: it returns or leaves a loop
+        self.leaves = False  # a loop, or a function in one, was left early somewhere
         self.structured = 0  # how many scf regions are open: no return in there
         self.naming: str | None = None  # the variable that the current statement assigns
         self._file, self._line, self._shift = fn.where.file, fn.where.first_line - 1, fn.where.indent
@@ -228,6 +229,14 @@ class FunctionGenerator:
         error = UnsupportedLanguageConstruct(self.src, node, split_help(text)[0], where=self.where)
         error.title = with_advice(error, text)
         return error
+
+    def beyond_triton(self, node: ast.AST, refusal: str) -> None:
+        """Python that Triton refuses, in these words: an error or a warning where programs shall run on Triton too."""
+        if self.options.beyond_triton == "error":
+            raise self.unsupported(node, refusal)
+        if self.options.beyond_triton == "warn":
+            line = self._line + getattr(node, "lineno", 1)
+            warnings.warn_explicit(f"Triton refuses this: {refusal}", BeyondTriton, self._file, line)
 
     def describe_names(self, node: ast.AST) -> str:
         """The values in `node`, in the user's words: `` `a` is fp32[64, 16], `b` is fp32[32, 16]``."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 
 from tilework.frontend.known_values import (
     NUMBERS,
@@ -22,7 +22,6 @@ from tilework.frontend.known_values import (
     unwrap,
 )
 from tilework.frontend.scopes import Ambiguous, assigned_lines
-from tilework.frontend.statements import visit_body
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -86,13 +85,11 @@ def has_changed(instance: Any, fields: dict[str, Any]) -> bool:
     return any(value is not fields[name] for name, value in vars(instance).items())
 
 
-def visit_branch(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> Branch:
-    """Visit one side of an `if` in a block of its own."""
-    branch = Branch.open(gen)
-    branch.statements = statements
-    visit_body(gen, statements)
-    branch.close(gen)
-    return branch
+def append(gen: "FunctionGenerator", block: Block, op: Operation) -> None:
+    """Put `op` at the end of `block`."""
+    with gen.builder.saved():
+        gen.builder.set_to_end(block)
+        gen.builder.insert(op)
 
 
 @dataclass

@@ -44,6 +44,7 @@ class FrontendOptions:
     warp_size: int = 32
     allow_non_constexpr_globals: bool = False
     front_end_debugging: bool = False
+    beyond_triton: str = "allow"  # or "warn", or "error": Python that Triton does not have
 
     @property
     def target(self) -> SimpleNamespace:

@@ -5,9 +5,9 @@ them. Nothing else is converted.
 """
 
 import ast
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilework.frontend.exits import RESULT, RETURN, leave, visit_body
 from tilework.frontend.expressions import apply_binary
 from tilework.frontend.known_values import (
     NUMBERS,
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 RETURN_IN_LOOP = "Cannot have `return` statements inside `while` or `for` statements in triton"
 
 
-def visit_body(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> None:
-    """The statements of one block; what follows a return is dead and not looked at."""
-    for statement in statements:
-        if gen.terminated:
-            return
-        gen.visit(statement)
-
-
 @visits(ast.Pass)
 def visit_pass(gen: "FunctionGenerator", node: ast.Pass) -> None:
     """Nothing."""
@@ -53,12 +45,13 @@ def visit_expression_statement(gen: "FunctionGenerator", node: ast.Expr) -> None
 
 @visits(ast.Assign)
 def visit_assign(gen: "FunctionGenerator", node: ast.Assign) -> None:
-    """``x = value`` or ``a, b = value``."""
-    if len(node.targets) != 1:
-        raise gen.unsupported(node, "simultaneous multiple assignment is not supported.")
-    target = node.targets[0]
-    value = visit_named(gen, target, node.value)
-    assign(gen, target, decay(gen, value))
+    """``x = value``, ``x = y = value``, ``a, b = value`` or ``a, *rest = value``."""
+    first, *others = node.targets
+    if others:
+        gen.beyond_triton(node, "simultaneous multiple assignment is not supported.")
+    value = decay(gen, visit_named(gen, first, node.value))
+    for target in node.targets:
+        assign(gen, target, value)
 
 
 def visit_named(gen: "FunctionGenerator", target: ast.expr, value: ast.expr) -> Any:
@@ -76,22 +69,40 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
     if isinstance(target, ast.Name):
         gen.scope.locals[target.id] = value
         return
-    if not isinstance(target, ast.Tuple) or any(isinstance(element, ast.Starred) for element in target.elts):
-        kind = "a starred target" if isinstance(target, ast.Tuple) else type(target).__name__.lower()
+    if not isinstance(target, ast.Tuple | ast.List):
+        kind = type(target).__name__.lower()
         raise gen.unsupported(
             target,
             f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})",
         )
+    if isinstance(target, ast.List):
+        gen.beyond_triton(target, f"assignment to {ast.unparse(target)} is not supported: use a tuple (list)")
     if isinstance(unwrap(value), list | tuple):
         value = make_tuple([decay(gen, as_constexpr(item)) for item in unwrap(value)], None)
     if not isinstance(value, tl.tuple):
         raise ValueError(
             f"cannot unpack `{ast.unparse(target)}` from {describe_type(getattr(value, 'type', value))}: not a tuple"
         )
-    if len(target.elts) != len(value.values):
-        raise ValueError(f"cannot unpack {len(value.values)} values into {len(target.elts)} names")
-    for element, item in zip(target.elts, value.values, strict=True):
+    for element, item in zip(*unpacked(gen, target, list(value.values)), strict=True):
         assign(gen, element, item)
+
+
+def unpacked(
+    gen: "FunctionGenerator", target: ast.Tuple | ast.List, items: list[Any]
+) -> tuple[list[ast.expr], list[Any]]:
+    """The names on the left of an assignment, and one value for each: ``*rest`` is a tuple of those that the others leave."""
+    names = list(target.elts)
+    star = next((place for place, name in enumerate(names) if isinstance(name, ast.Starred)), None)
+    others = len(names) - (star is not None)
+    if len(items) < others or (star is None and len(items) > others):
+        raise ValueError(f"cannot unpack {len(items)} values into {others} names")
+    if star is None:
+        return names, items
+    gen.beyond_triton(target, f"assignment to {ast.unparse(target)} is not supported: it has a starred target")
+    starred, end = names[star], len(items) - (others - star)
+    assert isinstance(starred, ast.Starred)
+    rest = make_tuple(items[star:end], None)
+    return [*names[:star], starred.value, *names[star + 1 :]], [*items[:star], rest, *items[end:]]
 
 
 def decay(gen: "FunctionGenerator", value: Any) -> Any:
@@ -146,7 +157,7 @@ def visit_annotated_assign(gen: "FunctionGenerator", node: ast.AnnAssign) -> Non
 def visit_return(gen: "FunctionGenerator", node: ast.Return) -> None:
     """End the function here; every return must have the same type."""
     if not gen.at_top_level:
-        raise gen.unsupported(node, RETURN_IN_LOOP)
+        gen.beyond_triton(node, RETURN_IN_LOOP)
     value = decay(gen, gen.visit(node.value)) if node.value is not None else None
     if value is not None and unwrap(value) is None:
         value = None
@@ -155,6 +166,11 @@ def visit_return(gen: "FunctionGenerator", node: ast.Return) -> None:
     if value is not None and not is_storable(value):
         raise TypeError(f"cannot return {value!r}: only values of the tile language can be returned")
     check_return_type(gen, value)
+    if not gen.at_top_level:
+        if value is not None:
+            gen.scope.locals[RESULT] = value
+        leave(gen, RETURN)
+        return
     handles = flatten(value) if value is not None else []
     gen.builder.insert(tt.ReturnOp.make(handles, gen.builder.loc))
     gen.terminated = True

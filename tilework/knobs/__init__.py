@@ -428,6 +428,8 @@ class language_knobs(base_knobs):
 
     fp32_default = env_opt_str("TRITON_F32_DEFAULT")
     default_fp_fusion = env_bool("TRITON_DEFAULT_FP_FUSION", True)
+    strict_triton = env_bool("TILEWORK_STRICT_TRITON")
+    is_triton = False  # `as_triton` serves this process: what Triton does not have is warned about
 
 
 class nvidia_knobs(base_knobs):

@@ -7,6 +7,7 @@ assignment and a return make tensors of the numbers, which is what decides in wh
 import builtins
 import functools
 import inspect
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -35,6 +36,23 @@ from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import NUMBERS, as_array, plain
 
 COMPILE_TIME_MODULES = ("math", "copy")
+COMPARE: dict[str, Callable[["Helpers", Any, Any], Any]] = {
+    "Is": lambda helpers, a, b: helpers.same(a, b),
+    "IsNot": lambda helpers, a, b: not helpers.same(a, b),
+    "In": lambda helpers, a, b: a in b,
+    "NotIn": lambda helpers, a, b: a not in b,
+    **{
+        name: lambda helpers, a, b, compare=compare: compare(a, b)
+        for name, compare in {
+            "Eq": operator.eq,
+            "NotEq": operator.ne,
+            "Lt": operator.lt,
+            "LtE": operator.le,
+            "Gt": operator.gt,
+            "GtE": operator.ge,
+        }.items()
+    },
+}
 
 
 class Helpers:
@@ -75,6 +93,15 @@ class Helpers:
     def constant(self, value: Any) -> Any:
         """``x: tl.constexpr = value``."""
         return plain(value)
+
+    def subject(self, value: Any) -> Any:
+        """What a `match` decides on: compile-time values, tuples as Python's."""
+        value = plain(value)
+        if isinstance(value, tl.tensor):
+            raise TypeError("`match` needs a compile-time value, this one is a tensor")
+        if isinstance(value, tl.tuple):
+            return tuple(plain(item) for item in value.values)
+        return value
 
     def truth(self, value: Any) -> bool:
         """The condition of an `if` or a `while`."""
@@ -148,6 +175,11 @@ class Helpers:
                 stacklevel=2,
             )
         return functools.reduce(lambda right, left: combine(left, right), reversed(runtime))
+
+    def chain(self, kinds: str, *operands: Any) -> Any:
+        """``a < b < c``: every neighbour compared, and all of it combined as `and` does."""
+        found = [COMPARE[kind](self, a, b) for kind, a, b in zip(kinds.split(), operands, operands[1:])]
+        return self.bool_op(True, *(lambda value=value: value for value in found))
 
     def not_(self, value: Any) -> Any:
         value = plain(value)

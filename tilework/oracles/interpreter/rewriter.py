@@ -104,7 +104,12 @@ class Rewriter(ast.NodeTransformer):
             parameter.annotation = None
         arguments.defaults = [self.nothing(default) for default in arguments.defaults]
         arguments.kw_defaults = [default and self.nothing(default) for default in arguments.kw_defaults]
-        definition.body = [*self.prologue(), *(self.visit(statement) for statement in definition.body)]
+        definition.body = [*self.prologue(), *self.block(definition.body)]
+
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        """The statements, each of which may become several."""
+        made = map(self.visit, statements)
+        return [statement for part in made for statement in (part if isinstance(part, list) else [part])]
 
     def nothing(self, node: ast.AST) -> ast.expr:
         return ast.copy_location(ast.Constant(None), node)
@@ -149,11 +154,15 @@ class Rewriter(ast.NodeTransformer):
 
     # -- statements --------------------------------------------------------------------------------------------
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         for target in node.targets:
             self.check_target(target)
         node.value = self.helper("assign", node.value, self.visit(node.value))
-        return node
+        starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
+        names = [name.id for name in starred if isinstance(name, ast.Name)]
+        made = [self.helper("tuple_of", node, ast.Name(name, ast.Load())) for name in names]
+        tuples = [ast.Assign([ast.Name(name, ast.Store())], value) for name, value in zip(names, made, strict=True)]
+        return [node, *(ast.copy_location(statement, node) for statement in tuples)]
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.check_target(node.target)
@@ -186,14 +195,23 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If | ast.While) -> ast.AST:
         node.test = self.helper("truth", node.test, self.visit(node.test))
-        node.body, node.orelse = list(map(self.visit, node.body)), list(map(self.visit, node.orelse))
+        node.body, node.orelse = self.block(node.body), self.block(node.orelse)
         return node
 
     visit_While = visit_If
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node.iter = self.helper("iterate", node.iter, self.visit(node.iter))
-        node.body, node.orelse = list(map(self.visit, node.body)), list(map(self.visit, node.orelse))
+        node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+        return node
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        """Python matches; patterns stay as they are."""
+        node.subject = self.helper("subject", node.subject, self.visit(node.subject))
+        for case in node.cases:
+            if case.guard is not None:
+                case.guard = self.helper("truth", case.guard, self.visit(case.guard))
+            case.body = self.block(case.body)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -218,7 +236,8 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) > 1:
-            raise SyntaxError("simultaneous multiple comparison is not supported")
+            kinds = ast.copy_location(ast.Constant(" ".join(type(op).__name__ for op in node.ops)), node)
+            return self.helper("chain", node, kinds, *map(self.visit, (node.left, *node.comparators)))
         if isinstance(node.ops[0], ast.Is | ast.IsNot):
             same = self.helper("same", node, self.visit(node.left), self.visit(node.comparators[0]))
             return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)

@@ -164,5 +164,6 @@ def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, A
         "allow_non_constexpr_globals": knobs.compilation.allow_non_constexpr_globals,
         "front_end_debugging": knobs.compilation.front_end_debugging,
         "f32_default": knobs.language.fp32_default,
+        "beyond_triton": "error" if knobs.language.strict_triton else "warn" if knobs.language.is_triton else "allow",
     }
     return FrontendOptions(**settings)

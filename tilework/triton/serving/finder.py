@@ -262,6 +262,7 @@ def as_triton() -> ModuleType:
             if name in sys.modules:
                 extend(sys.modules[name])
         importlib.import_module(f"{OURS}.runtime.devices.active_driver").driver.only_active()
+        importlib.import_module(f"{OURS}.knobs").language.is_triton = True
         reach_children()
     return importlib.import_module(ROOT)
 
