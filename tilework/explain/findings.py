@@ -14,6 +14,8 @@ from typing import Any
 
 from tilework.errors import Diagnostic, Span
 
+SHOWN = 40  # findings of a section that people read
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -42,6 +44,13 @@ class Finding:
         data = {name: value for name, value in asdict(self).items() if value not in (None, "", (), {}, 0.0)}
         return {"kernel": self.kernel, **data}
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Finding":
+        """From what `asdict` gave."""
+        span = Span(**data["span"]) if data["span"] else None
+        lists = {"notes": tuple(data["notes"]), "callers": tuple(Span(**one) for one in data["callers"])}
+        return cls(**{**data, "span": span, **lists})
+
 
 @dataclass(frozen=True)
 class Section:
@@ -53,7 +62,10 @@ class Section:
 
     def text(self) -> str:
         head = f"why {self.why}: {self.summary}"
-        return "\n".join([head, "-" * min(len(head), 120), *(finding.text() for finding in self.findings)])
+        texts = [finding.text() for finding in self.findings[:SHOWN]]
+        if len(self.findings) > SHOWN:
+            texts.append(f"... and {len(self.findings) - SHOWN} more, which matter less; JSON has them all")
+        return "\n".join([head, "-" * min(len(head), 120), *texts])
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ chain("launched")
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 
@@ -64,6 +65,15 @@ class CompileTimes(NamedTuple):
 #   ready      the launch of `new` has its kernel, and comes next: fn, values, grid, kernel, options
 #   tuned      an autotuner has chosen: tuner, key (`tuner.tunings[key]` has the rest)
 LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
+
+
+# What rooms above the runtime do for it: they import it, so it knows them by name.
+ABOVE = {"explain": "tilework.explain.kernels", "watch": "tilework.explain.watcher"}
+
+
+def above(name: str) -> Any:
+    """The module of a room above."""
+    return import_module(ABOVE[name])
 
 
 def tell(what: str, **facts: Any) -> None:

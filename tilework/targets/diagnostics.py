@@ -23,6 +23,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import LIBRARY, Diagnostic, span_at
+from tilework.targets.recording import is_recording
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,12 @@ def wanted() -> Wanted | None:
 def wants_remarks() -> bool:
     """Whether what could be faster is worth looking for."""
     found = wanted()
-    return found is not None and found.remarks
+    return is_recording() or (found is not None and found.remarks)
+
+
+def wants_limits() -> bool:
+    """Whether what limits each loop is worth saying."""
+    return is_recording() or knobs.compilation.performance_remarks
 
 
 def render(remark: Any) -> str:

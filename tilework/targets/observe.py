@@ -24,13 +24,26 @@ from typing import Any, Self
 from tilework import knobs
 from tilework.knobs import is_on
 from tilework.targets.diagnostics import Wanted, wanted
+from tilework.targets.recording import RECORDING, PassRun, Recording, Step
 
 
 class Observer:
     """Sees one stage: the module before and after each pass, and what the passes say."""
 
-    def __init__(self, kernel: str, dumps: bool, path: str | None, times: bool, diagnostics: Wanted | None) -> None:
+    def __init__(
+        self,
+        kernel: str,
+        dumps: bool,
+        path: str | None,
+        times: bool,
+        diagnostics: Wanted | None,
+        recording: Recording | None = None,
+        tag: str = "",
+    ) -> None:
         self.kernel, self.dumps, self.path = kernel, dumps, path
+        self.recording, self.tag = recording, tag
+        self.run: PassRun | None = None
+        self.module: Any = None
         self.spent: list[tuple[str, float]] | None = [] if times else None
         self.started = 0.0
         self.diagnostics = diagnostics
@@ -53,17 +66,30 @@ class Observer:
                     file.write(text)
             else:
                 sys.stderr.write(text)
+        self.module = module
+        if self.recording is not None and self.run is None:
+            start = time.perf_counter()
+            self.run = PassRun(self.tag, located_text(module))
+            self.recording.runs.append(self.run)
+            self.recording.overhead += time.perf_counter() - start
         self.started = time.perf_counter()
 
     def after(self, name: str) -> None:
+        seconds = time.perf_counter() - self.started
         if self.spent is not None:
-            self.spent.append((name, time.perf_counter() - self.started))
+            self.spent.append((name, seconds))
+        if self.run is not None and self.recording is not None:
+            self.run.steps.append(Step(name, seconds, located_text(self.module)))
+            self.recording.overhead += time.perf_counter() - self.started - seconds
 
     def __exit__(self, *error: object) -> None:
         """Print what the passes said and the table of times, also when a pass failed."""
         if self.listening is not None and self.diagnostics is not None:
             self.listening.__exit__(None, None, None)
-            self.diagnostics.show(self.heard)
+            if self.recording is not None:
+                self.recording.remarks += self.diagnostics.shown(self.heard)
+            if (asked := wanted()) is not None:
+                asked.show(self.heard)
         if self.spent:
             total = sum(seconds for _, seconds in self.spent)
             lines = [f"{seconds * 1e3:9.3f} ms {seconds / total * 100:5.1f} %  {name}" for name, seconds in self.spent]
@@ -74,13 +100,22 @@ class Observer:
 def observer(module: Any, names: list[str], tag: str) -> Observer | None:
     """The observer of one stage, if somebody wants to look."""
     dump, timing, diagnostics = is_on("MLIR_ENABLE_DUMP"), is_on("MLIR_ENABLE_TIMING"), wanted()
+    recording = RECORDING.get()
     write_reproducer(tag, module, names)
-    if not dump and not timing and diagnostics is None:
+    if not dump and not timing and diagnostics is None and recording is None:
         return None
+    if recording is not None and diagnostics is None:
+        diagnostics = Wanted(remarks=True)
     kernel = kernel_of(module)
     text = knobs.getenv("MLIR_ENABLE_DUMP") or ""
     shown = dump and (text.lower() in ("1", "on", "true", "y", "yes") or text == kernel)
-    return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing, diagnostics)
+    return Observer(kernel, shown, knobs.getenv("MLIR_DUMP_PATH"), timing, diagnostics, recording, tag)
+
+
+def located_text(module: Any) -> str:
+    from tilework.ir.printer import print_module  # lazily: the compiler loads when something is compiled
+
+    return print_module(module, debuginfo=True)
 
 
 def kernel_of(module: Any) -> str:

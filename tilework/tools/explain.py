@@ -12,6 +12,7 @@ The program runs as it is, in a process of its own. If it fails, what had happen
 """
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -20,13 +21,17 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.explain.findings import Explanation, Section
+from tilework.explain.devices import DEVICES
+from tilework.explain.different import section_of
+from tilework.explain.findings import Explanation, Finding, Section
 from tilework.explain.recompiles import why_compiled
 from tilework.explain.tunings import why_tuned
 from tilework.runtime.recording.recorder import read_records
+from tilework.target import GPUTarget, UnknownTarget
 
 QUESTIONS = ("compiled", "tuned", "slow", "different")
 ASKED = ("compiled", "tuned", "slow")
@@ -38,6 +43,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--why", default=",".join(ASKED), metavar="LIST", help=f"which questions: {','.join(QUESTIONS)} (default: {','.join(ASKED)})")  # fmt: skip
     add("--json", action="store_true", help="print JSON; what the program prints goes to stderr")
+    add(
+        "--target",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="why slow: another target than the program's, for example cuda:90; may be repeated",
+    )
+    add(
+        "--device",
+        action="append",
+        default=[],
+        metavar="DEVICE",
+        help=f"why different: one of {', '.join(DEVICES)}; may be repeated (default: all)",
+    )
     add("--triton", action="store_true", help="run the program with tilework as its Triton")
     add("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
     add("program", metavar="SCRIPT", help="the Python program")
@@ -49,12 +68,21 @@ def run(args: argparse.Namespace) -> int:
     questions = [word for word in args.why.replace(" ", "").split(",") if word]
     if wrong := [word for word in questions if word not in QUESTIONS]:
         return refuse(f"--why knows {', '.join(QUESTIONS)}, not {wrong[0]!r}")
+    if wrong := [word for word in args.device if word not in DEVICES]:
+        return refuse(f"--device is one of {', '.join(DEVICES)}, not {wrong[0]!r}")
+    try:
+        targets = [str(GPUTarget.parse(text)) for text in args.target]
+    except UnknownTarget as error:
+        return refuse(str(error))
     if not args.is_module and not os.path.isfile(args.program):
         return refuse(f"there is no file {args.program}")
     with tempfile.TemporaryDirectory(prefix="tilework-explain-") as folder:
-        code = run_program(args, folder, questions)
+        devices = list(dict.fromkeys([DEVICES[0], *args.device])) if args.device else list(DEVICES)
+        settings = {"targets": targets, "questions": questions, "devices": devices}
+        Path(folder, "settings.json").write_text(json.dumps(settings))
+        code = run_program(args, folder)
         records = list(read_records(folder))
-        shown = explanation(records, questions, folder)
+        shown = explanation(records, questions, devices)
     print(shown.to_json() if args.json else f"\n{shown}" if records else nothing(args, code))
     if code:
         print(f"tilework explain: the program {ending(code)}", file=sys.stderr)
@@ -66,7 +94,7 @@ def refuse(text: str) -> int:
     return 2
 
 
-def run_program(args: argparse.Namespace, folder: str, questions: Sequence[str]) -> int:
+def run_program(args: argparse.Namespace, folder: str) -> int:
     """Run the program, with its events recorded in a folder; its exit code."""
     environment = {**knobs.environment_without(()), "TILEWORK_EXPLAIN": folder}
     command = [sys.executable]
@@ -94,13 +122,22 @@ def says_triton(path: str) -> bool:
     return SAYS_TRITON.search(text) is not None and "as_triton" not in text
 
 
-def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], folder: str) -> Explanation:
+def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], devices: Sequence[str]) -> Explanation:
     """The sections that were asked for; tunings only where there are some."""
     sections: list[Section] = []
     if "compiled" in questions:
         sections.append(why_compiled(records))
     if "tuned" in questions and any(record["event"] == "tuned" for record in records):
         sections.append(why_tuned(records))
+    if "slow" in questions and any(record["event"] == "module" for record in records):
+        from tilework.explain.cases import recorded_cases  # loads the compiler
+        from tilework.explain.slow import why_slow
+
+        sections.append(why_slow(*recorded_cases(records)))
+    if "different" in questions:
+        found = [record for record in records if record["event"] == "different"]
+        launches = sum(record["event"] == "launch" for record in records)
+        sections.append(section_of([Finding.from_json(record["finding"]) for record in found], launches, devices))
     return Explanation(tuple(sections))
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import OutOfResources
+from tilework.knobs.hooks import above
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
 
@@ -215,6 +216,10 @@ class CompiledKernel:
         if self._loaded.launch is None:
             self._init_handles()
         return self._loaded.launch
+
+    def explain(self, target: Any = None) -> Any:
+        """Why it is slow, on its own target or another one (``"cuda:90"``): print what this returns. See docs/explain.md."""
+        return above("explain").explain_compiled(self, target)
 
     @property
     def counters(self) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError
-from tilework.knobs.hooks import LISTENERS, tell
+from tilework.knobs.hooks import LISTENERS, above, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
@@ -54,6 +54,17 @@ class KernelInterface:
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
         """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`."""
         return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
+
+    def explain(self, *args: Any, grid: Any = None, target: Any = None, why: Any = None, **kwargs: Any) -> Any:
+        """Why it is compiled again, slow, tuned as it is, or different on other devices: print what this returns.
+
+            print(add.explain())                                  everything that this process has compiled of it
+            print(add.explain(x, y, out, n, BLOCK=256))           what a launch like this needs
+            print(add.explain(x, y, out, n, BLOCK=256, grid=(4,), why="different"))
+
+        See docs/explain.md.
+        """
+        return above("explain").explain_kernel(self, args, kwargs, grid=grid, target=target, why=why)
 
     def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
         """Compile for these arguments without launching."""

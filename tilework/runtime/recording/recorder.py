@@ -20,7 +20,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import Diagnostic, Span
-from tilework.knobs.hooks import LISTENERS
+from tilework.knobs.hooks import LISTENERS, above
 from tilework.runtime.kernel_cache.key import file_stem
 from tilework.runtime.recording.callers import user_calls
 from tilework.runtime.recording.key_differences import Comparison, compared
@@ -150,6 +150,7 @@ def tuning_record(tuner: Any, key: tuple[Any, ...]) -> dict[str, Any]:
         "from_disk": found["from_disk"],
         "elsewhere": found["elsewhere"],
         "best": str(found["best"]),
+        "settings": {name: repr(value) for name, value in found["best"].all_kwargs().items()},
         "configs": list(config_records(found)),
     }
 
@@ -219,7 +220,9 @@ def install() -> None:
         return
     if folder is not None:
         os.makedirs(folder, exist_ok=True)
-    start(Recorder(folder, is_live=folder is None))
+    start(recorder := Recorder(folder, is_live=folder is None))
+    if folder is not None and os.path.isfile(os.path.join(folder, "settings.json")):
+        LISTENERS.append(above("watch").watch(recorder))  # `tilework explain` wants more than records
 
 
 def start(recorder: Recorder) -> None:

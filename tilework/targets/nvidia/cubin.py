@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled
+from tilework.targets.recording import RECORDING
 
 # what ptxas tells about code that is slower than it could be: setmaxnreg ignored, wgmma serialised, waits inserted
 SLOW = re.compile(r"^ptxas info\s*: \(C75\d\d\).*$", re.MULTILINE)
@@ -67,6 +68,8 @@ def to_cubin(ptx: str, name: str, settings: CubinSettings, tool: str) -> bytes:
         )
     if knobs.nvidia.dump_ptxas_log:
         print(log)
+    if (seen := RECORDING.get()) is not None:
+        seen.assembler = log
     if knobs.compilation.performance_remarks:
         for remark in (*resources(log), *SLOW.findall(log)):
             print(f"{name}: remark: {remark}", file=sys.stderr)

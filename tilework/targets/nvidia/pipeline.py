@@ -11,7 +11,7 @@ from tilework import knobs
 from tilework.knobs import is_on
 from tilework.target import Feature, Target
 from tilework.targets.base import Stage, run_passes
-from tilework.targets.diagnostics import wants_remarks
+from tilework.targets.diagnostics import wants_limits, wants_remarks
 from tilework.targets.nvidia.arch import target_of
 from tilework.targets.nvidia.assemblers import BLACKWELL, assembler
 from tilework.targets.nvidia.assembly import LaterStages
@@ -113,7 +113,7 @@ def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[]
 
 def looks() -> list[str]:
     """The passes that look at finished TTGIR, when remarks about speed are wanted (`targets/diagnostics.py`)."""
-    own = ["tritongpu-limit-remarks"] if knobs.compilation.performance_remarks else []
+    own = ["tritongpu-limit-remarks"] if wants_limits() else []
     return [*(["tritongpu-performance-remarks"] if wants_remarks() else []), *own]
 
 

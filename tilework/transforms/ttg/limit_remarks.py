@@ -54,11 +54,16 @@ class LimitRemarksPass(Pass):
             return
         for function in functions(module):
             if type(function) is tt.FuncOp and has_body(function) and not is_private(function):
-                groups: dict[Operation, list[Operation]] = {}
-                for loop in hot_loops(function):
-                    groups.setdefault(specialized(loop) or loop, []).append(loop)
-                for codes in groups.values() or [[function]]:
+                for codes in limited_codes(function):
                     explain(codes)
+
+
+def limited_codes(function: Operation) -> list[list[Operation]]:
+    """What has a limit: each innermost loop, those of the partitions of one together, or a function without loops."""
+    groups: dict[Operation, list[Operation]] = {}
+    for loop in hot_loops(function):
+        groups.setdefault(specialized(loop) or loop, []).append(loop)
+    return [*groups.values()] or [[function]]
 
 
 def specialized(loop: Operation) -> Operation | None:

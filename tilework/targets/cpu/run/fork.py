@@ -32,6 +32,7 @@ from tilework.targets.cpu.run.library import FORK_SYMBOL
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.recording import is_recording
 
 FORK_WORK = 1 << 21  # instructions on elements: about 0.1 ms
 ACCESS_COST = 4  # of an element that comes from memory, beside the instructions
@@ -43,6 +44,10 @@ SHAREABLE = (tt.LoadOp, tt.StoreOp, ttc.ReadOp, ttc.WriteOp, ttc.ReduceOp)
 @lowers(ttc.NestOp)
 def lower_nest(low: Lowering, op: Operation) -> None:
     nest = nest_of(low, op)
+    if is_recording():
+        from tilework.targets.cpu.lower.nest_remarks import remark_nest  # lazily: few look
+
+        remark_nest(nest)
     if is_shareable(nest):
         share_nest(low, op, nest)
         return

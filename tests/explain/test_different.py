@@ -1,0 +1,117 @@
+"""Why a kernel gives other results: devices against the interpreter, and the pass that changed them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+
+import tilework
+import tilework.language as tl
+from tests.explain.kernels import add
+from tilework import knobs
+from tilework.explain.devices import DEVICES, Launch
+from tilework.explain.different import findings_of, why_different
+from tilework.explain.gaps import Room, gap_of
+from tilework.explain.launch_memory import Kept
+from tilework.ir.create import create_op
+from tilework.ir.functions import ops_in_order
+from tilework.ir.rewrite import replace_op
+from tilework.transforms import pipelines, registry
+from tilework.transforms.passes import Pass
+
+HOSTS = ("interpreter", "evaluator", "native")
+
+
+class WrongPass(Pass):
+    """Every addition of floats becomes a subtraction."""
+
+    name = "test-wrong"
+
+    def run(self, module: ModuleOp) -> None:
+        for op in list(ops_in_order(*module.regions)):
+            if type(op) is arith.AddfOp:
+                types = [result.type for result in op.results]
+                replace_op(op, create_op(arith.SubfOp, op.operands, types, op.location, op.properties, {}))
+
+
+@pytest.fixture
+def wrong_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """It runs in the middle of the pipeline of all targets; what it makes must not stay in the cache."""
+    real = pipelines.ttir_pipeline
+
+    def planted(*args: Any) -> list[str]:
+        names = real(*args)
+        return [*names[:6], "test-wrong", *names[6:]]
+
+    monkeypatch.setattr(pipelines, "ttir_pipeline", planted)
+    monkeypatch.setattr(
+        registry, "get_pass", lambda name, real=registry.get_pass: WrongPass if name == "test-wrong" else real(name)
+    )
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        yield
+
+
+def launch(n: int = 100) -> Launch:
+    x = np.arange(128, dtype=np.float32)
+    return Launch(add, (x, np.ones_like(x), np.zeros_like(x), n, 1, 32), (4, 1, 1))
+
+
+def test_the_pass_that_changed_a_result_is_named(wrong_pass: None) -> None:
+    case = launch()
+    found = findings_of(case, ("interpreter", "native"))[0]
+    assert found.severity == "error" and found.facts["culprit"] == "test-wrong"
+    assert "add is different on native: out[0] is -1.0, not 1.0; 100 of 128 elements of `out` differ" in found.title
+    assert "the pass 'test-wrong' (make_ttir) changed it: out[0] is -1.0, not 1.0" in found.text()
+    assert not case.values[2].any(), "the arguments are as they were"
+
+
+def test_all_devices_agree() -> None:
+    devices = (*HOSTS, "emulator:sm_90")
+    assert set(devices) <= set(DEVICES)
+    (found,) = why_different([launch()], devices).findings
+    assert found.facts["equal"] == ["evaluator", "native", "emulator:sm_90"]
+
+
+@tilework.jit
+def mean(x, out, BLOCK: tl.constexpr):
+    tl.store(out, tl.sum(tl.exp(tl.load(x + tl.arange(0, BLOCK)))) / BLOCK)
+
+
+def test_rounding_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).normal(size=1024).astype(np.float32)
+    section = why_different([Launch(mean, (x, np.zeros(1, np.float32), 1024), (1, 1, 1))], HOSTS)
+    assert "no wrong values" in section.summary
+    assert gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.00001]), Room("f32", 2e-4)).is_rounding  # pyright: ignore
+    assert not gap_of("a", np.float32([1.0, 2.0]), np.float32([1.0, 2.01]), Room("f32", 2e-4)).is_rounding  # pyright: ignore
+    assert gap_of("a", np.float32([np.nan]), np.float32([np.nan]), Room("f32", 2e-4)) is None
+    wrong = gap_of("a", np.int32([[1, 2], [3, 4]]), np.int32([[1, 2], [9, 4]]), Room("f32", 2e-4))
+    assert wrong is not None and not wrong.is_rounding and wrong.index == (1, 0) and wrong.largest == 6
+
+
+@tilework.jit
+def copy(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i))
+
+
+def test_what_the_interpreter_refuses_is_the_answer() -> None:
+    x, out = np.zeros(20, np.float32), np.zeros(32, np.float32)
+    found = findings_of(Launch(copy, (x, out, 32), (1, 1, 1)), HOSTS)[0]
+    assert "reads element 20 of argument 'x', which has 20 elements" in found.title and "mend it first" in found.help
+
+
+def test_arrays_that_overlap_are_put_back() -> None:
+    whole = np.arange(64, dtype=np.float32)
+    before = whole.copy()
+    with Kept([("x", whole[:32]), ("out", whole[::-1][:40])]) as kept:
+        whole[:] = 7
+        assert (kept.arrays()["out"] == 7).all()
+        kept.restore()
+        assert (whole == before).all()
+        whole[3] = 9
+    assert (whole == before).all()

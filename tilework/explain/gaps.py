@@ -1,0 +1,126 @@
+"""How two results of one kernel differ: not at all, as sums in another order do, or in their values.
+
+    gap = gap_of(expected, got, Room("f32", 2e-4))
+    gap.is_rounding, gap.words()        False, "3 of 64 elements differ: element 17 is 2.5, not 3.0; the largest error is 0.5"
+
+Floats may differ by rounding: by as much as `tools/check_each.py` allows, of the largest magnitude in the array, for the coarsest
+floats that the kernel computes with. Everything else must be equal; NaNs equal each other.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Operation
+
+from tilework.ir.enums import InputPrecision
+from tilework.ir.types import bit_width, element_type, is_float
+from tilework.numerics.rounding import FORMAT_OF
+from tilework.tools.check_each import RTOL
+
+Array = np.ndarray[Any, Any]
+TF32 = ("tf32", 2e-3)  # 11 bits, and sums of some of them
+COMPUTING = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.fp_to_fp", "tt.precise", "tt.extern")
+
+
+@dataclass(frozen=True)
+class Room:
+    """How far floats may be apart, as a part of the largest one; `because` of which format."""
+
+    because: str
+    part: float
+
+
+def room_of(module: ModuleOp) -> Room:
+    """The room for what a kernel computes, from its module before any pass: its coarsest floats decide."""
+    found = Room("f64", RTOL[8])
+    for op in module.walk():
+        if not op.name.startswith(COMPUTING) or op.name == "arith.constant":
+            continue
+        for value in op.results:
+            if is_float(element_type(value.type)):
+                size = max(bit_width(value.type) // 8, 1)
+                found = max(found, Room(str(element_type(value.type)), RTOL[size]), key=lambda room: room.part)
+        if op.name == "tt.dot" and str(element_type(op.operands[0].type)) == "f32" and rounds_operands(op):
+            found = max(found, Room(*TF32), key=lambda room: room.part)
+    return found
+
+
+def rounds_operands(op: Operation) -> bool:
+    """Whether a dot of f32 may take its operands with fewer bits."""
+    asked = op.properties.get("inputPrecision")
+    return isinstance(asked, IntegerAttr) and InputPrecision(asked.value.data) is not InputPrecision.IEEE
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Where and how far an array is from what was expected."""
+
+    name: str
+    differing: int
+    size: int
+    index: tuple[int, ...]  # of the first one beyond the room, or of the largest error
+    expected: str
+    got: str
+    largest: float
+    relative: float  # to the largest magnitude in the array
+    is_rounding: bool
+
+    def words(self, room: Room) -> str:
+        place = f"{self.name}[{', '.join(map(str, self.index))}]"
+        size = f"the largest error is {self.largest:.3g}, {self.relative:.1e} of the largest value"
+        if self.is_rounding:
+            return f"{self.differing} of {self.size} elements of `{self.name}` differ by rounding: {size} ({room.because} allows {room.part:.0e})"
+        return f"{place} is {self.got}, not {self.expected}; {self.differing} of {self.size} elements of `{self.name}` differ, {size}"
+
+
+def gaps_of(expected: Mapping[str, Array], got: Mapping[str, Array], room: Room) -> list[Gap]:
+    """The arrays that differ, those beyond rounding first."""
+    found = [gap for name in expected if (gap := gap_of(name, expected[name], got[name], room)) is not None]
+    return sorted(found, key=lambda gap: gap.is_rounding)
+
+
+def gap_of(name: str, expected: Array, got: Array, room: Room) -> Gap | None:
+    """None where two arrays are the same, bit by bit but for NaNs."""
+    if expected.tobytes() == got.tobytes():
+        return None
+    if expected.dtype in FORMAT_OF:
+        return float_gap(name, expected, got, room)
+    differs = expected != got
+    if not differs.any():
+        return None
+    a, b = (array.astype(np.float64) for array in (expected, got))
+    return made(name, expected, got, differs, differs, np.abs(a - b), np.abs(a).max(initial=0.0))
+
+
+def float_gap(name: str, expected: Array, got: Array, room: Room) -> Gap | None:
+    a, b = expected.astype(np.float64), got.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+        if not differs.any():
+            return None
+        scale = np.max(np.abs(a), where=np.isfinite(a), initial=0.0)
+        error = np.abs(a - b)
+        part = max(room.part, RTOL[expected.dtype.itemsize])
+        is_wrong = differs & ~(error <= part * scale)
+    return made(name, expected, got, differs, is_wrong, error, scale)
+
+
+def made(name: str, expected: Array, got: Array, differs: Array, is_wrong: Array, error: Array, scale: float) -> Gap:
+    finite = np.where(np.isfinite(error), error, np.inf)
+    largest = float(np.max(finite, where=differs, initial=0.0))
+    first = np.argwhere(is_wrong)[0] if is_wrong.any() else np.argwhere(differs & (finite == largest))[0]
+    index = tuple(int(position) for position in first)
+    return Gap(
+        name=name,
+        differing=int(np.count_nonzero(differs)),
+        size=expected.size,
+        index=index,
+        expected=str(expected[index]),
+        got=str(got[index]),
+        largest=largest,
+        relative=largest / scale if scale else float("inf"),
+        is_rounding=not is_wrong.any(),
+    )

@@ -1,0 +1,200 @@
+"""`kernel.explain(...)`: the questions asked of one kernel, in the process that has it.
+
+print(add.explain())                                        what was compiled of it, and why each time; why it is slow
+print(add.explain(x, y, out, 1000, BLOCK=256))              what a launch with these arguments would need, and why it would be slow
+print(add.explain(..., target="cuda:90"))                   on another device
+print(add.explain(..., grid=(4,), why="different"))         on every device against the interpreter
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tilework.errors import TritonError
+from tilework.explain.cases import case_of, case_of_kernel, parts_of_kernel, settings_for
+from tilework.explain.devices import DEVICES, Launch
+from tilework.explain.different import kernel_span, why_different
+from tilework.explain.findings import Explanation, Finding, Section, counted
+from tilework.explain.slow import Case, why_slow
+from tilework.explain.tunings import why_tuned
+from tilework.language.function import JITFunction
+from tilework.language.grid import grid_extent
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.recording.key_differences import Comparison, compared
+from tilework.runtime.recording.key_parts import KeyParts, parts_of
+from tilework.runtime.recording.recorder import tuning_record, value_text
+from tilework.target import GPUTarget
+
+QUESTIONS = ("compiled", "tuned", "slow", "different")
+
+
+def explain_kernel(
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    grid: Any = None,
+    target: str | Sequence[str] | None = None,
+    why: str | Sequence[str] | None = None,
+) -> Explanation:
+    """The answers for a kernel, or an autotuner or heuristics around one; `different` only where it is asked for."""
+    asked = asked_questions(why)
+    targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
+    sections: list[Section] = []
+    fn, settings, tuners = unwrapped(kernel, args, kwargs)
+    if "tuned" in asked and any(tuner.tunings for tuner in tuners):
+        sections.append(why_tuned([{"event": "tuned", **tuning_record(t, key)} for t in tuners for key in t.tunings]))
+    is_called = bool(args or kwargs)
+    if "compiled" in asked:
+        sections.insert(0, compiled_section(fn, args, settings, is_called))
+    if "slow" in asked:
+        sections.append(slow_section(fn, args, settings, is_called, grid, targets))
+    if "different" in asked:
+        if not is_called or grid is None:
+            raise TypeError("explain(why='different') repeats a launch: give it the arguments of one, and grid=")
+        sections.append(why_different([launch_of(fn, args, settings, grid)]))
+    return Explanation(tuple(sections))
+
+
+def asked_questions(why: str | Sequence[str] | None) -> list[str]:
+    words = why.replace(" ", "").split(",") if isinstance(why, str) else list(why or QUESTIONS[:3])
+    if wrong := [word for word in words if word not in QUESTIONS]:
+        raise ValueError(f"explain answers {', '.join(QUESTIONS)}, not {wrong[0]!r}")
+    return words
+
+
+def unwrapped(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any], list[Any]]:
+    """(the kernel inside of autotuners and heuristics, what they add to a launch, the autotuners)."""
+    settings, tuners = dict(kwargs), []
+    while not isinstance(kernel, JITFunction):
+        if hasattr(kernel, "tunings"):
+            tuners.append(kernel)
+            best = kernel.best_config or (kernel.configs[0] if kernel.configs else None)
+            settings |= best.all_kwargs() if best is not None and (args or kwargs) else {}
+        elif hasattr(kernel, "extend") and (args or kwargs):
+            settings = kernel.extend(args, settings)
+        kernel = kernel.fn
+    return kernel, settings, tuners
+
+
+def launch_of(fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any) -> Launch:
+    values, _, options = bound(fn, args, settings)
+    extent = grid_extent(grid(dict(zip(fn.arg_names, values, strict=True))) if callable(grid) else grid)
+    x, y, z = (*extent, 1, 1)[:3]
+    return Launch(fn, tuple(values), (x, y, z), options)
+
+
+def bound(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """(values, specialisations, options) of a call."""
+    _, _, _, _, bind = fn.device_caches[driver.cache_key(driver.active)]
+    try:
+        values, specs, _, options = bind(*args, **settings)
+    except TypeError as error:
+        from tilework.runtime.failures.wrong_call import wrong_call  # lazily: only mistakes need it
+
+        raise wrong_call(fn, error, tuple(args), dict(settings)) from None
+    return values, specs, options
+
+
+# ---- why compiled
+
+
+def compiled_kernels(fn: Any) -> list[Any]:
+    """What this process has of a kernel, in the order in which it came."""
+    return [
+        kernel for entry in fn.device_caches.values() for kernel in entry[0].values() if hasattr(kernel, "metadata")
+    ]
+
+
+def compiled_section(fn: Any, args: Sequence[Any], settings: Mapping[str, Any], is_called: bool) -> Section:
+    """Each specialisation against those before it; with arguments, what a launch with them would need."""
+    known = [parts for kernel in compiled_kernels(fn) if (parts := parts_of_kernel(kernel)) is not None]
+    where, name = kernel_span(fn), fn.__name__
+    if is_called:
+        new = called_parts(fn, args, settings)
+        found = compared(new, known)
+        return Section("compiled", f"{new.text()}", (call_finding(name, where, found, known),))
+    findings: list[Finding] = []
+    for position, parts in enumerate(known):
+        found = compared(parts, known[:position])
+        words = f"the first in this process: {parts.text()}" if found.nearest is None else found.words()
+        findings.append(made(name, where, f"specialisation {position + 1} of {name}: {words}", found))
+    return Section("compiled", f"{counted(len(known), 'specialisation')} of {name} in this process", tuple(findings))
+
+
+def called_parts(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> KeyParts:
+    values, specs, options = bound(fn, args, settings)
+    _, _, target, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
+    found = Specialization.of(fn, values, specs, fn.full_options(options, backend))
+    parsed = backend.parse_options(found.options)
+    made = parts_of(found.source(), target, backend, parsed, cache_invalidating_env_vars())
+    assert made is not None
+    return KeyParts(
+        made.kernel, made.arguments, made.others, dict(zip(fn.arg_names, map(value_text, values), strict=True))
+    )
+
+
+def call_finding(name: str, where: Any, found: Comparison, known: Sequence[KeyParts]) -> Finding:
+    if found.nearest is None:
+        title = f"{name} has not been compiled in this process: this call would"
+    elif not found.differences:
+        title = f"this call of {name} needs nothing new: one of its {counted(len(known), 'specialisation')} fits"
+    else:
+        title = f"this call of {name} needs a new specialisation: {found.words()}"
+    return made(name, where, title, found)
+
+
+def made(name: str, where: Any, title: str, found: Comparison) -> Finding:
+    helps = dict.fromkeys(difference.help for difference in found.differences if difference.help)
+    facts = {"differences": [one.to_json() for one in found.differences], "parts": found.new.to_json()}
+    return Finding(name, title, where, help="; ".join(helps), facts=facts)
+
+
+# ---- why slow
+
+
+def slow_section(
+    fn: Any, args: Sequence[Any], settings: Mapping[str, Any], is_called: bool, grid: Any, targets: Sequence[GPUTarget]
+) -> Section:
+    found = list(
+        called_cases(fn, args, settings, grid, targets)
+        if is_called
+        else (case for kernel in compiled_kernels(fn)[-1:] for case in case_of_kernel(kernel, targets))
+    )
+    cases = [one for one in found if isinstance(one, Case)]
+    return why_slow(cases, [one for one in found if isinstance(one, Finding)])
+
+
+def called_cases(
+    fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any, targets: Sequence[GPUTarget]
+) -> Iterator[Case | Finding]:
+    """What a launch with these arguments would be compiled to, and what the emulator counts of it."""
+    from tilework.explain.watcher import counts_of  # with the emulator
+
+    values, specs, options = bound(fn, args, settings)
+    _, _, compiled, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
+    found = Specialization.of(fn, values, specs, fn.full_options(options, backend))
+    parsed = backend.parse_options(found.options)
+    launch = launch_of(fn, args, settings, grid) if grid is not None else None
+    for target in targets or (compiled,):
+        chosen = settings_for(parsed, compiled, target)
+        case = case_of(found.source(), fn.__name__, target, chosen, launch.grid if launch else None, "")
+        if isinstance(case, Case) and launch is not None and target.backend == "cuda":
+            case = Case(case.kernel, case.module, target, chosen, case.grid, counts_of(launch, target))
+        yield case
+
+
+def explain_compiled(kernel: Any, target: str | Sequence[str] | None = None) -> Explanation:
+    """Why a compiled kernel is slow, on its own target or another one."""
+    if not hasattr(kernel.src, "fn"):
+        raise TritonError(
+            f"{kernel.name} was compiled from a file of IR: `tilework opt` and `tilework compile` explain those"
+        )
+    targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
+    found = list(case_of_kernel(kernel, targets))
+    cases = [one for one in found if isinstance(one, Case)]
+    return Explanation((why_slow(cases, [one for one in found if isinstance(one, Finding)]),))
+
+
+__all__ = ["DEVICES", "explain_compiled", "explain_kernel"]

@@ -1,0 +1,116 @@
+"""The memory that a launch can reach, kept while it is repeated: afterwards every byte is what it was.
+
+    with Kept.of(values) as kept:
+        run()
+        after = kept.arrays(names)      what the launch left, as NumPy arrays
+        kept.restore()                  and the next one starts from the same bytes
+
+Launches are repeated on the arguments themselves, so that arrays that overlap, views with strides, tables of addresses and descriptors
+are what they are.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from tilework.numerics.rounding import FLOATS
+from tilework.oracles.interpreter.allowed_memory import REGISTERED
+from tilework.runtime.devices.emulated.emulated_launch import arrays_in
+from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
+from tilework.runtime.devices.host.arrays import bytes_at
+from tilework.runtime.launch.specialize import dtype_code
+
+LARGEST = 256 << 20  # bytes
+INTEGERS = {
+    "u1": np.uint8,
+    **{f"{letter}{bits}": np.dtype(f"{letter}{bits // 8}") for letter in "iu" for bits in (8, 16, 32, 64)},
+}
+Array = np.ndarray[Any, Any]
+
+
+class OutOfReach(Exception):
+    """Arguments that cannot be kept: they are large, or not in the memory of the host."""
+
+
+class Kept:
+    """See the module."""
+
+    def __init__(self, named: Sequence[tuple[str, Any]]) -> None:
+        """`named` are the arguments by name."""
+        self.named = [pair for name, value in named for pair in arrays_in(name, value)]
+        for name, array in self.named:
+            if not is_on_host(array):
+                raise OutOfReach(f"`{name}` is in the memory of a device")
+        bare = [value for _, value in named if isinstance(value, int) and value > 1 << 32]
+        others = [array for array, _ in pointed_arrays([array for _, array in self.named], bare)]
+        others += [array for reference, _ in REGISTERED if (array := reference()) is not None]
+        extents = dict.fromkeys(extent_of(array) for array in (*(array for _, array in self.named), *others))
+        self.memory = [bytes_at(address, size) for address, size in extents if size]
+        if (total := sum(memory.nbytes for memory in self.memory)) > LARGEST:
+            raise OutOfReach(f"the arguments have {total / 1e6:.0f} MB, and at most {LARGEST / 1e6:.0f} MB are copied")
+        self.before = [memory.copy() for memory in self.memory]
+
+    def restore(self) -> None:
+        """Put all bytes back; memory that nobody changed is not touched, for it may be read-only."""
+        for memory, before in zip(self.memory, self.before, strict=True):
+            if not np.array_equal(memory, before):
+                memory[:] = before
+
+    def arrays(self) -> dict[str, Array]:
+        """A copy of every array as it is now."""
+        return {name: values_of(array) for name, array in self.named}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restore()
+
+
+def is_on_host(array: Any) -> bool:
+    if hasattr(array, "is_cpu"):
+        return bool(array.is_cpu)
+    return not hasattr(array, "__cuda_array_interface__")
+
+
+def extent_of(array: Any) -> tuple[int, int]:
+    """(address, bytes) of all memory that an array is a part of."""
+    if hasattr(array, "untyped_storage"):
+        storage = array.untyped_storage()
+        return storage.data_ptr(), storage.nbytes()
+    if not isinstance(array, np.ndarray):
+        base = getattr(array, "base", None)
+        if base is not None and hasattr(array, "data_ptr"):
+            return extent_of(base)  # a wrapper that reads memory as another type
+        if hasattr(array, "data_ptr"):
+            return array.data_ptr(), int(getattr(array, "nbytes", 0))
+        array = np.asarray(array)
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if not root.size:
+        return root.ctypes.data, 0
+    steps = [(size - 1) * stride for size, stride in zip(root.shape, root.strides, strict=True)]
+    low = sum(step for step in steps if step < 0)
+    return root.ctypes.data + low, sum(step for step in steps if step > 0) - low + root.itemsize
+
+
+def values_of(array: Any) -> Array:
+    """The elements of an array or tensor as a NumPy array of its own."""
+    if isinstance(array, np.ndarray):
+        return array.copy()
+    if not hasattr(array, "contiguous"):
+        base = getattr(array, "base", None)
+        return values_of(base) if base is not None else np.array(array)
+    whole = array.detach().contiguous()
+    code = dtype_code(whole.dtype)
+    held = FLOATS.get(code) or np.dtype(INTEGERS.get(code, np.uint8))
+    memory = bytes_at(whole.data_ptr(), whole.numel() * whole.element_size())
+    made = memory.copy().view(held) if isinstance(memory, np.ndarray) else np.empty(0, held)
+    return made.reshape(tuple(whole.shape)) if made.size == whole.numel() else made
+
+
+def names_of(fn: Any, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The arguments of a launch by name."""
+    yield from zip(fn.arg_names, values, strict=False)
