@@ -11,10 +11,12 @@ import tilework as tw
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework.knobs import cuda_tools
+from tilework.language.extra.cuda import gdc_launch_dependents, gdc_wait
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.launch.specialize import specialize
 from tilework.targets import options
+from tilework.targets.cpu.target import available_cores
 
 
 def line(out, n, s, b, wide: tl.int64, BLOCK: tl.constexpr):
@@ -103,3 +105,27 @@ def test_occupancy_can_be_computed() -> None:
     by_registers = facts["max_num_regs"] // (kernel.n_regs * facts["warpSize"] * kernel.metadata.num_warps)
     assert min(by_registers, facts["max_shared_mem"] // kernel.metadata.shared) >= 1
     assert kernel.n_spills == 0
+    assert facts["multiprocessor_count"] == available_cores()
+
+
+@tw.jit
+def dependent(x, out):
+    gdc_wait()
+    i = tl.arange(0, 16)
+    value = tl.load(x + i)
+    gdc_launch_dependents()
+    tl.store(out + i, value + 1)
+
+
+def test_kernels_that_wait_for_those_before_them() -> None:
+    """On the host there is nothing to wait for."""
+    out = np.zeros(16, np.float32)
+    dependent[(1,)](np.arange(16, dtype=np.float32), out, launch_pdl=True)
+    assert list(out) == list(range(1, 17))
+
+
+def test_streams_of_the_host() -> None:
+    torch = pytest.importorskip("torch")
+    device = driver.active.get_active_torch_device()
+    interface = getattr(torch, device.type)
+    interface.set_stream(interface.Stream())

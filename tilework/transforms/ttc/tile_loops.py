@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
@@ -53,6 +54,7 @@ from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table,
 ANYTHING = Access(None, None, True, True)
 # On a load or store: along the last dimension, aligned runs of so many elements lie side by side in memory.
 CONTIGUITY = "ttc.contiguity"
+DEPENDENT_LAUNCH = "griddepcontrol."  # how its instructions begin
 MAX_DEPTH = 40  # of the expression an element is computed by: deeper ones are cut by computing a value early
 
 
@@ -413,7 +415,12 @@ def map_results(nest: Nest, op: Operation, values: Sequence[SSAValue]) -> Sequen
     return nest.insert(new).results
 
 
-def refuse_asm(converter: Converter, op: Operation) -> None:
+def convert_asm(converter: Converter, op: Operation) -> None:
+    """Assembly is for GPUs; kernels that wait for those before them (programmatic dependent launch) have nothing to wait for here."""
+    text = op.properties["asm_string"]
+    assert isinstance(text, StringAttr)
+    if text.data.startswith(DEPENDENT_LAUNCH) and not any(result.uses for result in op.results):
+        return erase_op(op)
     raise PassError("inline assembly (tl.inline_asm_elementwise) is GPU code and cannot run on the CPU", op.location)
 
 
@@ -432,7 +439,7 @@ RULES: dict[type[Operation], Callable[[Converter, Operation], None]] = {
     tt.AssertOp: convert_debug,
     tt.CallOp: carried.convert_call,
     tt.DotOp: carried.convert_dot,
-    tt.ElementwiseInlineAsmOp: refuse_asm,
+    tt.ElementwiseInlineAsmOp: convert_asm,
     tt.HistogramOp: convert_histogram,
     tt.MapElementwiseOp: convert_map,
     tt.PrintOp: convert_debug,

@@ -4,7 +4,6 @@ What a kernel was compiled to decides: an object file is loaded, TTIR is evaluat
 between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device (0) and one stream (0).
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,11 +23,17 @@ class CpuUtils:
     """What the runtime asks a driver about devices and binaries."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        """The numbers a GPU has; the ones without a meaning here are generous."""
+        """The numbers a GPU has: its multiprocessors are the cores that this process may use, whose warps have one thread.
+
+        What has no meaning here and may be divided is generous, so that occupancies that programs compute are limited by nothing.
+        Clocks are 0: peak rates computed of them would be wrong.
+        """
+        from tilework.targets.cpu.target import available_cores  # lazily: only launches on the host need it
+
         return {
             "max_shared_mem": 1 << 62,
             "max_num_regs": 1 << 30,
-            "multiprocessor_count": os.cpu_count() or 1,
+            "multiprocessor_count": available_cores(),
             "warpSize": 1,
             "sm_clock_rate": 0,
             "mem_clock_rate": 0,
@@ -73,6 +78,10 @@ def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLaunc
     return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
 
 
+def set_stream(stream: Any) -> None:
+    """Nothing to do: what is called on the host has run when the call returns. For ``getattr(torch, device.type).set_stream(stream)``."""
+
+
 class CpuDriver(Driver):
     """Runs kernels on the host."""
 
@@ -108,6 +117,8 @@ class CpuDriver(Driver):
     def get_active_torch_device(self) -> Any:
         import torch  # lazily: torch is optional
 
+        if not hasattr(torch.cpu, "set_stream"):  # beside Stream, as in all other modules that torch has for devices
+            torch.cpu.set_stream = set_stream  # pyright: ignore[reportAttributeAccessIssue]
         return torch.device("cpu")
 
     def get_empty_cache_for_benchmark(self) -> Any:
