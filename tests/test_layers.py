@@ -35,6 +35,7 @@ ALLOWED: dict[str, list[str]] = {
     "tools": ["*"],
     "explain": ["*"],
     "aot": ["compiler", "language", "runtime", "targets", "errors"],
+    "explorer": ["*"],
     "compiler": ["runtime", "targets", "errors"],
     "testing": ["*"],
     "triton": ["*"],

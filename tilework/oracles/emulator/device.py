@@ -25,6 +25,8 @@ Kernel arguments are NumPy scalars of the parameter's size, bytes, or arrays alr
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -99,7 +101,8 @@ class LoadedFunction:
 class Device:
     """One emulated GPU. `output` gets what kernels print; `max_instructions` ends endless loops. With `check` every launch is
     checked (see `check`), warps in an order drawn from `seed`; with `collect` its findings are kept in `checker.findings` and not
-    raised; with `replicas` a load that several threads make for one is no race (`ReplicaShadow`). With `counters` what a profiler would count is in `device.counters`."""
+    raised; with `replicas` a load that several threads make for one is no race (`ReplicaShadow`). With `counters` what a profiler would count is in `device.counters`.
+    `most_blocks`: of a larger grid only the first clusters run, until there are as many blocks."""
 
     def __init__(
         self, capacity: int = 16 << 30, output: Callable[[str], None] | None = None, max_instructions: int = MAX_INSTRUCTIONS,
@@ -115,6 +118,7 @@ class Device:
             Watchers(self.observers) if len(self.observers) > 1 else self.observers[0] if self.observers else None
         )
         self.thread_instructions = 0
+        self.most_blocks: int | None = None
 
     # memory
 
@@ -168,10 +172,10 @@ class Device:
         if self.counters is not None:
             self.counters.begin_launch()
         machine.begin_launch(grid3)
-        for z in range(0, grid3[2], cluster3[2]):
-            for y in range(0, grid3[1], cluster3[1]):
-                for x in range(0, grid3[0], cluster3[0]):
-                    machine.run_block((x, y, z), grid3)
+        steps = (range(0, size, width) for size, width in zip(reversed(grid3), reversed(cluster3), strict=True))
+        most = None if self.most_blocks is None else -(-self.most_blocks // prod(cluster3))
+        for z, y, x in islice(product(*steps), most):
+            machine.run_block((x, y, z), grid3)
         machine.end_launch()
         self.thread_instructions += machine.thread_instructions
         machine.thread_instructions = 0

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class LazyDict:
     """A dictionary with parts that are computed when it is asked for: launch hooks that do not look cost nothing."""
 
+    launch: "tuple[CompiledKernel, Sequence[int], Sequence[Any]] | None" = None  # of this launch: kernel, grid, arguments
+
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.extras: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
@@ -226,12 +228,19 @@ class CompiledKernel:
         """What the last launch did, by line, if the device counts: see docs/emulator.md. `print` shows a table."""
         return getattr(self.launcher, "counters", None)
 
+    def explore(self, target: str | None = None, output: Any = None, open: bool = True) -> Any:
+        """Open a page that shows this kernel from its source to machine code (docs/explorer.md); the path of the page."""
+        from tilework.explorer.interactive import explore_compiled  # lazily: few look
+
+        return explore_compiled(self, target, output, open)
+
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
         """What launch hooks receive; None when nobody listens."""
         if not knobs.runtime.launch_enter_hook and not knobs.runtime.launch_exit_hook:
             return None
         self._init_handles()
         found = LazyDict({"name": self.name, "function": self.function, "stream": stream})
+        found.launch = self, grid, args
         fn = getattr(self.src, "fn", None)
         user = getattr(fn, "launch_metadata", None)
         if fn is not None and user is not None:

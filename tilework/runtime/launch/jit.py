@@ -70,6 +70,27 @@ class KernelInterface:
         """Compile for these arguments without launching."""
         return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
 
+    def explore(
+        self,
+        *args: Any,
+        grid: Any = None,
+        target: str | None = None,
+        output: Any = None,
+        open: bool = True,
+        **kwargs: Any,
+    ) -> Any:
+        """Open a page about what was compiled of this kernel, or about a launch with these arguments; the path of the page.
+
+            kernel.explore()                                   every version that has been compiled
+            kernel.explore(x, y, n, BLOCK=1024, grid=(4,))     launched with these, with the emulator's counters by line
+            kernel.explore(target="cuda:90")                   what it would be on that GPU
+
+        See docs/explorer.md; `output` is where the page goes, `open=False` opens no browser.
+        """
+        from tilework.explorer.interactive import explore_kernel  # lazily: few look
+
+        return explore_kernel(self, args, kwargs, grid, target, output, open)
+
 
 class DeviceCaches(defaultdict[Any, Any]):
     """What a kernel has compiled, by device (`DriverConfig.cache_key`). A key is of one driver, whoever asks for it, and when."""

@@ -22,6 +22,7 @@ from tilework import knobs
 from tilework.target import Target
 from tilework.targets.base import Backend, GPUTarget, Stage, run_passes
 from tilework.targets.options import CompileOptions
+from tilework.targets.recording import is_recording
 
 DEFAULT_DEVICE = "native"  # or "evaluator": what runs kernels on the host unless TILEWORK_DEVICE says
 DEVICES = ("native", "evaluator")
@@ -114,7 +115,7 @@ def llvm_text(module: Any, fuses: bool = True) -> str:
     from tilework.targets.cpu.run.interface import work_function
     from tilework.targets.cpu.target import HostTarget
 
-    lines = knobs.compilation.dump_ir_extract_di_local_variables
+    lines = knobs.compilation.dump_ir_extract_di_local_variables or is_recording()
     text = emit_module(module, HostTarget.detect(), fuses=fuses, lines=lines)
     interface = interface_of(module, arena_size(module))
     return interface.line() + text + work_function(interface.name)

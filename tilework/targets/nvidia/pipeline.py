@@ -16,6 +16,7 @@ from tilework.targets.nvidia.arch import target_of
 from tilework.targets.nvidia.assemblers import BLACKWELL, assembler
 from tilework.targets.nvidia.assembly import LaterStages
 from tilework.targets.options import CompileOptions
+from tilework.targets.recording import is_recording
 
 
 def flag(value: bool) -> str:
@@ -120,7 +121,7 @@ def looks() -> list[str]:
 def disassembled(cubin: bytes, options: Mapping[str, Any]) -> str:
     from tilework.targets.nvidia.sass import disassemble  # lazily: few look at it
 
-    return disassemble(cubin)
+    return disassemble(cubin, lines=is_recording())
 
 
 class CudaBackend(LaterStages):

@@ -6,7 +6,8 @@
 
 The first column is the barriers that the instruction waits for (six bits), the barrier it sets when its operands are
 read, the barrier it sets when its result is written, whether the warp may yield, and the cycles before the next
-instruction: the bits from 105 on of the 128 that encode it (Volta and later). nvdisasm prints instructions and bits, or
+instruction: the bits from 105 on of the 128 that encode it (Volta and later). With `lines`, ``; FILE:LINE`` stands before the
+instructions of a line of the source, as far as the disassembler tells (cuobjdump does not). nvdisasm prints instructions and bits, or
 cuobjdump if there is no nvdisasm; neither is part of NVIDIA's wheels, both are of the CUDA toolkit.
 """
 
@@ -22,12 +23,13 @@ LIMIT = 600  # seconds
 FUNCTION = re.compile(r"^\s*(?:\.section\s+\.text\.([^,\s]+),|Function : (\S+))")
 INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s*/\* (0x[0-9a-f]{16}) \*/")
 SECOND_HALF = re.compile(r"^\s*/\* (0x[0-9a-f]{16}) \*/")
+LINE = re.compile(r'^\s*//## File "(.*)", line (\d+)')
 LABEL = re.compile(r"^\s*(\.L_x?_?\w+):")
 
 
-def disassemble(cubin: bytes) -> str:
+def disassemble(cubin: bytes, lines: bool = False) -> str:
     """The instructions of a cubin; a StageError says which tools are missing."""
-    tool, options = disassembler()
+    tool, options = disassembler(lines)
     with tempfile.TemporaryDirectory(prefix="tilework-sass-", ignore_cleanup_errors=True) as folder:
         file = Path(folder, "kernel.cubin")
         file.write_bytes(cubin)
@@ -38,10 +40,10 @@ def disassemble(cubin: bytes) -> str:
     return text
 
 
-def disassembler() -> tuple[str, list[str]]:
+def disassembler(lines: bool = False) -> tuple[str, list[str]]:
     """The program that shows cubins, and its options."""
     if (tool := knobs.nvidia.find_tool("nvdisasm")) is not None:
-        return tool.path, ["-c", "-hex"]
+        return tool.path, ["-c", "-hex", *(["-g"] if lines else [])]
     if (tool := knobs.nvidia.find_tool("cuobjdump")) is not None:
         return tool.path, ["-sass"]
     raise StageError(
@@ -66,6 +68,8 @@ def tabulate(printed: str) -> str:
             count += 1
         elif (found := LABEL.match(line)) is not None:
             lines.append(f"{found[1]}:")
+        elif (found := LINE.match(line)) is not None:
+            lines.append(f"; {found[1]}:{found[2]}")
     return "\n".join([*lines, ""]) if count else ""
 
 

@@ -1,0 +1,93 @@
+"""Layouts as numbers that a page draws pictures of: the bases of linear layouts.
+
+    types = layouts_of(["tensor<128x64xf16, #ttg.blocked<{...}>>"])
+    types[...]["bases"]["lane"]      [[0, 8], [0, 16], ...]: where the lanes 1, 2, 4, ... are
+
+Types are spelled without aliases, since passes number those as they come (`spelled_out`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from xdsl.utils.exceptions import ParseError
+
+from tilework.explorer.located import closing
+from tilework.ir.encodings import encoding_attr, encoding_of, shared_of
+from tilework.ir.parser import IRParser, IRSyntaxError
+from tilework.ir.types import bit_width, shape_of
+from tilework.layouts.banks import warp_access
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.linear import LinearLayout
+from tilework.layouts.to_linear import first_moved, to_linear
+
+TYPE = re.compile(r"(?:!ttg\.memdesc|tensor)<")
+ALIAS = re.compile(r"^#(\w+) = (.*)$")
+NAME = re.compile(r"#(\w+)\b(?!\.)")
+PIECE_BITS = 128
+
+
+def aliases_of(lines: Iterable[str]) -> dict[str, str]:
+    """What the names of layouts mean, spelled out."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if (match := ALIAS.match(line)) is not None:
+            found[match[1]] = spelled_out(match[2], found)
+    return found
+
+
+def spelled_out(text: str, aliases: Mapping[str, str]) -> str:
+    return NAME.sub(lambda match: aliases.get(match[1], match[0]), text)
+
+
+def types_in(line: str) -> Iterator[str]:
+    """The types with a layout in a line of IR."""
+    for match in TYPE.finditer(line):
+        end = closing(line, match.end() - 1)
+        if end > 0 and "#" in line[match.start() : end]:
+            yield line[match.start() : end + 1]
+
+
+def layouts_of(texts: Iterable[Iterable[str]]) -> dict[str, dict[str, Any]]:
+    """The layouts of all types in some texts, by the type without aliases."""
+    found: dict[str, dict[str, Any]] = {}
+    for lines in texts:
+        lines = list(lines)
+        aliases = aliases_of(lines)
+        for type in dict.fromkeys(type for line in lines if not line.startswith("#") for type in types_in(line)):
+            whole = spelled_out(type, aliases)
+            if whole not in found and (data := layout_of(whole)) is not None:
+                found[whole] = data
+    return found
+
+
+def layout_of(type: str) -> dict[str, Any] | None:
+    """What is drawn of a type; None where there is nothing to draw."""
+    try:
+        attribute = IRParser(type, "type").parse_attribute()
+        encoding = encoding_of(attribute)
+        if encoding is None:
+            return None
+        shape, bits = shape_of(attribute), max(8, bit_width(attribute))
+        shape = shape[len(shape) - encoding.rank :]  # buffers of a ring lie behind each other
+        layout = to_linear(encoding, tuple(shape))
+    except (ParseError, IRSyntaxError, LayoutError, ValueError, KeyError, AssertionError, AttributeError):
+        return None
+    is_shared = shared_of(attribute) is not None
+    return {
+        "encoding": str(encoding_attr(encoding)),
+        "shape": [size for _, size in layout.outs],
+        "bits": bits,
+        "bases": {name: [list(basis) for basis in bases] for name, bases in layout.bases},
+        **({"conflicts": conflicts_of(layout, bits)} if is_shared else {}),
+    }
+
+
+def conflicts_of(layout: LinearLayout, bits: int) -> list[list[Any]]:
+    """The turns more that a warp takes which reads a row or a column, one element or 16 bytes for each lane; None: it cannot."""
+    fastest, rank = first_moved(layout, "offset")[0], len(layout.outs)
+    ways = [(name, along) for name, along in (("a row", rank - 1), ("a column", rank - 2)) if along >= 0]
+    return [
+        [name, *(warp_access(layout, along, size, fastest, bits) for size in (1, max(1, PIECE_BITS // bits)))]
+        for name, along in ways
+    ]

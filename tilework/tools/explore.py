@@ -1,0 +1,154 @@
+"""Show kernels from their source to machine code, in one page for a browser: every stage, linked line by line, every pass, layouts, limits.
+
+    tilework explore train.py --epochs 1                  run a program, show the kernels that it launches
+    tilework explore --target cuda:90 train.py            what they would be on another device, with counters of the emulator
+    tilework explore --triton train.py                    a program that says `import triton`
+    tilework explore kernels.py:matmul --signature "*fp16:16, *fp16:16, *fp16:16, i32, 64" --target hip:gfx942
+    tilework explore -o softmax.html --no-open softmax.py
+
+The page is one file that needs no network and no server. `-o NAME.json` writes the data alone; `tilework diff` compares two of either.
+Options come before the program, everything behind it is the program's own.
+"""
+
+import argparse
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tilework.errors import CompilationError, TritonError
+from tilework.tools.compile import UsageError
+
+MOST = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `tilework explore`."""
+    add = parser.add_argument
+    add("source", metavar="SCRIPT.py|FILE.py:KERNEL|FILE.STAGE", help="a program, a kernel, or the file of a stage")
+    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what a program is called with")
+    add("-o", "--output", metavar="FILE", help="where the page goes (.json: the data); default: a temporary file")
+    add("--no-open", action="store_true", help="write the page, open no browser")
+    add(
+        "--target",
+        help="cuda:90, hip:gfx942, cpu, or several with commas; default: what a program runs on, else cuda:90",
+    )
+    add("--kernel", metavar="NAME", help="of a program only the kernels with this name")
+    add(
+        "--most", type=int, default=MOST, metavar="N", help="kernels of a program that are shown (default: %(default)s)"
+    )
+    add("--triton", action="store_true", help="run the program with tilework as its Triton")
+    add("--no-counters", action="store_true", help="do not run the kernel in the emulator")
+    add("--signature", default="", help="of a kernel in a file: types and constants, as `tilework compile` takes them")
+    add("--num-warps", type=int, help="of a kernel in a file; default: that of the target")
+    add("--num-ctas", type=int)
+    add("--num-stages", type=int)
+
+
+def normalise(argv: list[str]) -> list[str]:
+    """Options behind a kernel or a file of a stage, too: only a program has arguments of its own."""
+    for index, word in enumerate(argv):
+        if not word.startswith("-") and (".py:" in word or word.endswith(STAGE_FILES)):
+            return [*argv[:index], *argv[index + 1 :], word]
+        if word.endswith(".py") and (index == 0 or argv[index - 1] not in VALUED):
+            break
+    return list(argv)
+
+
+STAGE_FILES = (".ttir", ".ttgir", ".ttcir", ".llir", ".ptx")
+VALUED = ("-o", "--output", "--target", "--kernel", "--most", "--signature")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out `tilework explore`; mistakes are told on stderr, and the result is 1."""
+    from tilework.explorer.document import NotExplored  # lazily: the compiler loads when something is compiled
+    from tilework.explorer.interactive import show
+    from tilework.ir.parser import IRSyntaxError
+
+    code = 0
+    try:
+        requests, code = requested(args)
+        path = show(requests, args.output, not args.no_open)
+        print(f"{path}: {len(requests)} kernel{'s' * (len(requests) != 1)}, {path.stat().st_size / 1e6:.1f} MB")
+    except CompilationError as error:
+        print(error.diagnostic().render(), file=sys.stderr)
+        return 1
+    except (NotExplored, UsageError, TritonError, IRSyntaxError, ValueError, TypeError, OSError, RuntimeError) as error:
+        print(f"tilework explore: error: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
+    """What to show, and the exit code of the program that was run."""
+    from tilework.explorer.interactive import targets_of
+
+    targets = targets_of(args.target)
+    if ".py:" in args.source or not args.source.endswith(".py"):
+        settings = {name: value for name in ("num_warps", "num_ctas", "num_stages") if (value := getattr(args, name))}
+        return [
+            named_request(args.source, args.signature, target, settings, not args.no_counters)
+            for target in targets or targets_of("cuda:90")
+        ], 0
+    return watched_requests(args, targets)
+
+
+def named_request(named: str, signature: str, target: Any, settings: dict[str, Any], counts: bool) -> Any:
+    """What compiles ``FILE.py:KERNEL``, or goes on from the file of a stage."""
+    from tilework.compiler import ASTSource, IRSource
+    from tilework.explorer.collect import Request
+    from tilework.explorer.counting import Launch
+    from tilework.tools.compile import case_of, load_kernel, parse_signature
+
+    if ".py:" not in named:
+        return Request(IRSource(Path(named)), target, settings)
+    path, _, name = named.rpartition(":")
+    fn = load_kernel(Path(path), name)
+    case = None if signature else case_of(fn)
+    if case is None:
+        if not signature and any(not param.has_default for param in fn.params):
+            raise UsageError(
+                f"say how {name} is called with --signature, or explore the program that launches it: tilework explore {path}"
+            )
+        return Request(ASTSource(fn, *parse_signature(fn, signature)), target, settings)
+    launch = None
+    if counts and target.backend == "cuda":
+        import numpy as np
+
+        given = {**case.arguments(np.random.default_rng(0)), **case.constexprs}
+        launch = Launch.of(case.grid, [given[name] for name in fn.arg_names])
+    return Request(ASTSource(fn, case.types, case.constexprs, case.attrs), target, settings, launch)
+
+
+def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:
+    """Run a program and see which kernels it compiles; those of one that fails on the way are shown, too."""
+    from tilework.as_triton import as_triton, run_script
+    from tilework.explorer.document import NotExplored
+    from tilework.explorer.watching import watching
+
+    script = Path(args.source)
+    if not script.is_file():
+        raise UsageError(f"there is no file {script}")
+    if args.triton:
+        as_triton()
+    sys.argv = [args.source, *args.arguments]
+    code = 0
+    with watching(keeps_arguments=not args.no_counters) as seen:
+        try:
+            run_script(script)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except Exception:
+            traceback.print_exc()
+            code = 1
+    if args.kernel:
+        seen.kernels = {key: found for key, found in seen.kernels.items() if found[0].name == args.kernel}
+    if not seen.kernels:
+        named = f" called {args.kernel}" if args.kernel else ""
+        raise NotExplored(f"{script} has compiled no kernel{named}: does it launch one in this process?")
+    if len(seen.kernels) > args.most:
+        print(
+            f"{len(seen.kernels)} kernels: the {args.most} that were launched last are shown; --most shows more",
+            file=sys.stderr,
+        )
+    return seen.requests(targets, args.most), code
