@@ -13,6 +13,7 @@ QUICK = (
     "evaluator",
     "examples/test_examples_launch.py",
     "explain/test_recompiles.py",
+    "explorer/test_explorer_data.py",
     "frontend/semantic/test_arith.py",
     "frontend/semantic/test_promotion.py",
     "frontend/test_calls.py",

@@ -34,7 +34,7 @@ class Browser:
     """One page of one browser, in a window of `size`."""
 
     def __init__(self, folder: Path, size: tuple[int, int] = (1600, 950)) -> None:
-        self.size = size
+        self.folder = folder
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
         program = find_chromium()

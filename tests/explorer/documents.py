@@ -13,15 +13,16 @@ from tilework.explorer.document import build
 from tilework.targets.base import GPUTarget
 
 SIGNATURE = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
-DIVISIBLE = {(position,): [["tt.divisibility", 16]] for position in range(3)}
+DIVISIBLE = {(position,): [["tt.divisibility", 16]] for position in range(4)}
+SIZE = 1008
 Rows = dict[tuple[str, int], list[str]]
 
 
 def request(target: str, block: int = 256, **settings: Any) -> Request:
     """`scaled_sum` for a target, with the arguments of a launch."""
-    arrays = [np.ones(1000, np.float32) for _ in range(3)]
+    arrays = [np.ones(SIZE, np.float32) for _ in range(3)]
     source = ASTSource(kernels.scaled_sum, SIGNATURE, {"BLOCK": block}, DIVISIBLE)
-    return Request(source, GPUTarget.parse(target), settings, Launch.of((4,), (*arrays, 1000, block)))
+    return Request(source, GPUTarget.parse(target), settings, Launch.of((4,), (*arrays, SIZE, block)))
 
 
 def explored(target: str) -> dict[str, Any]:

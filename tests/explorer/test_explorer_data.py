@@ -17,6 +17,11 @@ from tilework.tools.cli import main
 
 LIMIT = 5_000_000  # bytes of a page
 FILE = kernels.__file__
+LONG = """import tilework
+import tilework.language as tl
+@tilework.jit
+def long_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    x = tl.arange(0, BLOCK)"""
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +76,8 @@ def test_counters_limits_and_remarks_are_those_of_the_tools(gpu: dict[str, Any])
     counters = entry["counters"]
     assert (counters["programs"], counters["of"]) == (4, 4)
     by_line = {gpu["places"][place][0][1]: numbers for place, numbers in counters["lines"]}
-    # 1000 floats of 4 bytes in sectors of 32, of each array once
-    assert by_line[line_of("x = tl.load")]["sectors"] == by_line[line_of("tl.store")]["sectors"] == 125
+    # 1008 floats of 4 bytes in sectors of 32, of each array once
+    assert by_line[line_of("x = tl.load")]["sectors"] == by_line[line_of("tl.store")]["sectors"] == 126
     assert counters["total"]["coalescing"] == 1.0 and counters["findings"] == []
     metrics = {name: value for name, value, _ in entry["metrics"]}
     assert metrics["limit"] == "DRAM" and metrics["shared memory"] == 0
@@ -90,29 +95,11 @@ def test_the_cpu_has_loops_llvm_and_assembly_with_lines() -> None:
 
 
 def test_a_page_for_a_long_kernel_is_small(tmp_path: Path) -> None:
-    path = tmp_path / "long_kernel.py"
-    body = [
-        f"    x{n} = tl.load(x_ptr + offsets + {n} * n, mask=mask)\n    total += tl.exp(x{n}) * {n}\n    total = tl.where(x{n} > 0, total, -total)"
-        for n in range(98)
-    ]
-    path.write_text(
-        "\n".join(
-            [
-                "import tilework",
-                "import tilework.language as tl",
-                "@tilework.jit",
-                "def long_kernel(x_ptr, n, BLOCK: tl.constexpr):",
-                "    offsets = tl.arange(0, BLOCK)",
-                "    mask = offsets < n",
-                "    total = tl.zeros((BLOCK,), tl.float32)",
-                *body,
-                "    tl.store(x_ptr + offsets, total, mask=mask)",
-                "",
-            ]
-        )
-    )
-    page = tmp_path / "long.html"
-    assert main(["explore", f"{path}:long_kernel", "--signature", "*fp32:16, i32, 128", "--target", "cpu", "-o", str(page), "--no-open"]) == 0  # fmt: skip
+    path, page = tmp_path / "long_kernel.py", tmp_path / "long.html"
+    lines = [f"    x = {'x * x' if n % 10 else 'tl.load(x_ptr + x, mask=x < n)'} + {n}" for n in range(300)]
+    path.write_text("\n".join([LONG, *lines, "    tl.store(x_ptr + x, x)", ""]))
+    argv = ["explore", f"{path}:long_kernel", "--signature", "*i32:16, i32, 64", "--target", "cpu", "-o", str(page)]
+    assert main([*argv, "--no-open"]) == 0
     assert len(path.read_text().splitlines()) >= 300
     assert page.stat().st_size < LIMIT
 
@@ -192,7 +179,11 @@ def test_edits_give_the_other_text() -> None:
     assert tables.edits(old, old) == []
 
 
-def test_a_page_keeps_its_data(gpu: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [0, 1 << 30])
+def test_a_page_keeps_its_data(
+    gpu: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr("tilework.explorer.page.LARGE", large)
     tricky = {**gpu, "strings": [*gpu["strings"], "</script><b>&amp;</b> <!-- "]}
     write(tricky, tmp_path / "page.html")
     assert read(tmp_path / "page.html") == json.loads(json.dumps(tricky))

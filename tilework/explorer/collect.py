@@ -17,6 +17,7 @@ from tilework.explorer.counting import Launch, count
 from tilework.explorer.layout_data import layouts_of
 from tilework.explorer.limits import limits_of, resources_of
 from tilework.explorer.located import Located, located
+from tilework.explorer.small_kernel import small_source
 from tilework.explorer.tables import Tables
 from tilework.ir.deferred_formats import deferred_formats
 from tilework.ir.locations import source_positions
@@ -106,13 +107,13 @@ WARM: set[str] = set()
 def warm_up(request: Request) -> None:
     """The first compilation for a target imports the compiler: its times would be those of the imports."""
     if request.target.backend not in WARM:
-        compiled(request, Recording())
+        compiled(Request(small_source(), request.target), Recording(), shows=False)
         WARM.add(request.target.backend)
 
 
 @quick_definitions()
 @deferred_formats()
-def compiled(request: Request, seen: Recording) -> Compilation:
+def compiled(request: Request, seen: Recording, shows: bool = True) -> Compilation:
     """Run the stages as far as they go; what stops a later one is a note."""
     source, backend = request.source, find_backend(request.target)
     options = backend.parse_options(dict(request.settings))
@@ -140,10 +141,10 @@ def compiled(request: Request, seen: Recording) -> Compilation:
             made.texts[name] = products[name]
         else:
             made.sizes[name] = len(data)
-    for view, (stage, _) in backend.views.items():
+    for view, (stage, _) in backend.views.items() if shows else ():
         try:
             if stage in products:
-                made.texts[view] = shown_by(backend, view, products)
+                made.texts[view] = shown_by(backend, view, products, options)
         except StageError as error:
             made.notes[view] = str(error)
     return made

@@ -63,11 +63,14 @@ def copied(argument: Any) -> Any:
 
 
 def copied_array(array: Any) -> Any:
-    """As aligned as it would be on a GPU; views keep their strides."""
-    whole = np.empty(array.nbytes + 256, np.uint8)
-    start = -whole.ctypes.data % 256
+    """A copy that lies in memory of its own as the array lies in that which it is a view of: it decides which sectors are touched."""
     if not array.flags.c_contiguous:
         return array.copy(order="K")
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    start = (array.ctypes.data - root.ctypes.data) % 256
+    whole = np.empty(array.nbytes + start, np.uint8)
     made = whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     made[...] = array
     return made

@@ -7,6 +7,7 @@ read(Path("kernel.html")) == document
 
 import json
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         document = json.loads(text if path.suffix == ".json" else data_of(text))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, zlib.error) as error:
         raise NotExplored(f"{path} is no page of `tilework explore`: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise NotExplored(f"{path} is no page of `tilework explore`")

@@ -27,7 +27,7 @@ REFERENCE = re.compile(r"#(loc\d*)")
 def located_ir(text: str) -> list[Located]:
     """Lines of a module that was printed with its locations."""
     lines = text.splitlines()
-    aliases = {found[1]: found[2] for line in lines if (found := ALIAS.match(line)) is not None}
+    aliases = {match[1]: match[2] for line in lines if (match := ALIAS.match(line)) is not None}
     known: dict[str, Places] = {}
 
     def places(location: str) -> Places:
@@ -143,8 +143,8 @@ def located_llvm(text: str) -> list[Located]:
     """Lines of LLVM text with debug metadata."""
     nodes: dict[str, tuple[str, dict[str, str]]] = {}
     for line in text.splitlines():
-        if (found := NODE.match(line)) is not None:
-            nodes[found[1]] = found[2], {name: a or b or c for name, a, b, c in FIELD.findall(found[3])}
+        if (node := NODE.match(line)) is not None:
+            nodes[node[1]] = node[2], {name: a or b or c for name, a, b, c in FIELD.findall(node[3])}
 
     def file_of(scope: str) -> str:
         """The file of a scope, through those around it."""

@@ -2,24 +2,32 @@
 
 page(json.dumps(document), "matmul")             "<!doctype html>..."
 data_of(text)                                    the JSON again
+
+Large data are compressed, which browsers undo by themselves since 2023.
 """
 
+import base64
 import re
+import zlib
 from html import escape
 from importlib.resources import files
 
 ASSETS = files("tilework.explorer") / "assets"
 STYLES = ("theme.css", "layout.css", "views.css")
 EXPLORER = ("data.js", "dom.js", "code.js", "source.js", "passes.js", "layouts.js", "report.js", "search.js", "panes.js", "main.js")  # fmt: skip
-DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+DATA = re.compile(r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>', re.DOTALL)
+LARGE = 4_000_000  # characters of data
 
 
 def page(data: str, title: str, scripts: tuple[str, ...] = EXPLORER) -> str:
     """The page that shows `data`, a JSON text."""
+    is_large = len(data) > LARGE
+    packed = base64.b64encode(zlib.compress(data.encode(), 9)).decode() if is_large else data.replace("</", "<\\/")
     parts = {
         "title": escape(title),
         "styles": "\n".join(asset(name) for name in STYLES),
-        "data": data.replace("</", "<\\/"),  # the same to JSON, and no end of the script to HTML
+        "packed": " data-packed" if is_large else "",
+        "data": packed,  # "<\\/" is the same as "</" to JSON, and no end of the script to HTML
         "scripts": "\n".join(asset(name) for name in scripts),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("page.html"))
@@ -33,4 +41,4 @@ def data_of(text: str) -> str:
     """The data of a page; a ValueError if there are none."""
     if (found := DATA.search(text)) is None:
         raise ValueError("it holds no data")
-    return found[1]
+    return zlib.decompress(base64.b64decode(found[2])).decode() if found[1] else found[2]

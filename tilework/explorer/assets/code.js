@@ -90,7 +90,7 @@ class CodeView {
     const style = key === undefined ? "" : ` style="--h:${hueOf(key)}"`;
     const sign = line.sign === undefined ? "" : `<span class="sign">${line.sign}</span>`;
     const selected = index === this.here ? ' aria-selected="true"' : "";
-    return `<div class="${classes}" role="option" data-i="${index}"${style}${selected}><span class="num">${line.number ?? ""}</span>${line.extra ?? ""}${sign}<span class="text">${body}</span></div>`;
+    return `<div class="${classes}" role="option" data-i="${index}"${line.number ? ` data-line="${line.number}"` : ""}${style}${selected}><span class="num">${line.number ?? ""}</span>${line.extra ?? ""}${sign}<span class="text">${body}</span></div>`;
   }
 
   known(type) { return this.types.names.get(spelledOut(type, this.aliases)) ?? -1; }

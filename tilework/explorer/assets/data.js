@@ -1,6 +1,13 @@
 // The data of the page, and what follows from them. A text is a list of rows; a row has a string and a place, which is a list of
 // [file, line]: the first is where its own code stands, the others are the calls that led there. A line of the source is one number, its key.
-const DOC = JSON.parse(document.getElementById("data").textContent);
+const DOC = JSON.parse(await unpacked(document.getElementById("data")));
+async function unpacked(node) {
+  if (!("packed" in node.dataset)) return node.textContent;
+  const text = atob(node.textContent);
+  const bytes = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
 const SPAN = 2 ** 21; // lines of a file, at most
 const keyOf = (file, line) => file * SPAN + line;
 const fileOf = (key) => Math.floor(key / SPAN);
