@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
     """What to show, and the exit code of the program that was run."""
-    from tilework.explorer.interactive import targets_of
+    from tilework.explorer.interactive import targets_of  # lazily: as in `run`
 
     targets = targets_of(args.target)
     if ".py:" in args.source or not args.source.endswith(".py"):
@@ -95,7 +95,7 @@ def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
 
 def named_request(named: str, signature: str, target: Any, settings: dict[str, Any], counts: bool) -> Any:
     """What compiles ``FILE.py:KERNEL``, or goes on from the file of a stage."""
-    from tilework.compiler import ASTSource, IRSource
+    from tilework.compiler import ASTSource, IRSource  # lazily: as in `run`
     from tilework.explorer.collect import Request
     from tilework.explorer.counting import Launch
     from tilework.tools.compile import case_of, load_kernel, parse_signature
@@ -113,7 +113,7 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
         return Request(ASTSource(fn, *parse_signature(fn, signature)), target, settings)
     launch = None
     if counts and target.backend == "cuda":
-        import numpy as np
+        import numpy as np  # lazily: as in `run`
 
         given = {**case.arguments(np.random.default_rng(0)), **case.constexprs}
         launch = Launch.of(case.grid, [given[name] for name in fn.arg_names])
@@ -122,7 +122,7 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
 
 def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:
     """Run a program and see which kernels it compiles; those of one that fails on the way are shown, too."""
-    from tilework.as_triton import as_triton, run_script
+    from tilework.as_triton import as_triton, run_script  # lazily: as in `run`
     from tilework.explorer.document import NotExplored
     from tilework.explorer.watching import watching
 

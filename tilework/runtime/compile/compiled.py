@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 class LazyDict:
     """A dictionary with parts that are computed when it is asked for: launch hooks that do not look cost nothing."""
 
-    launch: "tuple[CompiledKernel, Sequence[int], Sequence[Any]] | None" = None  # of this launch: kernel, grid, arguments
+    launch: "tuple[CompiledKernel, Sequence[int], Sequence[Any]] | None" = (
+        None  # of this launch: kernel, grid, arguments
+    )
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
@@ -231,7 +233,9 @@ class CompiledKernel:
 
     def explore(self, target: str | None = None, output: Any = None, open: bool = True) -> Any:
         """Open a page that shows this kernel from its source to machine code (docs/explorer.md); the path of the page."""
-        explorer = import_module("tilework.explorer.interactive")  # by its name: it stands above the runtime, and few look
+        explorer = import_module(
+            "tilework.explorer.interactive"
+        )  # by its name: it stands above the runtime, and few look
         return explorer.explore_compiled(self, target, output, open)
 
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:

@@ -88,7 +88,9 @@ class KernelInterface:
 
         See docs/explorer.md; `output` is where the page goes, `open=False` opens no browser.
         """
-        explorer = import_module("tilework.explorer.interactive")  # by its name: it stands above the runtime, and few look
+        explorer = import_module(
+            "tilework.explorer.interactive"
+        )  # by its name: it stands above the runtime, and few look
         return explorer.explore_kernel(self, args, kwargs, grid, target, output, open)
 
 
