@@ -13,7 +13,7 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from docsite import source_pages, tutorials
+from docsite import mlir_lexer, source_pages, stages, tutorials
 from docsite.generated import COPIED, generated
 from docsite.navigation import navigation
 
@@ -27,6 +27,7 @@ SHOWN: set[str] = set()  # files of the repository that pages point to
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages, and list all pages."""
     SHOWN.clear()
+    mlir_lexer.register()
     run = str(config.extra["tutorials"]).split(",")
     for place, text in {**generated(), **tutorials.pages(run)}.items():
         files.append(File.generated(config, place, content=text))
@@ -35,8 +36,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Point links to files of the repository to what the site has of them."""
-    parts = CODE.split(markdown)  # every second part is code
+    """Show what the page asks for, and point links to files of the repository to what the site has of them."""
+    parts = CODE.split(stages.expand(markdown))  # every second part is code
     for place in range(0, len(parts), 2):
         parts[place] = LINK.sub(lambda found: f"]({site_link(found[1], page.file.src_uri)})", parts[place])
     return "".join(parts)

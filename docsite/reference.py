@@ -76,6 +76,11 @@ def slug(family: Family) -> str:
     return re.sub(r"\W+", "_", family.title.lower()).strip("_")
 
 
+def anchor(name: str) -> str:
+    """The place of a name on its page; two underscores would be Markdown's for bold."""
+    return name.replace("__", "")
+
+
 def place_of(family: Family) -> str:
     """``reference/language/memory.md``."""
     return f"reference/{family.part}/{slug(family)}.md"
@@ -95,7 +100,9 @@ def overview(part: str, by_family: dict[Family, list[Entry]]) -> str:
     title, about = PARTS[part]
     parts = [f"# {title}", f"{about}A name links to its entry: how it is called, what it does, an example, its source."]
     for family, group in by_family.items():
-        rows = [f"| [`{one.name}`]({part}/{slug(family)}.md#{one.name}) | {first_sentence(one)} |" for one in group]
+        rows = [
+            f"| [`{one.name}`]({part}/{slug(family)}.md#{anchor(one.name)}) | {first_sentence(one)} |" for one in group
+        ]
         parts += [f"## [{family.title}]({part}/{slug(family)}.md)", "\n".join(["| | |", "|---|---|", *rows])]
     return "\n\n".join(parts)
 
@@ -108,7 +115,7 @@ def first_sentence(one: Entry) -> str:
 
 def family_page(family: Family, group: list[Entry]) -> str:
     """The entries of one family, and what their examples take for granted."""
-    parts = [f"# {family.title}", ", ".join(f"[`{one.name}`](#{one.name})" for one in group)]
+    parts = [f"# {family.title}", ", ".join(f"[`{one.name}`](#{anchor(one.name)})" for one in group)]
     parts += [rendered(one) for one in group]
     if any(one.example for one in group):
         parts.insert(1, f"Examples run as they stand after\n\n```python\n{PROLOGUE}```")
@@ -117,7 +124,8 @@ def family_page(family: Family, group: list[Entry]) -> str:
 
 def rendered(one: Entry) -> str:
     """Heading, signature, documentation, example and source of one name."""
-    parts = [f"## {one.name} {{ #{one.name} }}"]
+    title = one.name.replace("__", r"\_\_")
+    parts = [f"## {title} {{ #{anchor(one.name)} }}"]
     if one.signature:
         parts.append(f"```python\n{call_text(one.name, one.signature)}\n```")
     parts.append(as_markdown(one.text) or f"`{one.value!r}`")

@@ -45,5 +45,6 @@ def as_html(path: Path) -> str:
         lexer = get_lexer_for_filename(path.name)
     except ClassNotFound:
         lexer = TextLexer()
-    style = HtmlFormatter(cssclass="code", linenos="inline", lineanchors="L", anchorlinenos=True)
-    return highlight(text, lexer, style).replace('name="L-', 'id="L').replace('href="#L-', 'href="#L')
+    lines = highlight(text, lexer, HtmlFormatter(nowrap=True)).splitlines()
+    numbered = (f'<a id="L{n}" href="#L{n}">{n:{len(str(len(lines)))}}</a>  {line}' for n, line in enumerate(lines, 1))
+    return '<div class="code"><pre>' + "\n".join(numbered) + "</pre></div>"

@@ -109,3 +109,5 @@ if (field) {
     if (event.key === "/" && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); field.focus(); }
   });
 }
+
+document.documentElement.dataset.ready = "";
