@@ -13,6 +13,17 @@ modulo 2**32, or 2**64 for counters of 64 bits):
     k0, k1 = k0 + KEY_A, k1 + KEY_B
 
 With seed 0 and offset 0, ten rounds give 6627e8d5 e169c58d bc57ac4c 9b00dbd8.
+
+Example:
+    @tilework.jit
+    def dropout(x, out, seed, p):
+        i = tl.arange(0, 1024)
+        keep = tl.rand(seed, i) > p
+        tl.store(out + i, tl.where(keep, tl.load(x + i) / (1 - p), 0.0))
+
+    x, out = np.ones(1024, np.float32), np.empty(1024, np.float32)
+    dropout[(1,)](x, out, 123, 0.25)
+    assert abs(out.mean() - 1) < 0.1 and set(np.round(out, 4)) == {0, np.float32(1.3333)}
 """
 
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.

@@ -91,4 +91,12 @@ FAMILIES = (
         "inline_asm_elementwise core.extern_elementwise core.extern builtin core.is_builtin core._aggregate core.to_tensor"
         " core.get_int_dtype",
     ),
+    family(
+        "language",
+        "Modules",
+        "tl.",
+        "math random extra.libdevice extra.cuda extra.cuda.globaltimer extra.cuda.smid extra.cuda.num_threads extra.cuda.num_warps"
+        " extra.cuda.gdc_wait extra.cuda.gdc_launch_dependents extra.cuda.convert_custom_float8_sm80"
+        " extra.cuda.convert_custom_float8_sm70 extra.hip extra.hip.memrealtime",
+    ),
 )

@@ -1,12 +1,33 @@
-"""Mathematical functions of the device library, whatever the device is.
+"""Mathematical functions of the device library, whatever the device is: about two hundred, each with its types in its docstring.
 
     from tilework.language.extra import libdevice
 
     y = libdevice.asin(x)
 
-The functions here are placeholders that carry a name. When a kernel is compiled, the function of that name in the
-device's own module takes its place (`tl.extra.cuda.libdevice` for NVIDIA GPUs, `tl.extra.hip.libdevice` for AMD's); the attribute `_libdevice_name` tells
-the compiler which one, also if the kernel imported it under another name.
+Powers and logarithms (`pow cbrt hypot exp10 expm1 log10 log1p`), angles (`tan asin atan2 sinpi`), hyperbolic functions, gamma and
+error functions (`lgamma tgamma erfc erfinv normcdf`), Bessel functions (`j0 y1 cyl_bessel_i0`), rounding (`round rint trunc
+nearbyint llrint`), parts of floats (`ilogb ldexp nextafter copysign signbit isnan isinf finitef`), remainders (`fmod remainder`),
+bits of integers (`popc clz ffs brev byte_perm mulhi`), arithmetic and conversions with a rounding in their name (``add_rd``:
+down, ``_ru``: up, ``_rz``: to zero, ``_rn``: to nearest), bits as another type (`float_as_int int_as_float`), and `fast_` ones of
+fewer bits. There is no conversion between argument types: a combination that the docstring does not list is an error.
+
+All targets have them, and no library is linked: their code is generated. On AMD GPUs the functions are those of
+`tl.extra.hip.libdevice`.
+
+The functions here are placeholders that carry a name. When a kernel is compiled, the function of that name in the device's own
+module takes its place (`tl.extra.cuda.libdevice` for NVIDIA GPUs, `tl.extra.hip.libdevice` for AMD's); the attribute
+`_libdevice_name` tells the compiler which one, also if the kernel imported it under another name.
+
+Example:
+    from tilework.language.extra import libdevice
+
+    x = np.array([0.25, 0.5], np.float32)
+    assert_close(call(libdevice.asin, x), np.arcsin(x), atol=1e-6)
+    assert_close(call(libdevice.pow, x, np.float32(3)), x**3, atol=1e-6)
+    assert call(libdevice.popc, np.array([7, 255], np.int32)).tolist() == [3, 8]
+    assert call(libdevice.isnan, np.array([1.0, np.nan], np.float32)).tolist() == [False, True]
+    third = call(libdevice.div_rd, np.ones(1, np.float32), np.full(1, 3, np.float32))
+    assert third.astype(float)[0] <= 1 / 3                 # rounded down
 """
 
 from typing import Any

@@ -1,4 +1,20 @@
-"""Functions for NVIDIA GPUs: special registers, dependent launches, and `libdevice`."""
+"""Functions for NVIDIA GPUs: special registers, dependent launches, and `libdevice`.
+
+A kernel that calls one of the registers or dependent launches can be compiled for NVIDIA GPUs only; `tl.target_info.is_cuda()` keeps
+the call out of other compilations.
+
+Example:
+    @tilework.jit
+    def kernel(out):
+        if tl.target_info.is_cuda():
+            tl.store(out, tl.extra.cuda.smid())
+        else:
+            tl.store(out, -1)
+
+    out = np.zeros(1, np.int32)
+    kernel[(1,)](out)                                      # NumPy's arrays are on the CPU
+    assert out[0] == -1
+"""
 
 from typing import Any
 
@@ -27,47 +43,121 @@ def _asm(_semantic: Any, text: str, constraint: str, dtype: core.dtype, is_pure:
 
 @core.extern
 def globaltimer(_semantic: Any = None) -> Any:
-    """The time of the GPU's clock in nanoseconds, an int64; every call reads it anew."""
+    """The time of the GPU's clock in nanoseconds, an int64; every call reads it anew.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, tl.extra.cuda.globaltimer())
+
+        source = tilework.compiler.ASTSource(kernel, {"out": "*i64"})
+        stages = tilework.compiler.lower(source, tilework.compiler.GPUTarget("cuda", 90, 32), ["ptx"])
+        assert "%globaltimer" in stages["ptx"]
+    """
     return _asm(_semantic, "mov.u64 $0, %globaltimer;", "=l", core.int64, is_pure=False)
 
 
 @core.extern
 def smid(_semantic: Any = None) -> Any:
-    """The number of the multiprocessor this program runs on, an int32."""
+    """The number of the multiprocessor this program runs on, an int32.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out + tl.program_id(0), tl.extra.cuda.smid())
+
+        source = tilework.compiler.ASTSource(kernel, {"out": "*i32"})
+        stages = tilework.compiler.lower(source, tilework.compiler.GPUTarget("cuda", 90, 32), ["ptx"])
+        assert "%smid" in stages["ptx"]
+    """
     return _asm(_semantic, "mov.u32 $0, %smid;", "=r", core.int32, is_pure=True)
 
 
 @core.builtin
 def num_threads(_semantic: Any = None) -> Any:
-    """How many threads run this program, a constant."""
+    """How many threads run this program, a constant: 32 for each warp of the launch's option `num_warps`.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, tl.extra.cuda.num_threads())
+
+        out = np.zeros(1, np.int32)
+        kernel[(1,)](out, num_warps=8)
+        assert out[0] == 256
+    """
     return core.constexpr(_semantic.options.num_warps * THREADS_PER_WARP)
 
 
 @core.builtin
 def num_warps(_semantic: Any = None) -> Any:
-    """How many warps run this program, a constant."""
+    """How many warps run this program, a constant: the launch's option `num_warps`.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, tl.extra.cuda.num_warps())
+
+        out = np.zeros(1, np.int32)
+        kernel[(1,)](out, num_warps=4)
+        assert out[0] == 4
+    """
     return core.constexpr(_semantic.options.num_warps)
 
 
 @core.extern
 def gdc_wait(_semantic: Any = None) -> None:
-    """Wait until the kernels this one depends on have finished (programmatic dependent launch, sm_90)."""
+    """Wait until the kernels this one depends on have finished (programmatic dependent launch, sm_90).
+
+    A launch with ``launch_pdl=True`` may begin while the kernel before it still runs; what that one writes may be read after this call.
+
+    Example:
+        @tilework.jit
+        def kernel(x, out):
+            tl.extra.cuda.gdc_wait()
+            tl.store(out, tl.load(x))
+
+        source = tilework.compiler.ASTSource(kernel, {"x": "*fp32", "out": "*fp32"})
+        stages = tilework.compiler.lower(source, tilework.compiler.GPUTarget("cuda", 90, 32), ["ptx"])
+        assert "griddepcontrol.wait" in stages["ptx"]
+    """
     _asm(_semantic, "griddepcontrol.wait; // dummy $0", "=r", core.int32, is_pure=False)
 
 
 @core.extern
 def gdc_launch_dependents(_semantic: Any = None) -> None:
-    """Let the kernels that depend on this one start (programmatic dependent launch, sm_90)."""
+    """Let the kernels that depend on this one start (programmatic dependent launch, sm_90); they wait with `gdc_wait`.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.extra.cuda.gdc_launch_dependents()
+            tl.store(out, 1.0)
+
+        source = tilework.compiler.ASTSource(kernel, {"out": "*fp32"})
+        stages = tilework.compiler.lower(source, tilework.compiler.GPUTarget("cuda", 90, 32), ["ptx"])
+        assert "griddepcontrol.launch_dependents" in stages["ptx"]
+    """
     _asm(_semantic, "griddepcontrol.launch_dependents; // dummy $0", "=r", core.int32, is_pure=False)
 
 
 @core.builtin
 def convert_custom_float8_sm80(arg: Any, dst_ty: Any, fp_downcast_rounding: Any = None, _semantic: Any = None) -> Any:
-    """Convert to or from fp8e4b15, the format with exponent bias 15 that is computed in software."""
+    """Convert to or from fp8e4b15, the format with exponent bias 15 that is computed in software. `tl.cast` does the same.
+
+    Example:
+        x = np.array([0.5, 1.3], np.float32)
+        assert call(tl.extra.cuda.convert_custom_float8_sm80, x, tl.float8e4b15).tolist() == [0.5, 1.25]
+    """
     return core.cast(arg, dst_ty, fp_downcast_rounding, _semantic=_semantic)
 
 
 @core.builtin
 def convert_custom_float8_sm70(arg: Any, dst_ty: Any, fp_downcast_rounding: Any = None, _semantic: Any = None) -> Any:
-    """The same conversion as `convert_custom_float8_sm80`; the name that kernels for older GPUs use."""
+    """The same conversion as `convert_custom_float8_sm80`; the name that kernels for older GPUs use.
+
+    Example:
+        x = np.array([0.5, 1.3], np.float32)
+        assert call(tl.extra.cuda.convert_custom_float8_sm70, x, tl.float8e4b15).tolist() == [0.5, 1.25]
+    """
     return core.cast(arg, dst_ty, fp_downcast_rounding, _semantic=_semantic)

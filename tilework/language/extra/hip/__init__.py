@@ -1,4 +1,14 @@
-"""Functions for AMD GPUs: the clock, and `libdevice`."""
+"""Functions for AMD GPUs: the clock, and `libdevice`.
+
+Example:
+    @tilework.jit
+    def kernel(x, out):
+        tl.store(out, tl.extra.hip.libdevice.sqrt(tl.load(x)))
+
+    source = tilework.compiler.ASTSource(kernel, {"x": "*fp32", "out": "*fp32"})
+    stages = tilework.compiler.lower(source, tilework.compiler.GPUTarget("hip", "gfx942", 64), ["ttir"])
+    assert "__ocml_sqrt_f32" in stages["ttir"]
+"""
 
 from typing import Any
 
@@ -13,7 +23,17 @@ LATER_CLOCK = "s_sendmsg_rtn_b64 $0, sendmsg(MSG_RTN_GET_REALTIME)", "s_waitcnt 
 
 @core.extern
 def memrealtime(_semantic: Any = None) -> Any:
-    """The ticks of a clock of 100 MHz that all programs share, an int64; every call reads it anew."""
+    """The ticks of a clock of 100 MHz that all programs share, an int64; every call reads it anew.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, tl.extra.hip.memrealtime())
+
+        source = tilework.compiler.ASTSource(kernel, {"out": "*i64"})
+        stages = tilework.compiler.lower(source, tilework.compiler.GPUTarget("hip", "gfx942", 64), ["ttir"])
+        assert "s_memrealtime" in stages["ttir"]
+    """
     lines = LATER_CLOCK if str(_semantic.options.arch).startswith(("gfx11", "gfx12")) else CLOCK
     text = "".join(f"\n            {line}" for line in (*lines, ""))
     return core.inline_asm_elementwise(text, "=r", [], core.int64, False, 1, _semantic=_semantic)
