@@ -18,6 +18,15 @@ Processes that the program starts (subprocess, multiprocessing, pytest's and tor
 any other: its folder is put into this process's search path and into PYTHONPATH. A process that gets another
 environment is on its own; where real Triton is not wanted at all, `pip install ./packages/triton` is for every process.
 How it is done is in `tilework/triton/serving`.
+
+Example:
+    import subprocess, sys, tempfile
+
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write("import triton; print(triton.__version__, triton.jit.__module__)")
+        script.flush()
+        shown = subprocess.check_output([sys.executable, "-m", "tilework.as_triton", script.name], text=True)
+    assert shown.startswith(tilework.as_triton.TRITON_VERSION) and "tilework" in shown
 """
 
 import builtins

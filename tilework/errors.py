@@ -35,7 +35,11 @@ WORD = re.compile(r"[\w.]+")
 
 
 class TritonError(Exception):
-    """The base of every error that tilework raises about a kernel."""
+    """The base of every error that tilework raises about a kernel.
+
+    Example:
+        assert issubclass(tilework.CompilationError, tilework.TritonError)
+    """
 
 
 @dataclass(frozen=True)
@@ -115,8 +119,19 @@ class SourceMap:
 class CompilationError(TritonError):
     """A kernel that does not compile, at the `node` of the function whose text is `src`.
 
-    `error_message` is None for the call sites around the innermost error; that one is then `__cause__`, and its text follows
-    that of the call sites: who logs an error, or gets it from another process, has only the text.
+    Its text shows the lines of the function up to the mistake, with a caret. `error_message` is None for the call sites around the
+    innermost error; that one is then `__cause__`, and its text follows that of the call sites: who logs an error, or gets it from
+    another process, has only the text.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out + tl.arange(0, 3), 1)                 # not a power of two
+
+        try:
+            kernel.warmup(np.zeros(4), grid=(1,))
+        except tilework.CompilationError as error:
+            assert "power of 2" in str(error)
     """
 
     source_line_count_max_in_message = CONTEXT_LINES
@@ -202,11 +217,36 @@ class CompilationError(TritonError):
 
 
 class CompileTimeAssertionFailure(CompilationError):
-    """A `tl.static_assert` that is false."""
+    """A `tl.static_assert` that is false.
+
+    Example:
+        @tilework.jit
+        def kernel(N: tl.constexpr):
+            tl.static_assert(N > 4, "N is too small")
+
+        try:
+            kernel.warmup(N=2, grid=(1,))
+        except tilework.errors.CompileTimeAssertionFailure as error:
+            assert "N is too small" in str(error)
+    """
 
 
 class UnsupportedLanguageConstruct(CompilationError):
-    """Python that the tile language does not have."""
+    """Python that the tile language does not have.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            try:
+                tl.store(out, 1)
+            finally:
+                pass
+
+        try:
+            kernel.warmup(np.zeros(1), grid=(1,))
+        except tilework.errors.UnsupportedLanguageConstruct as error:
+            assert "Try" in str(error) or "try" in str(error)
+    """
 
 
 @dataclass
@@ -233,11 +273,33 @@ class PassError(TritonError):
 
 
 class ArgumentError(TritonError, TypeError):
-    """A launch whose arguments do not fit the kernel."""
+    """A launch whose arguments do not fit the kernel; also a TypeError.
+
+    Example:
+        @tilework.jit
+        def kernel(out, n):
+            pass
+
+        try:
+            kernel[(1,)](np.zeros(1), "three")
+        except tilework.errors.ArgumentError as error:
+            assert "n" in str(error)
+    """
 
 
 class OptionError(TritonError, KeyError):
-    """A keyword of a launch that is neither a parameter of the kernel nor an option."""
+    """A keyword of a launch that is neither a parameter of the kernel nor an option; also a KeyError.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            pass
+
+        try:
+            kernel[(1,)](np.zeros(1), num_wraps=4)
+        except KeyError as error:
+            assert "num_warps" in str(error)                   # what was meant
+    """
 
     def __str__(self) -> str:  # KeyError's own is the repr of its argument
         return str(self.args[0]) if self.args else ""
@@ -247,11 +309,36 @@ SANITIZER, SANITIZER_WARNING = "sanitizer: ", "sanitizer warning: "  # texts of 
 
 
 class SanitizerError(TritonError, RuntimeError):
-    """A mistake that a kernel compiled with `sanitize` found while it ran."""
+    """A mistake that a kernel compiled with `sanitize` found while it ran; for accesses also an IndexError. See docs/sanitizer.md.
+
+    Example:
+        @tilework.jit(sanitize=True)
+        def kernel(x):
+            tl.store(x + 8, 1)
+
+        try:
+            kernel[(1,)](np.zeros(8))
+        except tilework.errors.SanitizerError as error:
+            assert "out of bounds" in str(error)
+    """
 
 
 class SanitizerWarning(UserWarning):
-    """What a kernel compiled with `sanitize` did that may be a mistake: it went on."""
+    """What a kernel compiled with `sanitize` did that may be a mistake: it went on. See docs/sanitizer.md.
+
+    Example:
+        import warnings
+
+        @tilework.jit(sanitize=True)
+        def kernel(x, out, n):
+            i = tl.arange(0, 4)
+            tl.store(out + i, tl.load(x + i, mask=i < n))      # no `other`: undefined from n on
+
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            kernel[(1,)](np.zeros(2), np.zeros(4), 2)
+        assert any(issubclass(warning.category, tilework.errors.SanitizerWarning) for warning in seen)
+    """
 
 
 class BeyondTriton(UserWarning):
@@ -259,7 +346,13 @@ class BeyondTriton(UserWarning):
 
 
 class PerformanceWarning(UserWarning):
-    """What a kernel did in the emulator that makes it slow on a GPU."""
+    """What a kernel did in the emulator that makes it slow on a GPU: see docs/emulator.md.
+
+    Example:
+        import warnings
+
+        warnings.simplefilter("ignore", tilework.errors.PerformanceWarning)
+    """
 
 
 class ReportedError(TritonError):
@@ -276,21 +369,44 @@ class ReportedError(TritonError):
 
 
 class InterpreterError(ReportedError):
-    """A kernel that failed in the interpreter; `__cause__` is what it raised."""
+    """A kernel that failed in the interpreter; `__cause__` is what it raised.
+
+    Example:
+        @tilework.jit(interpret=True)
+        def kernel(out):
+            tl.store(out, 1 // 0)
+
+        try:
+            kernel[(1,)](np.zeros(1))
+        except tilework.InterpreterError as error:
+            assert isinstance(error.__cause__, ZeroDivisionError)
+    """
 
 
 class StageError(TritonError, RuntimeError):
-    """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not written yet."""
+    """A stage that cannot be done: text that LLVM refuses, a library or a tool that is not here, code that is not written yet.
+
+    Example:
+        assert issubclass(tilework.errors.StageError, RuntimeError)
+    """
 
 
 class AutotunerError(ReportedError):
-    """No configuration is left to try."""
+    """No configuration is left to try.
+
+    Example:
+        assert str(tilework.errors.AutotunerError("nothing fits")) == "Autotuner error: nothing fits"
+    """
 
     prefix = "Autotuner error: "
 
 
 class PTXASError(ReportedError):
-    """The assembler refused the PTX."""
+    """The assembler refused the PTX.
+
+    Example:
+        assert str(tilework.errors.PTXASError("line 3")) == "PTXAS error: line 3"
+    """
 
     prefix = "PTXAS error: "
 
@@ -300,7 +416,14 @@ class PTXASKilled(PTXASError):
 
 
 class OutOfResources(TritonError):
-    """A kernel that needs more of something than the device has."""
+    """A kernel that needs more of something than the device has: `required`, `limit` and `name` say what.
+
+    The autotuner leaves out configurations that raise it.
+
+    Example:
+        error = tilework.OutOfResources(300_000, 232_448, "shared memory")
+        assert error.limit == 232_448 and "shared memory" in str(error)
+    """
 
     def __init__(self, required: int, limit: int, name: str) -> None:
         self.required, self.limit, self.name = required, limit, name

@@ -71,14 +71,28 @@ PREFERRED: dict[tuple[str, str], Plugin] = {}
 
 
 def prefer(group: str, name: str, value: str | None) -> None:
-    """From now on `name` gives ``module:attribute`` in this process, whatever packages declare; None ends that."""
+    """From now on `name` gives ``module:attribute`` in this process, whatever packages declare; None ends that.
+
+    Example:
+        from tilework.plugins import find, prefer
+
+        prefer("tilework.backends", "abacus", "collections:OrderedDict")
+        assert find("tilework.backends", "abacus").value == "collections:OrderedDict"
+        prefer("tilework.backends", "abacus", None)
+    """
     PREFERRED.pop((group, name), None)
     if value is not None:
         PREFERRED[group, name] = Plugin(group, name, value, OWN)
 
 
 def plugins(group: str) -> tuple[Plugin, ...]:
-    """The entry points of a group: ours, then those of other packages, then what was preferred to them."""
+    """The entry points of a group: ours, then those of other packages, then what was preferred to them.
+
+    Example:
+        from tilework.plugins import plugins
+
+        assert {"cpu", "cuda", "hip"} <= {plugin.name for plugin in plugins("tilework.backends")}
+    """
     is_ours_only = is_on("TRITON_BACKENDS_IN_TREE")
     found = (plugin for plugin in listed(tuple(sys.path), has_other_finders()) if plugin.group == group)
     kept = (plugin for plugin in found if plugin.package == OWN or not is_ours_only)
@@ -87,7 +101,14 @@ def plugins(group: str) -> tuple[Plugin, ...]:
 
 
 def find(group: str, name: str) -> Plugin | None:
-    """The entry point of this name, or None."""
+    """The entry point of this name, or None.
+
+    Example:
+        from tilework.plugins import find
+
+        assert find("tilework.backends", "cuda").package == "tilework"
+        assert find("tilework.backends", "abacus") is None
+    """
     found = [plugin for plugin in plugins(group) if plugin.name == name]
     if len(found) > 1:
         owners = " and ".join(plugin.package for plugin in found)

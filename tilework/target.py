@@ -47,7 +47,14 @@ class Feature(StrEnum):
 
 @dataclass(frozen=True)
 class GPUTarget:
-    """The name of a target, as users and drivers write it: ``GPUTarget("cuda", 90, 32)``."""
+    """The name of a target, as users and drivers write it: ``GPUTarget("cuda", 90, 32)``.
+
+    Example:
+        from tilework.compiler import GPUTarget
+
+        assert GPUTarget.parse("cuda:90") == GPUTarget("cuda", 90, 32)
+        assert str(GPUTarget("hip", "gfx942", 64)) == "hip:gfx942"
+    """
 
     backend: str
     arch: int | str

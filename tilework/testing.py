@@ -55,8 +55,18 @@ SIMD_OPS |= {100: (64, 128), 103: (64, 128), 120: (64, 64)}
 def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
     """Fail unless ``|x - y| <= atol + rtol * |y|`` everywhere; NaNs equal each other.
 
-    Tolerances are numbers or functions of the dtype. Arrays of NumPy and torch, lists and numbers are compared as
-    float32 when their own type has less than that.
+    Tolerances are numbers or functions of the dtype; without them `atol` is 0.01 and `rtol` 0, as in Triton. Arrays of NumPy and torch,
+    lists and numbers are compared as float32 when their own type has less than that.
+
+    Example:
+        assert_close(np.float16([1, 2]), [1.001, 2])
+        assert_close([1.0, 2.0], [1.0, 2.0], atol=0)
+        try:
+            assert_close([1.0], [1.1])
+        except AssertionError as error:
+            assert "Mismatched elements" in str(error)
+        else:
+            raise ValueError("they are not close")
     """
     import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
@@ -102,13 +112,27 @@ def capability(arch: Any) -> int:
 
 
 def get_dram_gbps(device: int | None = None) -> float:
-    """The peak bandwidth of the GPU's memory, in GB/s: two transfers per clock."""
+    """The peak bandwidth of the GPU's memory, in GB/s: two transfers per clock. An error on the CPU.
+
+    Example:
+        try:
+            gigabytes = tilework.testing.get_dram_gbps()
+        except RuntimeError as error:
+            assert "CPU" in str(error)
+    """
     properties = device_properties(device)
     return properties["mem_clock_rate"] * properties["mem_bus_width"] * 2 / 1e6 / 8
 
 
 def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
-    """The peak rate of dense matrix products on tensor cores at `clock_rate` kHz; fp32 means tf32."""
+    """The peak rate of dense matrix products on tensor cores at `clock_rate` kHz; fp32 means tf32. An error on the CPU.
+
+    Example:
+        try:
+            teraflops = tilework.testing.get_max_tensorcore_tflops(tl.float16, clock_rate=1_700_000)
+        except RuntimeError as error:
+            assert "CPU" in str(error)
+    """
     properties = device_properties(device)
     code = dtype_code(dtype)
     ratio = TENSOR_RATIO.get("fp8" if code.startswith("fp8") else code)
@@ -119,7 +143,14 @@ def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None 
 
 
 def get_max_simd_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
-    """The peak rate of multiply-adds outside of the tensor cores at `clock_rate` kHz."""
+    """The peak rate of multiply-adds outside of the tensor cores at `clock_rate` kHz. An error on the CPU.
+
+    Example:
+        try:
+            teraflops = tilework.testing.get_max_simd_tflops(tl.float32, clock_rate=1_700_000)
+        except RuntimeError as error:
+            assert "CPU" in str(error)
+    """
     properties = device_properties(device)
     code = dtype_code(dtype)
     if code not in ("fp32", "fp16", "bf16"):
@@ -133,7 +164,14 @@ def peak_tflops(properties: dict[str, Any], clock_khz: float, ops: float) -> flo
 
 
 def nvsmi(attrs: Sequence[str]) -> list[int]:
-    """Numbers from nvidia-smi about the first GPU: ``nvsmi(["clocks.current.sm"])``."""
+    """Numbers from nvidia-smi about the first GPU: ``nvsmi(["clocks.current.sm"])``.
+
+    Example:
+        try:
+            (megahertz,) = tilework.testing.nvsmi(["clocks.current.sm"])
+        except RuntimeError as error:
+            assert "nvidia-smi" in str(error)                  # it is not here
+    """
     query = f"--query-gpu={','.join(attrs)}"
     text = run_tool("nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits")
     return [int(word) for word in text.strip().split(",")]
@@ -154,6 +192,13 @@ def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterat
     """Hold the clocks (MHz) of the first GPU inside the block; gives (peak fp16 TFLOPS, GB/s) at these clocks.
 
     Needs the rights to change clocks. They are released when the block ends, whatever happened in it.
+
+    Example:
+        try:
+            with tilework.testing.set_gpu_clock(1350, 1215) as (teraflops, gigabytes):
+                pass                                           # measure here
+        except RuntimeError as error:
+            assert "nvidia-smi" in str(error)
     """
     try:
         run_tool("nvidia-smi", "-i", "0", "-pm", "1")
@@ -176,6 +221,13 @@ def cuda_memcheck(**target_kwargs: Any) -> Callable[[Callable[..., Any]], Callab
     """Run a pytest test in compute-sanitizer when its arguments include `target_kwargs`; other cases run as usual.
 
     The test takes the fixture `request`, from which its name is read.
+
+    Example:
+        @tilework.testing.cuda_memcheck(size=1024)
+        def test_copy(size, request):
+            return None
+
+        test_copy(size=16, request=None)                       # runs as usual
     """
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,14 +1,14 @@
-"""Every environment variable that tilework reads, under the names Triton users know.
+"""Every environment variable that tilework reads (nothing else looks at them), in groups: `runtime`, `compilation`, `cache` ...
 
-    >>> with compilation.scope():
-    ...     compilation.always_compile = True           # as TRITON_ALWAYS_COMPILE=1, until the block ends
-
-A knob has the value set in Python, else the one in the environment, else its default. Setting one also writes the
-environment, so that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`,
-forgets the Python value. Nothing else in the package looks at the environment.
+A knob has the value set in Python, else the one in the environment, else its default. Setting one also writes the environment, so
+that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`, forgets the Python value.
 
 Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs (`READ_ONCE`:
 `runtime.debug`, `runtime.sanitize` ...) are read once, at import; `refresh_knobs()` reads them again.
+
+Example:
+    with tilework.knobs.compilation.scope() as compilation:
+        compilation.always_compile = True                  # as TRITON_ALWAYS_COMPILE=1, until the block ends
 """
 
 import os

@@ -462,13 +462,7 @@ def jit(
     debug: bool | None = None,
     noinline: bool | None = None,
 ) -> Any:
-    """Make a kernel, or a function for kernels, of a Python function.
-
-    >>> @jit
-    ... def add_one(p, n, BLOCK: "tl.constexpr"):
-    ...     i = tl.arange(0, BLOCK)
-    ...     tl.store(p + i, tl.load(p + i, mask=i < n) + 1, mask=i < n)
-    """
+    """As `tilework.jit`, for the language's own functions, which kernels call and nobody launches."""
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
         if isinstance(function, JITFunction):
@@ -488,12 +482,13 @@ def jit(
 
 
 def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
-    """Let kernels call a Python function at compile time, on compile-time values.
+    """Let kernels call a Python function at compile time, on compile-time values; the host can call it too.
 
-    >>> @constexpr_function
-    ... def bits(n):
-    ...     return n.bit_length() - 1
-    >>> bits(1024)
-    10
+    Example:
+        @tilework.constexpr_function
+        def bits(n):
+            return n.bit_length() - 1
+
+        assert bits(1024) == 10 and call(bits, 1024) == 10     # called by the host, and by a kernel
     """
     return ConstexprFunction(fn)

@@ -5,11 +5,19 @@ from tilework.language.function import constexpr_function
 
 @constexpr_function
 def cdiv(x: int, y: int) -> int:
-    """The quotient, rounded up: ``cdiv(10, 4) == 3``."""
+    """The quotient, rounded up: ``cdiv(10, 4) == 3``, the number of programs for 10 elements in blocks of 4.
+
+    Example:
+        assert tilework.cdiv(10, 4) == 3
+    """
     return (x + y - 1) // y
 
 
 @constexpr_function
 def next_power_of_2(n: int) -> int:
-    """The smallest power of two that is not less than `n`: ``next_power_of_2(781) == 1024``."""
+    """The smallest power of two that is not less than `n`: ``next_power_of_2(781) == 1024``, a block that holds a row of 781.
+
+    Example:
+        assert [tilework.next_power_of_2(n) for n in (1, 3, 64, 781)] == [1, 4, 64, 1024]
+    """
     return 1 << (n - 1).bit_length() if n > 0 else n

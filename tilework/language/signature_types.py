@@ -23,7 +23,7 @@ from tilework.language.dtypes import (
 
 
 class const:
-    """Annotation of a pointer parameter whose data the kernel only reads: ``def k(src: tl.const): ...``
+    """Annotation of a pointer parameter whose data the kernel only reads: ``def kernel(src: tl.const)``.
 
     A store through it is refused while compiling.
 

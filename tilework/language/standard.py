@@ -143,7 +143,7 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
 
 @jit
 def interleave(a: Any, b: Any) -> Any:
-    """The elements of two blocks alternating along the last axis: ``a0 b0 a1 b1 ...``
+    """The elements of two blocks alternating along the last axis: ``a0 b0 a1 b1`` and so on.
 
     Example:
         assert call(tl.interleave, np.array([1, 2]), np.array([30, 40])).tolist() == [1, 30, 2, 40]

@@ -87,7 +87,14 @@ class Backend(ABC):
 
 
 def find_backend(target: GPUTarget) -> Backend:
-    """The backend for a target, from this package or one that registered itself."""
+    """The backend for a target, from this package or one that registered itself.
+
+    Example:
+        from tilework.compiler import GPUTarget, make_backend
+
+        backend = make_backend(GPUTarget("cuda", 90, 32))
+        assert list(backend.stages(backend.parse_options({})))[:2] == ["ttir", "ttgir"]
+    """
     return backend_class(target.backend)(target)
 
 

@@ -95,7 +95,17 @@ class MicroscalingTensor:
 
 
 class MXFP4Tensor(MicroscalingTensor):
-    """E2M1 values (0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives), one uint8 code each. See the module docstring."""
+    """E2M1 values (0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives), one uint8 code each. See the module docstring.
+
+    `to` gives the values, `to_packed_tensor` two codes in a byte, as `tl.dot_scaled` takes them; `random` fills one of a given `size`.
+
+    Example:
+        from tilework.tools.mxfp import MXFP4Tensor
+
+        x = MXFP4Tensor(data=np.array([0.3, -1.25, 7.0], np.float32))
+        assert x.to(np.float32).tolist() == [0.5, -1, 6]      # the nearest ones; 7 is too large
+        assert x.to_packed_tensor(0).tolist() == [161, 7]
+    """
 
     encode = staticmethod(encode_e2m1)
     decode = staticmethod(decode_e2m1)
@@ -125,7 +135,14 @@ class MXFP4Tensor(MicroscalingTensor):
 
 
 class MXScaleTensor(MicroscalingTensor):
-    """E8M0 scales: powers of two from 2**-127 to 2**127, and NaN. See the module docstring."""
+    """E8M0 scales: powers of two from 2**-127 to 2**127, and NaN. See the module docstring.
+
+    Example:
+        from tilework.tools.mxfp import MXScaleTensor
+
+        scales = MXScaleTensor(data=np.array([1.0, 6.0], np.float32))
+        assert scales.data.tolist() == [127, 129] and scales.to(np.float32).tolist() == [1, 4]
+    """
 
     encode = staticmethod(encode_e8m0)
     decode = staticmethod(decode_e8m0)

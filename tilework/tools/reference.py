@@ -88,17 +88,22 @@ def run_example(entry: Entry) -> None:
 
 
 def documented(name: str) -> tuple[Any, str]:
-    """What a name stands for, and its docstring: its own, or the string after its assignment; "" if it has neither."""
+    """What a name stands for, and its docstring: its own, or the string after its assignment; else that of its class, or ""."""
     first, *path = name.split(".")
     owner: Any = import_module({"tl": "tilework.language"}.get(first, first))
     for part in path[:-1]:
         owner = member(owner, part)
     value = member(owner, path[-1]) if path else owner
-    home = getattr(owner, "__module__", None) or getattr(owner, "__name__", "")
-    if inspect.ismodule(value) or inspect.isroutine(value) or inspect.isclass(value) or isinstance(value, property):
+    if is_function(value) or inspect.ismodule(value) or inspect.isclass(value) or isinstance(value, property):
         return value, value.__doc__ or ""
-    own = vars(value).get("__doc__") if hasattr(value, "__dict__") else None
-    return value, own or next((docs[path[-1]] for docs in assigned_in(value, home) if path[-1] in docs), "")
+    home = getattr(owner, "__module__", None) or getattr(owner, "__name__", "")
+    assigned = (docs[path[-1]] for docs in assigned_in(value, home) if path[-1] in docs)
+    return value, next(assigned, None) or ("" if isinstance(value, int | str | tuple) else type(value).__doc__ or "")
+
+
+def is_function(value: Any) -> bool:
+    """Functions of Python, and jit functions, which have the docstrings of theirs."""
+    return inspect.isroutine(value) or inspect.isfunction(getattr(value, "fn", None))
 
 
 def member(owner: Any, name: str) -> Any:
@@ -112,7 +117,7 @@ def member(owner: Any, name: str) -> Any:
 
 
 def assigned_in(value: Any, home: str) -> Iterator[dict[str, str]]:
-    """Documented assignments of the modules that may have assigned a value."""
+    """Documented assignments of the modules that may have assigned a value: that of its class, and that of its owner."""
     for module in dict.fromkeys((getattr(value, "__module__", None), home, "tilework.language.dtypes")):
         if module is not None:
             yield assignments(module)

@@ -99,4 +99,44 @@ FAMILIES = (
         " extra.cuda.gdc_wait extra.cuda.gdc_launch_dependents extra.cuda.convert_custom_float8_sm80"
         " extra.cuda.convert_custom_float8_sm70 extra.hip extra.hip.memrealtime",
     ),
+    family(
+        "runtime",
+        "Kernels",
+        "tilework.",
+        "jit JITFunction JITFunction.run JITFunction.preload KernelInterface KernelInterface.__getitem__ KernelInterface.bind"
+        " KernelInterface.warmup KernelInterface.explain KernelInterface.explore constexpr_function must_use_result cdiv next_power_of_2 reinterpret TensorWrapper MockTensor"
+        " set_allocator tools.tensor_descriptor.TensorDescriptor tools.tensor_descriptor.TensorDescriptor.from_tensor"
+        " tools.mxfp.MXFP4Tensor tools.mxfp.MXScaleTensor",
+    ),
+    family("runtime", "Tuning", "tilework.", "autotune Autotuner Config Config.all_kwargs heuristics Heuristics"),
+    family(
+        "runtime",
+        "Testing and benchmarks",
+        "tilework.testing.",
+        "call assert_close do_bench do_bench_cudagraph perf_report Benchmark Mark Mark.run get_dram_gbps get_max_tensorcore_tflops"
+        " get_max_simd_tflops nvsmi set_gpu_clock cuda_memcheck",
+    ),
+    family(
+        "runtime",
+        "Compiling",
+        "tilework.",
+        "compile compiler.lower ASTSource compiler.IRSource compiler.GPUTarget compiler.CompiledKernel"
+        " compiler.CompiledKernel.run compiler.CompiledKernel.__getitem__ compiler.CompiledKernel.counters"
+        " compiler.CompiledKernel.launch_metadata compiler.LazyDict compiler.make_backend compiler.get_cache_key AsyncCompileMode"
+        " FutureKernel",
+    ),
+    family(
+        "runtime",
+        "Errors and warnings",
+        "tilework.",
+        "TritonError CompilationError errors.CompileTimeAssertionFailure errors.UnsupportedLanguageConstruct errors.ArgumentError"
+        " errors.OptionError InterpreterError errors.SanitizerError errors.SanitizerWarning errors.PerformanceWarning OutOfResources"
+        " errors.AutotunerError errors.StageError errors.PTXASError",
+    ),
+    family(
+        "runtime",
+        "Devices, settings and plugins",
+        "tilework.",
+        "runtime.driver knobs as_triton plugins.find plugins.plugins plugins.prefer",
+    ),
 )

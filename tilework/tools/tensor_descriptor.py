@@ -28,7 +28,23 @@ class IllegalBlockShape(AssertionError, ValueError):
 
 @dataclass
 class TensorDescriptor:
-    """`block_shape` blocks of the tensor that starts at `base`. See the module docstring."""
+    """`block_shape` blocks of the tensor that starts at `base`, passed to a kernel, where it is a `tl.tensor_descriptor`.
+
+    Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in elements. The last one is
+    1, the others and the address are multiples of 16 bytes, as TMA wants them; the rules hold on every target.
+
+    Example:
+        from tilework.tools.tensor_descriptor import TensorDescriptor
+
+        @tilework.jit
+        def negate(blocks):
+            row = tl.program_id(0) * 2
+            blocks.store([row, 0], -blocks.load([row, 0]))
+
+        x = np.ones((4, 8), np.float32)
+        negate[(2,)](TensorDescriptor(x, shape=[4, 8], strides=[8, 1], block_shape=[2, 8]))
+        assert (x == -1).all()
+    """
 
     base: Any
     shape: Sequence[int]
@@ -58,7 +74,14 @@ class TensorDescriptor:
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> "TensorDescriptor":
-        """The descriptor of a whole NumPy array or torch tensor."""
+        """The descriptor of a whole NumPy array or torch tensor.
+
+        Example:
+            from tilework.tools.tensor_descriptor import TensorDescriptor
+
+            blocks = TensorDescriptor.from_tensor(np.zeros((64, 128), np.float16), [16, 32])
+            assert blocks.shape == [64, 128] and blocks.strides == [128, 1]
+        """
         return TensorDescriptor(tensor, list(tensor.shape), strides_of(tensor), list(block_shape), padding)
 
 

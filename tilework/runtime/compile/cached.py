@@ -25,7 +25,20 @@ def compile(
 ) -> CompiledKernel:
     """Compile for `target` (default: the current device), or take the result from the disk cache.
 
-    `_env_vars` are the settings that the key contains, if they were taken earlier than now.
+    `src` is an `ASTSource`, an `IRSource` or the path of an IR file; `options` are those of a launch. A kernel can be compiled for a
+    GPU that is not here; the binary of NVIDIA's needs ptxas. `_env_vars` are the settings that the key contains, if they were taken
+    earlier than now.
+
+    Example:
+        @tilework.jit
+        def kernel(out, n):
+            tl.store(out, n)
+
+        source = tilework.compiler.ASTSource(kernel, {"out": "*i32", "n": "i32"})
+        compiled = tilework.compile(source, options={"num_warps": 8})
+        out = np.zeros(1, np.int32)
+        compiled[(1, 1, 1)](out, 7)
+        assert out[0] == 7 and compiled.metadata.num_warps == 8
     """
     start = began = time.perf_counter()
     source = IRSource(src) if isinstance(src, str | Path) else src

@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
 
 class LazyDict:
-    """A dictionary with parts that are computed when it is asked for: launch hooks that do not look cost nothing."""
+    """A dictionary with parts that are computed when it is asked for: launch hooks that do not look cost nothing.
+
+    Example:
+        from tilework.compiler import LazyDict
+
+        metadata = LazyDict({"name": "add"})
+        metadata.add(lambda n: {"bytes": 12 * n}, (100,))
+        assert metadata.get() == {"name": "add", "bytes": 1200}
+    """
 
     launch: "tuple[CompiledKernel, Sequence[int], Sequence[Any]] | None" = (
         None  # of this launch: kernel, grid, arguments
@@ -120,7 +128,23 @@ def read(path: Any) -> bytes:
 
 
 class CompiledKernel:
-    """See the module docstring."""
+    """A compiled kernel: the product of every stage, what the runtime must know, and how to run it. Launches return it.
+
+    `asm` has the products by stage: "ttir", then "ttgir" and "ptx" or "amdgcn" on a GPU, "ttcir" on the CPU, "llir", the binary, and
+    texts that show it ("sass", "asm") when they are asked for. `metadata` has the options and what the launcher needs (`name`,
+    `num_warps`, `shared` ...), `n_regs` and `n_spills` are registers and bytes of spills per thread (placeholders on the CPU), `hash`
+    is the key in the disk cache, `src` the source. It holds text and bytes only until its first launch; then the driver loads the
+    binary.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 7)
+
+        compiled = kernel[(1,)](np.zeros(1, np.int32))
+        assert "tt.store" in compiled.asm["ttir"] and compiled.metadata.num_warps == 4
+        assert compiled.name == compiled.metadata.name == "kernel"
+    """
 
     has_copies = False  # through descriptors that launches make
 
@@ -208,7 +232,18 @@ class CompiledKernel:
 
     @property
     def run(self) -> Any:
-        """The launcher: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)`."""
+        """The launcher: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)`.
+
+        Example:
+            @tilework.jit
+            def kernel(out):
+                tl.store(out, 7)
+
+            out = np.zeros(1, np.int32)
+            compiled = kernel.warmup(out, grid=(1,))
+            compiled.run(1, 1, 1, 0, compiled.function, compiled.packed_metadata, None, None, None, out)
+            assert out[0] == 7
+        """
         loaded = self._loaded
         if loaded.repeated is None:
             launcher = self.launcher  # a driver of another package may give any function
@@ -228,7 +263,15 @@ class CompiledKernel:
 
     @property
     def counters(self) -> Any:
-        """What the last launch did, by line, if the device counts: see docs/emulator.md. `print` shows a table."""
+        """What the last launch did, by line, if the device counts: see docs/emulator.md. `print` shows a table.
+
+        Example:
+            @tilework.jit
+            def kernel(out):
+                tl.store(out, 7)
+
+            assert kernel[(1,)](np.zeros(1, np.int32)).counters is None        # the CPU does not count
+        """
         return getattr(self.launcher, "counters", None)
 
     def explore(self, target: str | None = None, output: Any = None, open: bool = True) -> Any:
@@ -239,7 +282,19 @@ class CompiledKernel:
         return explorer.explore_compiled(self, target, output, open)
 
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
-        """What launch hooks receive; None when nobody listens."""
+        """What launch hooks receive; None when nobody listens.
+
+        Example:
+            @tilework.jit(launch_metadata=lambda grid, metadata, args: {"bytes": args["out"].nbytes})
+            def kernel(out):
+                tl.store(out, 7)
+
+            out, seen = np.zeros(1, np.int32), []
+            with tilework.knobs.runtime.scope():
+                tilework.knobs.runtime.launch_enter_hook.add(lambda metadata: seen.append(metadata.get()))
+                kernel[(1,)](out)
+            assert seen[0]["name"] == "kernel" and seen[0]["bytes"] == 4
+        """
         if not knobs.runtime.launch_enter_hook and not knobs.runtime.launch_exit_hook:
             return None
         self._init_handles()
@@ -253,7 +308,18 @@ class CompiledKernel:
         return found
 
     def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
-        """`kernel[grid](*args, stream=None)`: launch directly; args are all parameters, constants included."""
+        """`kernel[grid](*args, stream=None)`: launch directly; args are all parameters, constants included.
+
+        Example:
+            @tilework.jit
+            def kernel(out, N: tl.constexpr):
+                tl.store(out + tl.program_id(0), N)
+
+            out = np.zeros(2, np.int32)
+            compiled = kernel.warmup(out, N=5, grid=(1,))
+            compiled[(2, 1, 1)](out, 5)
+            assert out.tolist() == [5, 5]
+        """
         self._init_handles()
 
         def runner(*args: Any, stream: int | None = None) -> None:

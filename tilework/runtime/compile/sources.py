@@ -27,9 +27,20 @@ if TYPE_CHECKING:
 class ASTSource:
     """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
 
-    `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]]. Triton 3.0's forms are
-    accepted too: `constants=` for `constexprs=` and with it types by parameter number, and types in one text
-    (``"*fp32,*fp32,i32"``, for the parameters that are no constants).
+    Types are texts: ``"*fp32"`` (``"*kfp32"`` if it is only read), ``"i32"``, ``"fp16"``, ``"tensordesc<fp16[64, 32]>"``,
+    ``"constexpr"``. `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]], such as
+    ``{(0,): [["tt.divisibility", 16]]}`` for an aligned pointer. Triton 3.0's forms are accepted too: `constants=` for
+    `constexprs=` and with it types by parameter number, and types in one text (``"*fp32,*fp32,i32"``, for the parameters that are
+    no constants).
+
+    Example:
+        @tilework.jit
+        def kernel(out, N: tl.constexpr):
+            tl.store(out + tl.arange(0, N), 7.0)
+
+        source = tilework.compiler.ASTSource(kernel, {"out": "*fp32", "N": "constexpr"}, {"N": 16})
+        compiled = tilework.compile(source, tilework.compiler.GPUTarget.parse("cpu"))
+        assert "tensor<16x" in compiled.asm["ttir"]
     """
 
     ext = "ttir"
@@ -97,7 +108,20 @@ class ASTSource:
 
 
 class IRSource:
-    """An IR file; its extension says which stage it is the product of. Nothing else is needed to read it."""
+    """An IR file; its extension says which stage it is the product of. Nothing else is needed to read it.
+
+    Example:
+        import pathlib, tempfile
+
+        text = 'module { tt.func public @seven(%out: !tt.ptr<i32>) { %c = arith.constant 7 : i32 tt.store %out, %c : !tt.ptr<i32> tt.return } }'
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "seven.ttir")
+            file.write_text(text)
+            compiled = tilework.compile(file, tilework.compiler.GPUTarget.parse("cpu"))
+        out = np.zeros(1, np.int32)
+        compiled[(1, 1, 1)](out)
+        assert out[0] == 7
+    """
 
     def __init__(self, path: str | Path, context: Any = None, backend: Any = None) -> None:
         self.path = Path(path)

@@ -38,9 +38,17 @@ def lower(
     _missing: dict[str, StageError] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """The product of each asked-for stage, text or bytes: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`.
+    """The product of each asked-for stage, text or bytes, without any cache: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`.
 
-    With `_missing` it gets the stages that could not be made, each with its error, and the result the others.
+    Example:
+        from tilework.compiler import ASTSource, GPUTarget, lower
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, tl.program_id(0))
+
+        stages = lower(ASTSource(kernel, {"out": "*i32"}), GPUTarget("cuda", 90, 32), ["ttir", "ptx"], num_warps=8)
+        assert "tt.get_program_id x" in stages["ttir"] and "%ctaid.x" in stages["ptx"]
     """
     backend = find_backend(target)
     options = backend.parse_options(settings)

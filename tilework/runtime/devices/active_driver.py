@@ -66,7 +66,15 @@ def drivers_asked_for(asked: str | None, drivers: "list[type[Driver]]") -> "list
 
 
 class DriverConfig:
-    """The driver in use, made when it is first asked for."""
+    """The driver in use, made when it is first asked for: `tilework.runtime.driver` is one.
+
+    `active` is the driver that launches use: `get_current_target()`, `get_current_device()` and `get_current_stream(device)` say where
+    kernels go. TILEWORK_DEVICE chooses another one (docs/emulator.md has the emulator), and `set_active` any.
+
+    Example:
+        active = tilework.runtime.driver.active
+        assert active.get_current_target().backend in ("cpu", "cuda", "hip")
+    """
 
     def __init__(self, make: "Callable[[], Driver]" = default_driver) -> None:
         self._make = make

@@ -20,7 +20,19 @@ KEY_BYTES = 64
 
 
 def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mapping[str, str]) -> str:
-    """The key of a compilation, as SHA-256 in hex: this package, source, tools, options and environment."""
+    """The key of a compilation, as SHA-256 in hex: this package, source, tools, options and environment.
+
+    Example:
+        from tilework.compiler import ASTSource, GPUTarget, get_cache_key, make_backend
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 7)
+
+        backend = make_backend(GPUTarget("cuda", 90, 32))
+        key = get_cache_key(ASTSource(kernel, {"out": "*i32"}), backend, backend.parse_options({"num_warps": 8}), {})
+        assert len(key) == 64
+    """
     variables = sorted(env_vars.items())
     text = f"{triton_key()}-{src.hash()}-{backend.hash()}-{backend_options.hash()}-{variables}"
     return hashlib.sha256(text.encode()).hexdigest()

@@ -9,13 +9,12 @@ specialisation. `JITFunction` here is the language's function object plus this m
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError
-from tilework.knobs.hooks import LISTENERS, above, tell
+from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
@@ -28,70 +27,14 @@ from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
+from tilework.runtime.launch.kernel_interface import KernelInterface
 from tilework.runtime.launch.small_arrays import specialize_small
 from tilework.runtime.launch.specialization import Specialization, unwrapped
 from tilework.runtime.launch.specialize import specialize
-from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers import async_compile
 
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
-
-
-class KernelInterface:
-    """Anything that is launched over a grid: kernels, and autotuners and heuristics around them."""
-
-    run: Callable[..., Any]
-
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """`kernel[grid]` is a function of the kernel's arguments."""
-        run = self.run
-
-        def launch(*args: Any, **kwargs: Any) -> Any:
-            return run(*args, grid=grid, warmup=False, **kwargs)
-
-        return launch
-
-    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`."""
-        return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
-
-    def explain(self, *args: Any, grid: Any = None, target: Any = None, why: Any = None, **kwargs: Any) -> Any:
-        """Why it is compiled again, slow, tuned as it is, or different on other devices: print what this returns.
-
-            print(add.explain())                                  everything that this process has compiled of it
-            print(add.explain(x, y, out, n, BLOCK=256))           what a launch like this needs
-            print(add.explain(x, y, out, n, BLOCK=256, grid=(4,), why="different"))
-
-        See docs/explain.md.
-        """
-        return above("explain").explain_kernel(self, args, kwargs, grid=grid, target=target, why=why)
-
-    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
-        """Compile for these arguments without launching."""
-        return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
-
-    def explore(
-        self,
-        *args: Any,
-        grid: Any = None,
-        target: str | None = None,
-        output: Any = None,
-        open: bool = True,
-        **kwargs: Any,
-    ) -> Any:
-        """Open a page about what was compiled of this kernel, or about a launch with these arguments; the path of the page.
-
-            kernel.explore()                                   every version that has been compiled
-            kernel.explore(x, y, n, BLOCK=1024, grid=(4,))     launched with these, with the emulator's counters by line
-            kernel.explore(target="cuda:90")                   what it would be on that GPU
-
-        See docs/explorer.md; `output` is where the page goes, `open=False` opens no browser.
-        """
-        explorer = import_module(
-            "tilework.explorer.interactive"
-        )  # by its name: it stands above the runtime, and few look
-        return explorer.explore_kernel(self, args, kwargs, grid, target, output, open)
 
 
 class DeviceCaches(defaultdict[Any, Any]):
@@ -103,7 +46,18 @@ class DeviceCaches(defaultdict[Any, Any]):
 
 
 class JITFunction(KernelInterface, LanguageFunction):
-    """A kernel that can be launched; see the module docstring."""
+    """A kernel that can be launched: what `jit` makes of a function.
+
+    `fn` is the Python function, `src` its text, `arg_names` its parameters; `cache_key` changes when anything changes that the
+    compiled code depends on. A kernel is launched by ``kernel[grid](...)``, and called by other jit functions like any function.
+
+    Example:
+        @tilework.jit
+        def kernel(x, N: tl.constexpr):
+            pass
+
+        assert isinstance(kernel, tilework.JITFunction) and kernel.arg_names == ["x", "N"]
+    """
 
     cache_hook: Callable[..., Any] | None = None
     compiled_hook: Callable[..., Any] | None = None
@@ -170,7 +124,17 @@ class JITFunction(KernelInterface, LanguageFunction):
         return {device: entry[0] for device, entry in self.device_caches.items()}
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
-        """Launch over `grid`, or only compile; returns the compiled kernel."""
+        """Launch over `grid`, or only compile; returns the compiled kernel. ``kernel[grid](...)`` and `warmup` are made of it.
+
+        Example:
+            @tilework.jit
+            def kernel(out):
+                tl.store(out, 7)
+
+            out = np.zeros(1, np.int32)
+            kernel.run(out, grid=(1,))
+            assert out[0] == 7
+        """
         active = driver.active
         if driver._host is not None and (elsewhere := driver.elsewhere(self, args, kwargs)) is not None:
             with elsewhere:
@@ -341,7 +305,19 @@ class JITFunction(KernelInterface, LanguageFunction):
         )
 
     def preload(self, specialization_data: str) -> Any:
-        """Compile what `specialization_data` (from a compile hook) describes, and keep it for launches."""
+        """Compile what `specialization_data` (from a compile hook) describes, and keep it for launches.
+
+        Example:
+            @tilework.jit
+            def kernel(out):
+                tl.store(out, 7)
+
+            seen = []
+            with tilework.knobs.runtime.scope():
+                tilework.knobs.runtime.jit_cache_hook = lambda compile, **_: seen.append(compile["specialization_data"])
+                kernel.warmup(np.zeros(1, np.int32), grid=(1,))
+            assert kernel.preload(seen[0]).name == "kernel"        # mostly in another process, before its first launch
+        """
         data = json.loads(specialization_data)
         name = f"{self.fn.__module__}.{self.fn.__qualname__}"
         if data["name"] not in (name, self.fn.__name__, self.fn.__qualname__):
@@ -394,17 +370,35 @@ def jit(
 ) -> Any:
     """Make a kernel, or a function for kernels, of a Python function.
 
-        @tilework.jit
-        def add_one(p, n, BLOCK: tl.constexpr):
-            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-            tl.store(p + i, tl.load(p + i, mask=i < n) + 1, mask=i < n)
-
-        add_one[(triton.cdiv(n, 64),)](x, n, BLOCK=64)
+    Nothing is compiled until the kernel is launched, and then once for each kind of arguments: their dtypes, whether addresses and
+    integers are multiples of 16, integers that are 1, and the values of constants. Parameters in `do_not_specialize` (names or
+    indices) are taken as they are, those of `do_not_specialize_on_alignment` are not asked for multiples of 16. `noinline` keeps a
+    function that kernels call a function in the compiled code. `debug` turns `tl.device_assert` and checks of overflow on. `repr`
+    gives a specialisation its name, and `launch_metadata(grid, metadata, arguments)` what launch hooks and the profiler are told,
+    ``{"name": ..., "flops": ..., "bytes": ...}``. `version` is part of the cache key.
 
     With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every access to memory, its arithmetic,
     and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"` looks for races
     between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it runs as
     plain Python on NumPy instead.
+
+    Example:
+        @tilework.jit
+        def add_one(p, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(p + i, tl.load(p + i, mask=i < n) + 1, mask=i < n)
+
+        x = np.zeros(100, np.float32)
+        add_one[(tilework.cdiv(100, 64),)](x, 100, BLOCK=64)
+        assert (x == 1).all()
+
+        checked = tilework.jit(sanitize=True)(add_one)
+        try:
+            checked[(2,)](x, 101, BLOCK=64)                    # x has 100 elements
+        except tilework.errors.SanitizerError as error:
+            assert "out of bounds" in str(error)
+        else:
+            raise AssertionError("nothing was found")
     """
     settings = {
         "version": version,

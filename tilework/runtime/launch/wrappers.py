@@ -4,7 +4,16 @@ from typing import Any
 
 
 class MockTensor:
-    """A 16-byte aligned tensor of a dtype, for compiling without data: ``kernel.warmup(torch.float32, 64, grid=(1,))``."""
+    """A 16-byte aligned tensor of a dtype, for compiling without data: ``kernel.warmup(torch.float32, 64, grid=(1,))``.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 1.0)
+
+        compiled = kernel.warmup(tilework.MockTensor(tl.float16), grid=(1,))
+        assert "!tt.ptr<f16>" in compiled.asm["ttir"]
+    """
 
     @staticmethod
     def wrap_dtype(arg: Any) -> Any:
@@ -33,7 +42,12 @@ class MockTensor:
 
 
 class TensorWrapper:
-    """A tensor with another element type: the same memory, read as `dtype`."""
+    """A tensor with another element type: the same memory, read as `dtype`. Made by `reinterpret`.
+
+    Example:
+        wrapped = tilework.reinterpret(np.zeros(4, np.uint8), tl.float8e5)
+        assert isinstance(wrapped, tilework.TensorWrapper) and wrapped.dtype == tl.float8e5
+    """
 
     def __init__(self, base: Any, dtype: Any) -> None:
         self.dtype = dtype
@@ -85,7 +99,20 @@ def address(tensor: Any) -> int:
 
 
 def reinterpret(tensor: Any, dtype: Any) -> Any:
-    """See the memory of `tensor` as elements of `dtype` (a tl dtype or the framework's own)."""
+    """See the memory of `tensor` as elements of `dtype` (a tl dtype or the framework's own).
+
+    For types that NumPy or an older torch does not have: bytes that are float8, 16-bit integers that are bfloat16.
+
+    Example:
+        @tilework.jit
+        def kernel(x, out):
+            i = tl.arange(0, 2)
+            tl.store(out + i, tl.load(x + i).to(tl.float32))
+
+        bits, out = np.array([0x3C, 0x40], np.uint8), np.zeros(2, np.float32)
+        kernel[(1,)](tilework.reinterpret(bits, tl.float8e5), out)
+        assert out.tolist() == [1, 2]
+    """
     if isinstance(tensor, TensorWrapper):
         return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
     if hasattr(tensor, "data_ptr") or hasattr(tensor, "__array_interface__"):

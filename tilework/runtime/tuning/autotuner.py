@@ -11,11 +11,10 @@ The tuning key is the values of the parameters in `key` and the dtypes of all ar
     prune ─▶ compile here and, when that is faster, in other processes ─▶ measure each ─▶ remember the best
 
 A candidate that runs out of resources, fails a compile-time assertion, is refused by LLVM or the assembler or takes more memory than
-there is to compile is skipped; it is
-named in `failures` and in the summary (TRITON_PRINT_AUTOTUNING=1). Every other error is the user's to see. What cannot fit
-on the device is found before code is made of it, and what clearly cannot win is not measured to the end (`benchmark.py`).
-Candidates run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`. A tuning that is
-interrupted goes on where it was at the next call.
+there is to compile is skipped; it is named in `failures` and in the summary (TRITON_PRINT_AUTOTUNING=1). Every other error is the
+user's to see. What cannot fit on the device is found before code is made of it, and what clearly cannot win is not measured to the
+end (`benchmark.py`). Candidates run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`.
+A tuning that is interrupted goes on where it was at the next call.
 """
 
 import copy
@@ -38,6 +37,7 @@ from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bou
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
 from tilework.runtime.tuning.config import Config
+from tilework.runtime.tuning.dtype_texts import DTYPE_TEXTS, dtype_text
 from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.progress import Progress
@@ -65,7 +65,6 @@ __all__ = [
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError, *PASSING)
-DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
 MOST_WAIT = 30.0  # seconds for another process to measure something
 CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
 
@@ -80,7 +79,15 @@ LAUNCH = Tuning()
 
 
 class Autotuner(Wrapper):
-    """See the module docstring. `cache` maps tuning keys to configurations; other results are about the last key."""
+    """What `autotune` makes. `cache` maps tuning keys to configurations; other results are about the last key.
+
+    Example:
+        @tilework.autotune([tilework.Config({"N": 4})], key=[])
+        @tilework.jit
+        def kernel(out, N: tl.constexpr): ...
+
+        assert isinstance(kernel, tilework.Autotuner) and kernel.configs[0].kwargs == {"N": 4}
+    """
 
     def __init__(
         self,
@@ -458,6 +465,17 @@ def autotune(
     Around every measured call: `pre_hook(args, reset_only=False)`, which replaces `reset_to_zero` and `restore_value`,
     and `post_hook(args, exception)`. `do_bench(call, quantiles)` replaces the benchmarker. With `cache_results` (or
     TRITON_CACHE_AUTOTUNING=1) timings are kept in the disk cache.
+
+    Example:
+        @tilework.autotune([tilework.Config({"BLOCK": 32}), tilework.Config({"BLOCK": 128})], key=["n"])
+        @tilework.jit
+        def fill(out, n, BLOCK: tl.constexpr):
+            i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(out + i, i, mask=i < n)
+
+        out = np.zeros(1000, np.int32)
+        fill[lambda meta: (tilework.cdiv(1000, meta["BLOCK"]),)](out, 1000)    # the first call with this n measures both
+        assert fill.best_config in fill.configs and out[-1] == 999
     """
 
     def decorate(fn: Any) -> Autotuner:
@@ -479,9 +497,3 @@ def autotune(
         )
 
     return decorate
-
-
-def dtype_text(dtype: Any) -> str:
-    """The text of a dtype, computed once."""
-    text = DTYPE_TEXTS[dtype] = str(dtype)
-    return text

@@ -55,8 +55,14 @@ def do_bench(
 ) -> Any:
     """Milliseconds of one call of `fn`: the mean, another `return_mode`, or the given quantiles.
 
-    `warmup` and `rep` are milliseconds to spend, `grad_to_none` tensors whose gradients are dropped before each call.
-    `fast_flush` is accepted for programs written for Triton 3.0, and has no effect.
+    `return_mode` is "mean", "median", "min", "max" or "all" (a list). `warmup` and `rep` are milliseconds to spend, `grad_to_none`
+    tensors whose gradients are dropped before each call. Caches are flushed before each call. `fast_flush` is accepted for programs
+    written for Triton 3.0, and has no effect.
+
+    Example:
+        x = np.random.rand(1000)
+        median, fast, slow = tilework.testing.do_bench(lambda: np.sort(x), warmup=1, rep=5, quantiles=[0.5, 0.2, 0.8])
+        assert 0 < fast <= median <= slow
     """
     check_return_mode(return_mode)
     active, clock = driver.active, driver.active.get_device_interface()
@@ -136,7 +142,13 @@ def do_bench_cudagraph(
 ) -> Any:
     """Like `do_bench`, for calls so short that launching them takes longer: many in one CUDA graph, replayed.
 
-    The inputs stay in the cache from one call to the next.
+    The inputs stay in the cache from one call to the next. Needs torch and an NVIDIA GPU.
+
+    Example:
+        try:
+            milliseconds = tilework.testing.do_bench_cudagraph(lambda: None)
+        except RuntimeError as error:
+            assert "CUDA" in str(error)                        # no GPU here, or no torch
     """
     check_return_mode(return_mode)
     cuda = cuda_graphs()

@@ -21,9 +21,15 @@ DEFAULTS: dict[str, Any] = {
 
 
 class Config:
-    """What to compile a kernel with. `pre_hook(args)` runs before each launch of this candidate.
+    """What to compile a kernel with: a candidate of the autotuner.
 
-    `ir_override` is a file (``.ttir``, ``.ttgir``, ``.ptx`` ...) that replaces that stage; it may also be in `kwargs`.
+    `kwargs` are values of compile-time parameters; the others are options of the launch. `pre_hook(args)` runs before each launch of
+    this candidate. `ir_override` is a file (``.ttir``, ``.ttgir``, ``.ptx`` ...) that replaces that stage; it may also be in `kwargs`.
+
+    Example:
+        config = tilework.Config({"BLOCK": 128}, num_warps=8)
+        assert config.all_kwargs() == {"BLOCK": 128, "num_warps": 8, "num_ctas": 1, "num_stages": 3}
+        assert config == tilework.Config({"BLOCK": 128}, num_warps=8)
     """
 
     def __init__(
@@ -49,7 +55,12 @@ class Config:
         self.__dict__.update({"kwargs": {}} | DEFAULTS | dict(state))
 
     def all_kwargs(self) -> dict[str, Any]:
-        """Keyword arguments for a launch with this candidate."""
+        """Keyword arguments for a launch with this candidate.
+
+        Example:
+            best = tilework.Config({"BLOCK": 64}, num_stages=2)
+            assert best.all_kwargs() == {"BLOCK": 64, "num_warps": 4, "num_ctas": 1, "num_stages": 2}
+        """
         options = {
             "num_warps": self.num_warps,
             "num_ctas": self.num_ctas,

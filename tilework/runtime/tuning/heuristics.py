@@ -19,7 +19,16 @@ class Wrapper(KernelInterface):
 
 
 class Heuristics(Wrapper):
-    """A kernel some of whose parameters are computed from the others; made by `heuristics`."""
+    """A kernel some of whose parameters are computed from the others; made by `heuristics`, and launched as the kernel is.
+
+    Example:
+        @tilework.heuristics({"N": lambda args: len(args["x"])})
+        @tilework.jit
+        def kernel(x, N: tl.constexpr):
+            tl.store(x + tl.arange(0, N), N)
+
+        assert isinstance(kernel, tilework.Heuristics) and kernel.arg_names == ["x", "N"]
+    """
 
     def __init__(
         self, fn: Any, arg_names: Sequence[str], values: Mapping[str, Callable[[dict[str, Any]], Any]]
@@ -47,9 +56,19 @@ class Heuristics(Wrapper):
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
     """Compute compile-time parameters from the arguments of each launch.
 
-    @tilework.heuristics({"BLOCK": lambda args: next_power_of_2(args["n"])})
-    @tilework.jit
-    def softmax(out, x, n, BLOCK: tl.constexpr): ...
+    `values` maps names of parameters to functions of the arguments (by name); each sees what those before it gave. A decorator
+    above `jit`, and below or above `autotune`.
+
+    Example:
+        @tilework.heuristics({"BLOCK": lambda args: tilework.next_power_of_2(args["n"])})
+        @tilework.jit
+        def total(x, out, n, BLOCK: tl.constexpr):
+            i = tl.arange(0, BLOCK)
+            tl.store(out, tl.sum(tl.load(x + i, mask=i < n, other=0)))
+
+        x, out = np.arange(100), np.zeros(1, np.int64)
+        total[(1,)](x, out, 100)                               # BLOCK is 128
+        assert out[0] == x.sum()
     """
     return lambda fn: Heuristics(fn, fn.arg_names, values)
 

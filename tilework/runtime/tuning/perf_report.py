@@ -26,7 +26,17 @@ from typing import Any
 
 
 class Benchmark:
-    """What to measure: the points of the x axis, one line per value of `line_arg`, fixed `args` for both."""
+    """What to measure: the points of the x axis, one line per value of `line_arg`, fixed `args` for both.
+
+    `x_names` are the arguments that take each value of `x_vals` (a tuple of values, for several); `line_names` stand in the legend
+    beside `line_vals`, `plot_name` names the files. `xlabel`, `ylabel`, `x_log`, `y_log` and `styles` are for the plot.
+
+    Example:
+        benchmark = tilework.testing.Benchmark(
+            x_names=["n"], x_vals=[64, 128], line_arg="library", line_vals=["numpy"], line_names=["NumPy"], plot_name="sort", args={}
+        )
+        assert benchmark.x_vals == [64, 128]
+    """
 
     def __init__(
         self,
@@ -95,7 +105,13 @@ def cell_text(cell: Any, precision: int, missing: str = "NaN") -> str:
 
 
 class Mark:
-    """A function with its benchmarks: what `perf_report` makes."""
+    """A function with its benchmarks: what `perf_report` makes.
+
+    Example:
+        benchmark = tilework.testing.Benchmark(["n"], [1, 2], "scale", [10], ["ten"], "products", args={})
+        mark = tilework.testing.perf_report(benchmark)(lambda n, scale: float(n * scale))
+        assert isinstance(mark, tilework.testing.Mark)
+    """
 
     def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
         self.fn = fn
@@ -113,7 +129,17 @@ class Mark:
     ) -> Any:
         """Measure everything, then print, save or show it; other keyword arguments go to the function.
 
-        `diff_col` adds the difference of two lines. With `return_df` the result is a pandas frame per benchmark.
+        `save_path` is a folder for a table (CSV), a plot if matplotlib is installed, and a page with both. `diff_col` adds the
+        difference of two lines. With `return_df` the result is a pandas frame per benchmark.
+
+        Example:
+            import tempfile, pathlib
+
+            benchmark = tilework.testing.Benchmark(["n"], [1, 2], "scale", [10, 20], ["ten", "twenty"], "products", args={})
+            mark = tilework.testing.perf_report(benchmark)(lambda n, scale: float(n * scale))
+            with tempfile.TemporaryDirectory() as folder:
+                mark.run(save_path=folder, save_precision=0)
+                assert pathlib.Path(folder, "products.csv").read_text().splitlines()[1].startswith("1,10,20")
         """
         if return_df:
             require("pandas", "return_df=True returns pandas frames; save_path writes the same numbers as CSV")
@@ -160,7 +186,18 @@ class Mark:
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
-    """Decorate a function of one point; `.run(...)` measures them all. See the module docstring."""
+    """Decorate a function of one point, which returns a number or (value, low, high); `.run(...)` measures them all.
+
+    Example:
+        @tilework.testing.perf_report(
+            tilework.testing.Benchmark(["n"], [64, 128], "kind", ["quicksort", "stable"], ["quick", "stable"], "sort", args={})
+        )
+        def bench(n, kind):
+            x = np.random.rand(n)
+            return tilework.testing.do_bench(lambda: np.sort(x, kind=kind), warmup=1, rep=1)
+
+        bench.run(print_data=True)
+    """
     return lambda fn: Mark(fn, benchmarks)
 
 

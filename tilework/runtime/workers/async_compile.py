@@ -22,7 +22,20 @@ active_mode: ContextVar["AsyncCompileMode | None"] = ContextVar("active_mode", d
 
 
 class FutureKernel:
-    """A kernel that is being compiled; reading an attribute of the kernel waits for it."""
+    """A kernel that is being compiled; reading an attribute of the kernel waits for it.
+
+    Example:
+        from concurrent.futures import ThreadPoolExecutor
+
+        @tilework.jit
+        def kernel(out, N: tl.constexpr):
+            tl.store(out, N)
+
+        with ThreadPoolExecutor() as threads, tilework.AsyncCompileMode(threads):
+            future = kernel.warmup(np.zeros(1), N=1, grid=(1,))
+            assert isinstance(future, tilework.FutureKernel)
+            assert future.result().name == "kernel"
+    """
 
     def __init__(self, finalize_compile: Callable[[Any], None], future: "Future[Any]") -> None:
         self.finalize_compile = finalize_compile
@@ -51,7 +64,24 @@ class FutureKernel:
 
 
 class AsyncCompileMode:
-    """See the module docstring."""
+    """Compile on an executor while the host goes on: `warmup` in the block returns at once, the end of the block waits for all.
+
+    A launch inside the block waits for its own kernel. With `ignore_errors` kernels that do not compile are left out.
+
+    Example:
+        from concurrent.futures import ThreadPoolExecutor
+
+        @tilework.jit
+        def kernel(out, N: tl.constexpr):
+            tl.store(out, N)
+
+        out = np.zeros(1)
+        with ThreadPoolExecutor() as threads, tilework.AsyncCompileMode(threads):
+            for n in (1, 2, 3):
+                kernel.warmup(out, N=n, grid=(1,))
+        kernel[(1,)](out, N=3)                                 # compiled already
+        assert out[0] == 3
+    """
 
     def __init__(self, executor: "Executor", *, ignore_errors: bool = False) -> None:
         self.executor = executor

@@ -1,0 +1,136 @@
+"""What kernels, autotuners and heuristics have in common: they are launched over a grid."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from tilework.knobs.hooks import above
+from tilework.language.bound_launch import BoundLaunch
+from tilework.runtime.launch.wrappers import MockTensor
+
+
+class KernelInterface:
+    """Anything that is launched over a grid: kernels, and autotuners and heuristics around them.
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out + tl.program_id(0), 1)
+
+        assert isinstance(kernel, tilework.KernelInterface)
+    """
+
+    run: Callable[..., Any]
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the grid.
+
+        `grid` is a tuple of one to three sizes, or a function of the arguments (by name, constants included) that gives one. Keywords
+        that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize` ... What is returned is the
+        compiled kernel.
+
+        Example:
+            @tilework.jit
+            def kernel(out, n, BLOCK: tl.constexpr):
+                i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+                tl.store(out + i, i, mask=i < n)
+
+            out = np.zeros(10, np.int32)
+            kernel[lambda meta: (tilework.cdiv(meta["n"], meta["BLOCK"]),)](out, 10, BLOCK=4, num_warps=4)
+            assert out.tolist() == list(range(10))
+        """
+        run = self.run
+
+        def launch(*args: Any, **kwargs: Any) -> Any:
+            return run(*args, grid=grid, warmup=False, **kwargs)
+
+        return launch
+
+    def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`.
+
+        What is wrong with the call is said at once, and the kernel is compiled. Calling it costs less than `kernel[grid]`, and does
+        the same.
+
+        Example:
+            @tilework.jit
+            def add(x, out, amount):
+                tl.store(out, tl.load(x) + amount)
+
+            x, out = np.array([40]), np.zeros(1, np.int64)
+            launch = add.bind(x, out, 2, grid=(1,))
+            launch()
+            assert out[0] == 42
+            launch(amount=3)                                       # the rest stays
+            assert out[0] == 43
+        """
+        return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        """Compile for these arguments without launching; returns the compiled kernel.
+
+        A dtype of torch stands for a tensor of it: ``kernel.warmup(torch.float32, 64, grid=(1,))``.
+
+        Example:
+            @tilework.jit
+            def kernel(out):
+                tl.store(out, 7)
+
+            out = np.zeros(1, np.int32)
+            compiled = kernel.warmup(out, grid=(1,))
+            assert out[0] == 0 and "tt.store" in compiled.asm["ttir"]
+        """
+        return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
+
+    def explain(self, *args: Any, grid: Any = None, target: Any = None, why: Any = None, **kwargs: Any) -> Any:
+        """Why it is compiled again, slow, tuned as it is, or different on other devices: print what this returns.
+
+            print(add.explain())                                  everything that this process has compiled of it
+            print(add.explain(x, y, out, n, BLOCK=256))           what a launch like this needs
+            print(add.explain(x, y, out, n, BLOCK=256, grid=(4,), why="different"))
+
+        See docs/explain.md.
+
+        Example:
+            @tilework.jit
+            def kernel(out, n):
+                tl.store(out, n)
+
+            kernel[(1,)](np.zeros(1), 3)
+            assert "kernel" in str(kernel.explain())
+        """
+        return above("explain").explain_kernel(self, args, kwargs, grid=grid, target=target, why=why)
+
+    def explore(
+        self,
+        *args: Any,
+        grid: Any = None,
+        target: str | None = None,
+        output: Any = None,
+        open: bool = True,
+        **kwargs: Any,
+    ) -> Any:
+        """Open a page about what was compiled of this kernel, or about a launch with these arguments; the path of the page.
+
+            kernel.explore()                                   every version that has been compiled
+            kernel.explore(x, y, n, BLOCK=1024, grid=(4,))     launched with these, with the emulator's counters by line
+            kernel.explore(target="cuda:90")                   what it would be on that GPU
+
+        See docs/explorer.md; `output` is where the page goes, `open=False` opens no browser.
+
+        Example:
+            import pathlib, tempfile
+
+            @tilework.jit
+            def kernel(out, n):
+                tl.store(out, n)
+
+            kernel[(1,)](np.zeros(1), 3)
+            with tempfile.TemporaryDirectory() as folder:
+                page = kernel.explore(output=pathlib.Path(folder, "kernel.html"), open=False)
+                assert "tl.store" in pathlib.Path(page).read_text()
+        """
+        explorer = import_module(
+            "tilework.explorer.interactive"
+        )  # by its name: it stands above the runtime, and few look
+        return explorer.explore_kernel(self, args, kwargs, grid, target, output, open)
