@@ -19,7 +19,7 @@ from tilework.runtime.kernel_cache.managers import get_cache_key
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.specialization import encode
 from tilework.runtime.launch.specialize import mangle_type
-from tilework.runtime.launch.wrappers import TensorWrapper, reinterpret
+from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
 from tilework.runtime.workers import async_compile as _async_compile
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple
@@ -34,6 +34,7 @@ __all__ = [
     "JITCallable",
     "JitFunctionInfo",
     "KernelParam",
+    "MockTensor",
     "TensorWrapper",
     "_async_compile",
     "_normalize_ty",
