@@ -133,6 +133,6 @@ chart.lines(
 #
 # - Matrices of float16 (`.astype("f2")`): the kernel is compiled again, the sums stay float32; store `acc.to(tl.float16)`.
 # - `TRITON_PRINT_AUTOTUNING=1` shows what was measured.
-# - Which limit would this loop have on a GPU? [The cost model](../cost-model.md) has the answer.
+# - Which limit would this loop have on a GPU? [GPU performance](../gpu-performance.md) shows the remarks about it.
 #
 # Next: [dropout and random numbers](04_dropout.py).

@@ -83,7 +83,7 @@ def operands(m: int, n: int, k: int, dtype: str) -> tuple[np.ndarray, np.ndarray
 #
 # `TILEWORK_DEVICE=emulator` runs a program on a GPU that is not there: the real PTX, on ordinary arrays, with every race and every bad
 # access reported, and with counters. The device is chosen at the first launch of a process, so this script starts itself once
-# more, for the function below. [Its page](../emulator.md) says more about it.
+# more, for the function below. [The guide](../emulator-and-sanitizer.md) shows what it finds.
 #
 # The third way is the first kernel again. Large operands that a kernel loads by pointers are copied by TMA without being asked,
 # where the compiler can prove that the result is the same; these tiles are small, so it has to be asked for (`auto_tma=True`).

@@ -25,6 +25,7 @@ import shlex
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -123,7 +124,7 @@ def in_a_copy(work: Callable[[], int]) -> int:
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except BaseException:
-            traceback.print_exc()
+            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
             code = 1
         finally:
             for stream in (sys.stdout, sys.stderr):
@@ -207,6 +208,10 @@ def run_commands(page: Path, block: Block, output: io.StringIO) -> Iterator[str]
             yield f"{page.name}:{block.line}: `{shlex.join(words)}` ended with {code}\n{said[-1800:]}"
 
 
+def shown_warning(message: Any, category: Any, file: str, line: int, *_: Any) -> None:
+    sys.stderr.write(warnings.formatwarning(message, category, file, line))
+
+
 def run_command(words: list[str], output: int) -> int:
     """The exit code of ``A=1 tilework ...``, ``python file.py ...`` or ``python -m module ...``, which prints into a file."""
     variables: dict[str, str] = {}
@@ -225,6 +230,7 @@ def run_command(words: list[str], output: int) -> int:
         for stream in (1, 2):
             os.dup2(output, stream)
         sys.stdout = sys.stderr = os.fdopen(1, "w", 1, closefd=False)
+        warnings.showwarning = shown_warning  # pytest keeps them to itself
         if words[0] == "tilework":
             sys.argv = words
             return main(words[1:])
