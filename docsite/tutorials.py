@@ -20,13 +20,17 @@ python docs/tutorials/01_vector_add.py --quick
 """
 
 
-def pages(run: Sequence[str] = ("",)) -> dict[str, str]:
-    """The pages, by their place; scripts whose names begin with one of `run` are run, of the others only text and code is shown."""
+def pages(run: Sequence[str]) -> dict[str, str]:
+    """The pages, by their place; scripts whose names begin with one of `run` are run, of the others only text and code is shown.
+
+    The word "quick" among them asks for small sizes.
+    """
+    arguments = ["--quick"] if "quick" in run else []
     found = {f"{FOLDER}/index.md": index()}
     for script in scripts():
         is_run = script.name.startswith(tuple(run))
         with tempfile.TemporaryDirectory() as work:
-            found[f"{FOLDER}/{script.stem}.md"] = maker().page_of(script, Path(work), runs=is_run)
+            found[f"{FOLDER}/{script.stem}.md"] = maker().page_of(script, Path(work), arguments, is_run)
     return found
 
 

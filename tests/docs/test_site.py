@@ -1,0 +1,68 @@
+"""The site is built, its links lead somewhere, it needs no network, and every page opens in a browser without complaints."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the site is built by MkDocs: pip install tilework[docs]")
+from tests.docs.built_site import broken_links, build_once
+from tests.explorer.browser import Browser, find_chromium
+
+SHARED = {"style.css", "code.css", "site.js", "search_index.js", "icon.svg"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.getbasetemp()
+    return build_once(base.parent if base.name.startswith("popen-") else base)
+
+
+def test_every_page_is_there_and_no_link_is_broken(site: Path) -> None:
+    made = {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
+    expected = {"index.html", "architecture.html", "reference/environment.html", "tutorials/01_vector_add.html"}
+    assert made >= SHARED | expected | {"reference/language.html", "source/tilework/language/shapes.py.html"}
+    assert broken_links(site) == []
+
+
+def test_nothing_comes_from_the_network(site: Path) -> None:
+    for path in [*site.rglob("*.html"), *site.rglob("*.css"), *site.rglob("*.js")]:
+        if path.name != "search_index.js":
+            found = re.findall(
+                r"""<(?:script|link|img)[^>]*(?:src|href)=["']?https?:|url\(\s*["']?https?:""", path.read_text()
+            )
+            assert not found, (path, found)
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
+def test_every_page_opens_in_a_browser(site: Path, tmp_path: Path) -> None:
+    pages = [page for page in sorted(site.rglob("*.html")) if "source" not in page.relative_to(site).parts[:1]]
+    listings = sorted((site / "source").rglob("*.html"))[:3]
+    with Browser(tmp_path, (1200, 800)) as browser:
+        for page in [*pages, *listings]:
+            browser.open(page.as_uri())
+            assert browser.problems == [], page
+            assert browser.evaluate("document.querySelector('main').innerText.trim().length") > 20, page
+            too_wide = browser.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert too_wide <= 0, f"{page} is {too_wide} pixels wider than the window"
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
+def test_search_and_colours_work_from_a_folder(site: Path, tmp_path: Path) -> None:
+    with Browser(tmp_path, (1200, 800)) as browser:
+        browser.prefer("dark")
+        browser.open((site / "index.html").as_uri())
+        ground = "getComputedStyle(document.body).backgroundColor"
+        dark = browser.evaluate(ground)
+        browser.click("#theme")
+        assert browser.evaluate(ground) == "rgb(255, 255, 255)" != dark
+        browser.press("/")
+        browser.type("atomic_add")
+        browser.wait("document.querySelector('#found a')?.textContent.startsWith('tl.atomic_add')")
+        browser.press("Enter")
+        browser.wait("location.hash === '#tl.atomic_add' && document.documentElement?.dataset.ready !== undefined")
+        assert browser.problems == []
+        browser.resize(400, 800)
+        assert not browser.evaluate("document.querySelector('nav.pages').checkVisibility()")
+        browser.click("#menu")
+        assert browser.evaluate("document.querySelector('nav.pages').checkVisibility()")
