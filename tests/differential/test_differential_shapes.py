@@ -228,7 +228,7 @@ def wrong_broadcast(x):
 
 @jit
 def wrong_index(x):
-    return x[0]
+    return x[x > 0]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"different signedness", "cast one operand so that both are signed or both unsigned"),
     (r"invalid operands of type", "cast the operands, or use an operator that these types have"),
     (r"out of range for type", "use a wider dtype, or cast the number explicitly: tl.full((), value, dtype)"),
-    (r"unsupported tensor index", "blocks take only `:` and None; use tl.gather, tl.split or a new load to pick elements"),
+    (r"unsupported tensor index", "Triton's blocks take only `:` and None; use tl.gather, tl.split or a new load to pick elements"),
     (r"unsupported AST node type: (Break|Continue)", "compute a mask, or use `while` with a condition"),
     (r"unsupported AST node type: (Lambda|FunctionDef|AsyncFunctionDef)", "define a @jit function at module level"),
     (r"unsupported AST node type: ClassDef", "define it at module level; tl.core._aggregate makes classes that kernels can use"),

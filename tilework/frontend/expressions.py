@@ -17,6 +17,7 @@ from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
+from tilework.language.typing.indexing import is_plain_view
 from tilework.language.typing.python_names import TUPLE_INDEX
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
     owner = gen.visit(node.value)
     index = gen.visit(node.slice)
     if isinstance(owner, tl.tensor):
+        check_index(gen, node, index)
         return gen.call(type(owner).__getitem__, [owner, index], {})
     if is_aggregate(owner):
         return gen.call(get_attribute(gen, owner, "__getitem__"), [index], {})
@@ -268,6 +270,13 @@ def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
     if isinstance(key, tl.tuple):
         key = tuple(unwrap(item) for item in key.values)
     return as_constexpr(plain[key])
+
+
+def check_index(gen: "FunctionGenerator", node: ast.AST, index: Any) -> None:
+    """Triton takes no elements out of blocks."""
+    if not is_plain_view(index):
+        text = f"unsupported tensor index: {unwrap(index)}; a tensor takes only `:` and None"
+        gen.beyond_triton(node, ValueError(text))
 
 
 def index_tuple(owner: Any, index: Any) -> Any:

@@ -230,10 +230,10 @@ class FunctionGenerator:
         error.title = with_advice(error, text)
         return error
 
-    def beyond_triton(self, node: ast.AST, refusal: str) -> None:
+    def beyond_triton(self, node: ast.AST, refusal: str | Exception) -> None:
         """Python that Triton refuses, in these words: an error or a warning where programs shall run on Triton too."""
         if self.options.beyond_triton == "error":
-            raise self.unsupported(node, refusal)
+            raise refusal if isinstance(refusal, Exception) else self.unsupported(node, refusal)
         if self.options.beyond_triton == "warn":
             line = self._line + getattr(node, "lineno", 1)
             warnings.warn_explicit(f"Triton refuses this: {refusal}", BeyondTriton, self._file, line)

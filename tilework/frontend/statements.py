@@ -69,6 +69,9 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
     if isinstance(target, ast.Name):
         gen.scope.locals[target.id] = value
         return
+    if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+        assign_part(gen, target, value)
+        return
     if not isinstance(target, ast.Tuple | ast.List):
         kind = type(target).__name__.lower()
         raise gen.unsupported(
@@ -85,6 +88,17 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
         )
     for element, item in zip(*unpacked(gen, target, list(value.values)), strict=True):
         assign(gen, element, item)
+
+
+def assign_part(gen: "FunctionGenerator", target: ast.Subscript, value: Any) -> None:
+    """``x[2:10] = value`` gives `x` a new value."""
+    where = ast.unparse(target)
+    refusal = f"assignment to {where} is not supported: values of a kernel cannot be changed in place (subscript)"
+    gen.beyond_triton(target, refusal)
+    owner = gen.visit(target.value)
+    if not isinstance(owner, tl.tensor) or not owner.type.is_block():
+        raise gen.unsupported(target, f"{refusal}\nhelp: only parts of blocks can, which makes a new block")
+    assign(gen, target.value, gen.semantic.with_subscript(owner, gen.visit(target.slice), value))
 
 
 def unpacked(
@@ -121,6 +135,12 @@ def decay(gen: "FunctionGenerator", value: Any) -> Any:
 @visits(ast.AugAssign)
 def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> None:
     """``x += value`` is ``x = x + value``."""
+    if isinstance(node.target, ast.Subscript):
+        gen.beyond_triton(node, f"augmented assignment to {ast.unparse(node.target)} is not supported, only to names")
+        read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
+        changed = gen.visit(ast.copy_location(ast.BinOp(read, node.op, node.value), node))
+        assign(gen, node.target, decay(gen, changed))
+        return
     if not isinstance(node.target, ast.Name):
         raise gen.unsupported(
             node, f"augmented assignment to {ast.unparse(node.target)} is not supported, only to names"

@@ -195,24 +195,35 @@ class tensor(base_value):
     )
 
     def __getitem__(self, slices: Any, _semantic: Any = None) -> Any:
-        """``x[:, None]``: each None inserts an axis of size 1, each ``:`` keeps one. Nothing else is an index.
+        """``x[:, None]``, ``x[3]``, ``x[i]``, ``x[2:10]``, ``x[..., ::2]``, with NumPy's meaning.
 
-        A scalar has no axis to keep: ``s[:, None]`` and ``s[None, :]`` are blocks of one element, as ``s[None]`` is. To pick elements use
-        `gather`, or load them.
+        None inserts an axis of size 1, an integer (also a run-time scalar) picks one element of an axis, a slice whose bounds are known at
+        compile time takes some; ``x[2:10] = v`` gives `x` a new value. A run-time index outside the block is undefined, and found in debug
+        builds. `gather` takes blocks of indices.
+
+        A scalar has no axis to keep: ``s[:, None]`` and ``s[None, :]`` are blocks of one element, as ``s[None]`` is.
 
         Example:
             @tilework.jit
             def column(x):
                 return x[:, None]
 
+            @tilework.jit
+            def ends(x):
+                x[0] = 7
+                return x[::3]
+
             assert call(column, np.arange(4)).shape == (4, 1)
+            assert call(ends, np.arange(4)).tolist() == [7, 3]
         """
-        result, is_scalar = self, not self.type.is_block()
-        for axis, index in enumerate(_index_list(slices)):
-            if _unwrap_if_constexpr(index) is None:
+        items, is_scalar = _index_list(slices), not self.type.is_block()
+        new_axes = [_unwrap_if_constexpr(index) is None for index in items]
+        if not all(is_new or _is_full_slice(index) for index, is_new in zip(items, new_axes)):
+            return _semantic.subscript(self, slices)
+        result = self
+        for axis, is_new in enumerate(new_axes):
+            if is_new:
                 result = _semantic.expand_dims(result, 0 if is_scalar else axis)
-            elif not _is_full_slice(index):
-                raise ValueError(f"unsupported tensor index: {index}; a tensor takes only `:` and None")
         return result
 
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> Any:

@@ -17,6 +17,7 @@ from tilework.frontend.semantic.arith import ArithMixin
 from tilework.frontend.semantic.casts import CastMixin
 from tilework.frontend.semantic.constants import ConstantMixin
 from tilework.frontend.semantic.dot import DotMixin
+from tilework.frontend.semantic.indexing import IndexMixin
 from tilework.frontend.semantic.load_store import MemoryMixin
 from tilework.frontend.semantic.reduce import ReduceMixin
 from tilework.frontend.semantic.running import ProgramMixin
@@ -31,6 +32,7 @@ class Semantic(
     ArithMixin,
     CastMixin,
     ShapeMixin,
+    IndexMixin,
     MemoryMixin,
     WindowMixin,
     DotMixin,

@@ -9,15 +9,15 @@ from typing import Any
 from tilework.language.dtypes import dtype, float32
 from tilework.language.elementwise_builtins import PropagateNan
 from tilework.language.typing.carrier import Pair
+from tilework.language.typing.indexing import Indexing
 from tilework.language.typing.shapes import retype
-from tilework.language.typing.views import Views
 from tilework.language.values import tensor
 
 WIDE_FLOATS = ("fp32", "fp64")
 MULHI_TYPES = ("int32", "int64", "uint32", "uint64")
 
 
-class Elementwise(Views):
+class Elementwise(Indexing):
     """Functions that treat every element alike."""
 
     def minimum(self, a: Any, b: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:

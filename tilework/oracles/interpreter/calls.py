@@ -222,6 +222,13 @@ class Helpers:
             raise TypeError(TUPLE_INDEX)
         return plain(owner[tuple(map(plain, index)) if isinstance(index, tuple) else index])
 
+    def with_item(self, owner: Any, index: Any, value: Any) -> Any:
+        """What `owner` is after ``owner[index] = value``."""
+        owner = plain(owner)
+        if not isinstance(owner, tl.tensor) or not owner.type.is_block():
+            raise SyntaxError(f"values of a kernel cannot be changed in place: only parts of blocks, not of {owner!r}")
+        return self.semantic.with_subscript(owner, index, self.assign(value))
+
     # -- calls -------------------------------------------------------------------------------------------------
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -156,6 +156,8 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         for target in node.targets:
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and len(node.targets) == 1:
+                return [self.new_part(target, self.visit(node.value))]
             self.check_target(target)
         node.value = self.helper("assign", node.value, self.visit(node.value))
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
@@ -164,7 +166,21 @@ class Rewriter(ast.NodeTransformer):
         tuples = [ast.Assign([ast.Name(name, ast.Store())], value) for name, value in zip(names, made, strict=True)]
         return [node, *(ast.copy_location(statement, node) for statement in tuples)]
 
+    def new_part(self, target: ast.Subscript, value: ast.expr) -> ast.stmt:
+        """``x[i] = v`` gives `x` a new value."""
+        assert isinstance(target.value, ast.Name)
+        name = target.value.id
+        owner = ast.copy_location(ast.Name(name, ast.Load()), target)
+        call = self.helper("with_item", target, owner, self.key(target.slice), value)
+        return ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), target)], call), target)
+
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if isinstance(target := node.target, ast.Subscript) and isinstance(target.value, ast.Name):
+            read = ast.copy_location(
+                ast.Subscript(ast.Name(target.value.id, ast.Load()), target.slice, ast.Load()), target
+            )
+            value = ast.copy_location(ast.BinOp(self.visit(read), node.op, self.visit(node.value)), node)
+            return self.new_part(target, value)
         self.check_target(node.target)
         assert isinstance(node.target, ast.Name)
         current = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
@@ -275,13 +291,14 @@ class Rewriter(ast.NodeTransformer):
         return self.helper("attribute", node, self.visit(node.value), ast.Constant(node.attr))
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        index = node.slice
+        return self.helper("item", node, self.visit(node.value), self.key(node.slice))
+
+    def key(self, index: ast.expr) -> ast.expr:
+        """What stands in a subscript."""
         if isinstance(index, ast.Tuple):
             parts = [self.index(part) for part in index.elts]
-            key: ast.expr = ast.copy_location(ast.Tuple(parts, ast.Load()), index)
-        else:
-            key = self.index(index)
-        return self.helper("item", node, self.visit(node.value), key)
+            return ast.copy_location(ast.Tuple(parts, ast.Load()), index)
+        return self.index(index)
 
     def index(self, node: ast.expr) -> ast.expr:
         """One part of a subscript; a slice becomes a call of Python's `slice`."""

@@ -1,10 +1,14 @@
 """Shapes: ranges, views, gathering, counting."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from tilework.language import core as tl
 from tilework.language.dtypes import int32
 from tilework.language.typing.carrier import Pair, Shape
+from tilework.language.typing.indexing import Part
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.operators import Operators
 from tilework.oracles.interpreter.tensors import tensor
@@ -41,6 +45,21 @@ class Shapes(Operators):
             text = f"gather: index {places[outside][0]} is outside axis {axis}, which has {size} elements"
             raise at_run_time(IndexError(text))
         return tensor(np.take_along_axis(src.handle, places, axis), src.dtype)
+
+    def taken(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
+        return tensor(x.handle[tuple(map(self._numpy_index, parts))], x.dtype)
+
+    def placed(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
+        made = x.handle.copy()
+        made[tuple(map(self._numpy_index, parts))] = value.handle
+        return tensor(made, x.dtype)
+
+    def _numpy_index(self, part: Part) -> Any:
+        if part.picked:
+            return int(part.start.handle) if isinstance(part.start, tl.tensor) else part.start
+        assert isinstance(part.start, int)
+        end = part.start + part.step * part.count
+        return slice(part.start, end if end >= 0 else None, part.step)
 
     def counted(self, x: tl.tensor, bins: int, mask: tl.tensor | None) -> tl.tensor:
         """Values outside the bins are left out; under the sanitizer they are an error."""
