@@ -18,11 +18,13 @@ SIZE = 1008
 Rows = dict[tuple[str, int], list[str]]
 
 
-def request(target: str, block: int = 256, **settings: Any) -> Request:
-    """`scaled_sum` for a target, with the arguments of a launch."""
+def request(target: str, block: int = 256, launched: bool = True, **settings: Any) -> Request:
+    """`scaled_sum` for a target, perhaps with the arguments of a launch."""
     arrays = [np.ones(SIZE, np.float32) for _ in range(3)]
     source = ASTSource(kernels.scaled_sum, SIGNATURE, {"BLOCK": block}, DIVISIBLE)
-    return Request(source, GPUTarget.parse(target), settings, Launch.of((4,), (*arrays, SIZE, block)))
+    return Request(
+        source, GPUTarget.parse(target), settings, Launch.of((4,), (*arrays, SIZE, block)) if launched else None
+    )
 
 
 def explored(target: str) -> dict[str, Any]:

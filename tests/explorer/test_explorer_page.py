@@ -8,7 +8,10 @@ import pytest
 
 from tests.explorer.browser import Browser, find_chromium
 from tests.explorer.documents import line_of, request
+from tilework.explorer.compare import compare, data_of
 from tilework.explorer.document import build, write
+from tilework.explorer.page import COMPARISON
+from tilework.explorer.page import page as comparison_page
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
 
@@ -130,6 +133,17 @@ def test_another_kernel_has_its_own_stages_and_report(page: Browser) -> None:
     ]  # fmt: skip
     page.click("[data-tab=report]")
     assert "no cost model for the CPU" in page.evaluate("document.querySelector('#limits').textContent")
+
+
+def test_a_comparison_opens_at_the_first_difference(browser: Browser) -> None:
+    one, other = (build([request("cuda:90", launched=False, num_warps=warps)]) for warps in (4, 8))
+    path = browser.folder / "diff.html"
+    path.write_text(comparison_page(json.dumps(data_of(compare(one, other))), "diff", COMPARISON))
+    browser.open(path.as_uri())
+    assert browser.evaluate("document.querySelector('[aria-current=true]').dataset.text").startswith("convert-triton")
+    browser.click("[data-text=PTX]")
+    assert ".reqntid 256" in browser.evaluate("document.querySelector('.code').textContent")
+    assert browser.problems == []
 
 
 def test_a_packed_page_opens_and_its_picture_is_taken(browser: Browser, tmp_path: Path) -> None:

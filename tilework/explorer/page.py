@@ -14,7 +14,8 @@ from importlib.resources import files
 
 ASSETS = files("tilework.explorer") / "assets"
 STYLES = ("theme.css", "layout.css", "views.css")
-EXPLORER = ("data.js", "dom.js", "code.js", "source.js", "passes.js", "layouts.js", "report.js", "search.js", "panes.js", "main.js")  # fmt: skip
+EXPLORER = ("data.js", "dom.js", "code.js", "source.js", "folding.js", "passes.js", "layouts.js", "report.js", "search.js", "panes.js", "main.js")  # fmt: skip
+COMPARISON = ("data.js", "dom.js", "code.js", "folding.js", "compare.js")
 DATA = re.compile(r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>', re.DOTALL)
 LARGE = 4_000_000  # characters of data
 

@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "link": "make one C function of kernels that were compiled ahead of time",
     "layout": "show which thread owns each element of a tensor, or draw it",
     "explore": "show kernels from their source to machine code, in a page for a browser",
+    "diff": "compare two kernels, configurations, targets or compilers: stages, passes, numbers",
     "emulate": "run a kernel of a file (PTX, or LLVM text for AMD GPUs) without a GPU, check it, count what it does",
     "explain": "run a program and say why its kernels were compiled again, are slow, or differ between devices",
     "tune": "run a program, tune its kernels, keep the results for later runs",

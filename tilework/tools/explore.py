@@ -94,30 +94,36 @@ def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
 
 
 def named_request(named: str, signature: str, target: Any, settings: dict[str, Any], counts: bool) -> Any:
-    """What compiles ``FILE.py:KERNEL``, or goes on from the file of a stage."""
+    """What compiles ``FILE.py:KERNEL``, or goes on from the file of a stage; settings that are parameters of the kernel are constants of it."""
     from tilework.compiler import ASTSource, IRSource  # lazily: as in `run`
     from tilework.explorer.collect import Request
     from tilework.explorer.counting import Launch
     from tilework.tools.compile import case_of, load_kernel, parse_signature
 
     if ".py:" not in named:
+        if not Path(named).is_file():
+            raise UsageError(f"there is no file {named}")
         return Request(IRSource(Path(named)), target, settings)
     path, _, name = named.rpartition(":")
     fn = load_kernel(Path(path), name)
+    constants = {param.name: settings[param.name] for param in fn.params if param.name in settings}
+    options = {name: value for name, value in settings.items() if name not in constants}
     case = None if signature else case_of(fn)
-    if case is None:
-        if not signature and any(not param.has_default for param in fn.params):
-            raise UsageError(
-                f"say how {name} is called with --signature, or explore the program that launches it: tilework explore {path}"
-            )
-        return Request(ASTSource(fn, *parse_signature(fn, signature)), target, settings)
+    if case is not None:
+        types, fixed, attrs = case.types, dict(case.constexprs), case.attrs
+    elif signature or all(param.has_default for param in fn.params):
+        types, fixed, attrs = parse_signature(fn, signature)
+    else:
+        words = f"or explore the program that launches it: tilework explore {path}"
+        raise UsageError(f"say how {name} is called with --signature, {words}")
+    types, fixed = {**types, **dict.fromkeys(constants, "constexpr")}, {**fixed, **constants}
     launch = None
-    if counts and target.backend == "cuda":
-        import numpy as np  # lazily: as in `run`
+    if counts and case is not None and target.backend == "cuda":
+        import numpy as np  # lazily: only arguments need it
 
-        given = {**case.arguments(np.random.default_rng(0)), **case.constexprs}
+        given = {**case.arguments(np.random.default_rng(0)), **fixed}
         launch = Launch.of(case.grid, [given[name] for name in fn.arg_names])
-    return Request(ASTSource(fn, case.types, case.constexprs, case.attrs), target, settings, launch)
+    return Request(ASTSource(fn, types, fixed, attrs), target, options, launch)
 
 
 def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:

@@ -1,5 +1,4 @@
 // Every pass: how long it took, what it changed.
-const AROUND = 3; // lines around a change
 const RUNS = { make_ttir: "TTIR", make_ttgir: "TTIR → TTGIR", make_ttcir: "TTIR → TTCIR", make_llir: "before LLVM", remarks: "looking for remarks" };
 
 class PassesView {
@@ -56,32 +55,10 @@ class PassesView {
       el("span", { class: "grow" }),
       el("label", {}, el("input", { type: "checkbox", checked: this.whole, onchange: (event) => { this.whole = event.target.checked; this.show(number); } }), "whole text"));
     const after = this.passes.after(step);
-    this.code.show(this.folded(diff, this.whole || !changed), aliasesOf(after), this.app.types(this.kernel));
+    this.code.show(foldedDiff(diff, this.whole || !changed, () => { this.whole = true; this.show(number, true); }), aliasesOf(after), this.app.types(this.kernel));
     if (!keep) this.code.node.scrollTop = 0;
     if (this.whole && changed) this.code.scrollTo(diff.findIndex((line) => line.sign !== " "));
   }
 
-  folded(diff, whole) {
-    const near = new Uint8Array(diff.length);
-    diff.forEach((line, index) => {
-      if (line.sign !== " ") near.fill(1, Math.max(0, index - AROUND), index + AROUND + 1);
-    });
-    const lines = [];
-    let number = 0;
-    for (let index = 0; index < diff.length; index++) {
-      const { row, sign } = diff[index];
-      if (whole || near[index]) {
-        if (sign !== "-") number++;
-        lines.push({ text: textOf(row), keys: keysOf(row), sign, number: sign === "-" ? "" : number, kind: { "+": "add", "-": "del" }[sign] });
-        continue;
-      }
-      let end = index;
-      while (end < diff.length && !near[end]) end++;
-      lines.push({ text: `  ⋯ ${plural(end - index, "line")} that stay`, keys: [], kind: "fold", number: "", unfold: () => { this.whole = true; this.show(this.chosen, true); } });
-      number += end - index;
-      index = end - 1;
-    }
-    return lines;
-  }
   close() { this.code.close(); }
 }
