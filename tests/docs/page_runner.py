@@ -15,6 +15,8 @@ Blocks that import torch, and those after them, are left out where there is none
 
 import ast
 import contextlib
+import faulthandler
+import functools
 import io
 import json
 import linecache
@@ -33,12 +35,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from examples.add import add
 from tests.runtime.emulated_cuda import emulated_cuda
 from tests.runtime.emulated_hip import emulated_hip
 from tests.runtime.emulator_fixture import emulator
-from tilework import compiler as compiler  # loaded once, for all pages
 from tilework import knobs
+from tilework.compiler import ASTSource, GPUTarget, lower
+from tilework.oracles.evaluator import races as races
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.emulated import emulated_libcuda as emulated_libcuda
+from tilework.runtime.sanitize import checked_launch as checked_launch
 from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -93,8 +99,17 @@ def blocks_of(text: str) -> list[Block]:
     return found
 
 
+@functools.cache
+def load_the_compiler() -> None:
+    """Everything that commands load, once for all of their processes."""
+    source = ASTSource(add, {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "n": "i32"}, {"BLOCK": 64})
+    lower(source, GPUTarget("cpu", "host", 1), ["obj"], sanitize=True)
+    lower(source, GPUTarget("cuda", 90, 32), ["ptx"])
+
+
 def run_page(page: Path, cache: Path) -> tuple[int, list[str]]:
     """(how many blocks ran, what went wrong) for a page, in a copy of this process and a folder of its own."""
+    load_the_compiler()
     blocks = blocks_of(page.read_text())
     with tempfile.TemporaryDirectory() as name, tempfile.TemporaryFile("w+") as report:
 
@@ -231,6 +246,7 @@ def run_command(words: list[str], output: int) -> int:
             os.dup2(output, stream)
         sys.stdout = sys.stderr = os.fdopen(1, "w", 1, closefd=False)
         warnings.showwarning = shown_warning  # pytest keeps them to itself
+        faulthandler.disable()  # pytest's: a crash that a page shows is none of the tests'
         if words[0] == "tilework":
             sys.argv = words
             return main(words[1:])
