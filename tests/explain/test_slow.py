@@ -46,7 +46,7 @@ def test_what_is_not_vectorised_on_the_cpu() -> None:
 
 def test_cores_without_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_NUM_THREADS", "8")
-    x, out = np.zeros(512, np.float32), np.zeros(512, np.float32)
+    x, out = np.zeros(1 << 18, np.float32), np.zeros(512, np.float32)
     found = slow(strided, x, out, 1, BLOCK=256, grid=(2,))
     assert "the grid has 2 programs for 8 threads" in found[0].title and found[0].weight == 4.0
 

@@ -84,7 +84,8 @@ def recorded_cases(records: Sequence[Record]) -> tuple[list[Case], list[Finding]
         chosen = best_of(own, launches, [record for record in records if record["event"] == "tuned"])
         name = kernel.rpartition(".")[2]
         launch = launches.get(chosen["key"], {})
-        for made in (record for record in records if record["event"] == "module" and record["key"] == chosen["key"]):
+        modules = (record for record in records if record["event"] == "module" and record["key"] == chosen["key"])
+        for made in {record["target"]: record for record in modules}.values():  # several processes may have it
             target = GPUTarget.parse(made["target"])
             if made.get("failure"):
                 failures.append(refused(name, target, made["failure"]))
@@ -93,7 +94,9 @@ def recorded_cases(records: Sequence[Record]) -> tuple[list[Case], list[Finding]
             grid = tuple(launch["grid"]) if "grid" in launch else None
             text = KeyParts.from_json(chosen["parts"]).text()
             counts = launch.get("counted", {}).get(made["target"], {})
-            cases.append(Case(name, module, target, unpacked(made["settings"]), grid, counts, text))
+            cases.append(
+                Case(name, module, target, unpacked(made["settings"]), grid, counts, text, launch.get("bytes", 0))
+            )
     return cases, list({finding.title: finding for finding in failures}.values())
 
 
@@ -113,4 +116,5 @@ def best_of(own: Sequence[Record], launches: Mapping[str, Record], tunings: Sequ
             ):
                 return row
     launched = [row for row in own if row["key"] in launches]
-    return (launched or own)[-1]
+    counted = [row for row in launched if launches[row["key"]].get("counted")]
+    return (counted or launched or own)[-1]

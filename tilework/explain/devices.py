@@ -16,9 +16,9 @@ from math import prod
 from typing import Any
 
 from tilework import knobs
-from tilework.knobs.hooks import LISTENERS
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import DeviceCaches
+from tilework.runtime.recording.recorder import QUIET
 
 INTERPRETER, EVALUATOR, NATIVE = "interpreter", "evaluator", "native"
 GPUS = ("emulator:sm_80", "emulator:sm_90", "emulator:gfx942")
@@ -78,15 +78,14 @@ def unlaunched(fn: Any) -> Any:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Nobody is told what happens inside, and it warns of nothing."""
-    told = list(LISTENERS)
-    LISTENERS.clear()
+    """What this thread does inside is not recorded, and it warns of nothing."""
+    before, QUIET.is_quiet = QUIET.is_quiet, True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        LISTENERS[:] = told
+        QUIET.is_quiet = before
 
 
 @contextmanager

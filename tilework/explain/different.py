@@ -12,12 +12,12 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tilework.errors import Span, span_at
+from tilework.errors import InterpreterError, Span, span_at
 from tilework.explain.bisect_passes import compiling, first_change, front_module
-from tilework.explain.devices import DEVICES, INTERPRETER, Launch, active, run_on, silence
+from tilework.explain.devices import DEVICES, INTERPRETER, NATIVE, Launch, active, run_on, silence
 from tilework.explain.findings import Finding, Section, counted, ordered
 from tilework.explain.gaps import Array, Gap, Room, gaps_of, room_of
 from tilework.explain.launch_memory import Kept, OutOfReach, names_of
@@ -55,7 +55,20 @@ def section_of(found: Sequence[Finding], launches: int, devices: Sequence[str]) 
     wrong = sum(finding.severity == "error" for finding in found)
     verdict = f"{counted(wrong, 'difference')} that rounding does not explain" if wrong else "no wrong values"
     summary = f"{counted(launches, 'launch').replace('launchs', 'launches')} on {', '.join(devices)}: {verdict}"
-    return Section("different", summary, ordered(found))
+    return Section("different", summary, ordered(together(found)))
+
+
+def together(found: Sequence[Finding]) -> list[Finding]:
+    """What is said of several launches in the same words is said once."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        groups.setdefault(finding.text(), []).append(finding)
+    return [
+        replace(group[0], notes=(*group[0].notes, f"the same for {len(group)} launches"))
+        if len(group) > 1
+        else group[0]
+        for group in groups.values()
+    ]
 
 
 def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float = SECONDS) -> list[Finding]:
@@ -67,9 +80,9 @@ def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float
     except OutOfReach as error:
         return [Finding(name, f"{name} was not compared: {error}", where, severity="warning")]
     with kept, silence():
-        outcomes = [outcome_of(device, part, kept, seconds) for device in devices]
+        outcomes = list(outcomes_of(part, kept, devices, seconds))
         ran = [outcome for outcome in outcomes if outcome.failure is None]
-        failed = failure_findings(name, where, [one for one in outcomes if one.failure is not None], bool(ran))
+        failed = failure_findings(name, where, [one for one in outcomes if one.failure is not None])
         if len(ran) < 2:
             return failed
         reference = ran[0]
@@ -83,6 +96,18 @@ def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float
     return [*failed, *first, same_finding(name, where, ran, reference, ran_all)]
 
 
+def outcomes_of(launch: Launch, kept: Kept, devices: Sequence[str], seconds: float) -> Iterator[Outcome]:
+    """Each device in turn; what is out of bounds in the interpreter is not run where nobody checks it."""
+    is_wild = False
+    for device in devices:
+        if is_wild and device == NATIVE:
+            yield Outcome(device, failure="not run: it would access memory out of bounds")
+            continue
+        outcome = outcome_of(device, launch, kept, seconds)
+        is_wild |= device == INTERPRETER and "AccessError" in (outcome.failure or "")
+        yield outcome
+
+
 def outcome_of(device: str, launch: Launch, kept: Kept, seconds: float) -> Outcome:
     """Run a launch on one device; what it did is undone."""
     try:
@@ -92,16 +117,16 @@ def outcome_of(device: str, launch: Launch, kept: Kept, seconds: float) -> Outco
     except TakesTooLong:
         return Outcome(device, failure=f"given up after {seconds:.0f} s: choose a smaller problem")
     except Exception as error:  # whatever a device does not like is what the user wants to know
-        return Outcome(device, failure=f"{type(error).__name__}: {innermost(error)}")
+        return Outcome(device, failure=failure_text(error))
     finally:
         kept.restore()
 
 
-def innermost(error: BaseException) -> str:
-    """The text of an error; of one that only wraps another, that of the other, too."""
-    text = str(error)
-    cause = error.__cause__
-    return text if cause is None or str(cause) in text else f"{text}\n{type(cause).__name__}: {cause}"
+def failure_text(error: BaseException) -> str:
+    """An error; one of the interpreter as what the kernel raised."""
+    if isinstance(error, InterpreterError) and error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager
@@ -158,34 +183,29 @@ HELP = {
 }
 
 
-def failure_findings(name: str, where: Span | None, failed: Sequence[Outcome], others_ran: bool) -> list[Finding]:
+def failure_findings(name: str, where: Span | None, failed: Sequence[Outcome]) -> list[Finding]:
     """The devices that could not run the launch; what several stumble over is told once."""
     if not failed:
         return []
     first, *rest = failed
     if first.device != INTERPRETER:
-        return [failure_finding(name, where, one, others_ran) for one in failed]
-    return [failure_finding(name, where, first, others_ran, [one.device for one in rest])]
+        return [failure_finding(name, where, one) for one in failed]
+    return [failure_finding(name, where, first, [one.device for one in rest])]
 
 
-def failure_finding(
-    name: str, where: Span | None, outcome: Outcome, others_ran: bool, also: Sequence[str] = ()
-) -> Finding:
+def failure_finding(name: str, where: Span | None, outcome: Outcome, also: Sequence[str] = ()) -> Finding:
     """A device that could not run the launch; in the interpreter that often is the answer."""
     is_reference = outcome.device == INTERPRETER
     first, *rest = (outcome.failure or "").splitlines() or [""]
-    help = (
-        "what is an error in the interpreter is undefined on other devices: mend it first"
-        if is_reference and others_ran
-        else ""
-    )
+    is_mistake = is_reference and "given up" not in first
+    help = "what is an error in the interpreter is undefined on other devices: mend it first" if is_mistake else ""
     return Finding(
         kernel=name,
         title=f"{name} does not run on {outcome.device}: {first}",
         span=where,
         notes=(*(line for line in rest[:8] if line.strip()), *([f"nor on {', '.join(also)}"] if also else [])),
         help=help,
-        severity="error" if is_reference and "given up" not in first else "warning",
+        severity="error" if is_mistake else "warning",
         weight=20.0 if is_reference else 5.0,
         facts={"device": outcome.device, "failure": outcome.failure},
     )

@@ -10,13 +10,15 @@ from tilework.targets.cpu.run.run_grid import thread_count
 if TYPE_CHECKING:
     from tilework.explain.slow import Case
 
+WORTH_SHARING = 1 << 20  # bytes that take about 0.1 ms; waking threads for less gains nothing
 CACHE = 1 << 20  # bytes of the second cache of a core, on most machines
 
 
 def grid_findings(case: "Case", facts: Mapping[str, Any]) -> Iterator[Finding]:
     """The grid against the cores, and the scratch memory of a program against their caches."""
     threads = thread_count()
-    if case.grid is not None and 0 < prod(case.grid) < threads and not facts.get("is_shared"):
+    is_worth_it = case.bytes >= WORTH_SHARING and not facts.get("is_shared")
+    if case.grid is not None and 0 < prod(case.grid) < threads and is_worth_it:
         number = prod(case.grid)
         yield Finding(
             kernel=case.kernel,

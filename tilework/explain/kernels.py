@@ -7,6 +7,7 @@ print(add.explain(..., grid=(4,), why="different"))         on every device agai
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tilework.errors import TritonError
@@ -170,7 +171,7 @@ def called_cases(
     fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any, targets: Sequence[GPUTarget]
 ) -> Iterator[Case | Finding]:
     """What a launch with these arguments would be compiled to, and what the emulator counts of it."""
-    from tilework.explain.watcher import counts_of  # with the emulator
+    from tilework.explain.watcher import counts_of, size_of  # with the emulator
 
     values, specs, options = bound(fn, args, settings)
     _, _, compiled, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
@@ -180,8 +181,9 @@ def called_cases(
     for target in targets or (compiled,):
         chosen = settings_for(parsed, compiled, target)
         case = case_of(found.source(), fn.__name__, target, chosen, launch.grid if launch else None, "")
-        if isinstance(case, Case) and launch is not None and target.backend == "cuda":
-            case = Case(case.kernel, case.module, target, chosen, case.grid, counts_of(launch, target))
+        if isinstance(case, Case) and launch is not None:
+            counts = counts_of(launch, target) if target.backend == "cuda" else {}
+            case = replace(case, counted=counts, bytes=size_of(launch))
         yield case
 
 

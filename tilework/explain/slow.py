@@ -34,6 +34,7 @@ class Case:
     grid: tuple[int, ...] | None = None
     counted: Mapping[str, Any] = field(default_factory=dict)  # by line, from the emulator
     text: str = ""  # which specialisation it is
+    bytes: int = 0  # of all its arrays
 
 
 def why_slow(cases: Sequence[Case], failures: Sequence[Finding] = ()) -> Section:

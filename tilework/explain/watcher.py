@@ -7,6 +7,7 @@ happens at the first launch of each specialisation, before the launch itself, on
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,14 +16,18 @@ from typing import Any
 from tilework.errors import TritonError
 from tilework.explain.cases import module_for, settings_for
 from tilework.explain.devices import Launch, run_on, silence
-from tilework.explain.different import findings_of, limited
+from tilework.explain.different import findings_of, kernel_span, limited
+from tilework.explain.findings import Finding
+from tilework.explain.isolated import Died, isolated
 from tilework.explain.launch_memory import Kept, OutOfReach, names_of
 from tilework.language.grid import grid_extent
-from tilework.runtime.recording.recorder import Recorder, is_tuning
+from tilework.runtime.devices.emulated.emulated_launch import arrays_in
+from tilework.runtime.recording.recorder import QUIET, Recorder, is_tuning
 from tilework.runtime.workers import async_compile
 from tilework.target import GPUTarget
 
 MOST_COMPARED = 20  # launches
+MOST_COUNTED = 2  # specialisations of a kernel
 COUNTED_PROGRAMS = 4
 COUNTING_SECONDS = 20.0
 COUNTS = ("turns", "conflicts", "tile_sectors", "least_sectors", "sectors", "requests")
@@ -37,8 +42,11 @@ class Watcher:
         self.questions = settings.get("questions", ())
         self.devices = settings.get("devices", ())
         self.compared = 0
+        self.counted_of: Counter[str] = Counter()
 
     def __call__(self, what: str, facts: dict[str, Any]) -> None:
+        if QUIET.is_quiet:
+            return
         if what == "compiled" and "slow" in self.questions:
             self.keep_modules(facts)
         elif what == "ready":
@@ -71,24 +79,57 @@ class Watcher:
         extent = grid_extent(grid(dict(zip(fn.arg_names, facts["values"], strict=True))) if callable(grid) else grid)
         launch = Launch(fn, tuple(facts["values"]), (*extent, 1, 1)[:3], facts["options"])  # pyright: ignore[reportArgumentType]
         counted = {} if is_tuning() else self.counted(launch, kernel.metadata.target)
-        self.recorder.write("launch", kernel=fn._fn_name, key=kernel.hash, grid=extent, counted=counted)
+        size = size_of(launch)
+        self.recorder.write("launch", kernel=fn._fn_name, key=kernel.hash, grid=extent, bytes=size, counted=counted)
         if "different" in self.questions and not is_tuning() and launch.programs:
             self.compare(launch)
 
     def counted(self, launch: Launch, compiled: GPUTarget) -> dict[str, Any]:
         """What the emulator counts of a launch, line by line, for each NVIDIA target."""
-        if "slow" not in self.questions or not launch.programs:
-            return {}
         wanted = [target for target in self.targets or [compiled] if target.backend == "cuda"]
-        return {str(target): counts_of(launch, target) for target in wanted}
+        if "slow" not in self.questions or not launch.programs or not wanted:
+            return {}
+        self.counted_of[launch.fn._fn_name] += 1
+        if self.counted_of[launch.fn._fn_name] > MOST_COUNTED:
+            return {}
+        return {str(target): counts_apart(launch, target) for target in wanted}
 
     def compare(self, launch: Launch) -> None:
         self.compared += 1
         if self.compared > MOST_COMPARED:
             return
         print(f"tilework explain: comparing {launch.fn.__name__} on {len(self.devices)} devices", file=sys.stderr)
-        for finding in findings_of(launch, self.devices):
-            self.recorder.write("different", kernel=launch.fn._fn_name, finding=asdict(finding))
+        found = isolated(lambda: [asdict(finding) for finding in findings_of(launch, self.devices)])
+        if isinstance(found, Died):
+            found = [asdict(fatal(launch, found))]
+        for finding in found:
+            self.recorder.write("different", kernel=launch.fn._fn_name, finding=finding)
+
+
+def fatal(launch: Launch, died: Died) -> Finding:
+    """A launch that no device may repeat."""
+    name = launch.fn.__name__
+    help = "TRITON_SANITIZE=1 finds accesses out of bounds; --device chooses the devices one by one"
+    return Finding(
+        name,
+        f"{name} kills its process ({died.how}) on one of the devices",
+        kernel_span(launch.fn),
+        help=help,
+        severity="error",
+        weight=30.0,
+    )
+
+
+def counts_apart(launch: Launch, target: GPUTarget) -> dict[str, Any]:
+    """The same as `counts_of`, in a copy of the process."""
+    found = isolated(lambda: counts_of(launch, target))
+    return {"why": f"the emulator's process ended: {found.how}"} if isinstance(found, Died) else found
+
+
+def size_of(launch: Launch) -> int:
+    """The bytes of all arrays of a launch."""
+    named = names_of(launch.fn, launch.values)
+    return sum(int(getattr(array, "nbytes", 0)) for name, value in named for _, array in arrays_in(name, value))
 
 
 def counts_of(launch: Launch, target: GPUTarget) -> dict[str, Any]:

@@ -20,9 +20,14 @@ def user_calls() -> tuple[Span, ...]:
     """The lines that are being executed: the nearest one outside of tilework, and if that is in an installed package, the
     nearest one outside of all of them."""
     outside = list(frames_outside(sys._getframe(1)))
-    own = [frame for frame in outside if not frame.f_code.co_filename.startswith((*PACKAGES, "<"))]
+    own = [frame for frame in outside if is_own(frame.f_code.co_filename)]
     chosen = outside[:1] if not own or (outside and outside[0] is own[0]) else [outside[0], own[0]]
     return tuple(span_of(frame) for frame in chosen)
+
+
+def is_own(file: str) -> bool:
+    """Whether somebody wrote a file for this program: not an installed one, nor one that torch's compiler has made."""
+    return not file.startswith((*PACKAGES, "<")) and "torchinductor_" not in file
 
 
 def frames_outside(frame: FrameType | None) -> "list[FrameType]":

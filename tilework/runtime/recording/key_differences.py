@@ -158,14 +158,17 @@ def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_th
             f"`{name}` {holds}, and before it was the other way round",
             "arrays on both sides of 2 GiB need a kernel each",
         )
-    holds = "D" in after.facts
+    holds, one = "D" in after.facts, f"@jit(do_not_specialize_on_alignment=[{name!r}]) {ONE_KERNEL}"
     if is_pointer:
         words = f"the address of `{name}` is {'a' if holds else 'not a'} multiple of 16 bytes, and before it was{' not' if holds else ''}"
-        help = f"slice at multiples of 16 bytes, copy what is not aligned, or @jit(do_not_specialize_on_alignment=[{name!r}])"
-        return "divisibility by 16", words, help
+        better = "slice at multiples of 16 bytes, copy what is not aligned, or "
+        return "divisibility by 16", words, one if holds else better + one
     words = f"{is_now} is {'a' if holds else 'not a'} multiple of 16, and {was_then} was{' not' if holds else ''}"
-    help = f"pad it to a multiple of 16, which is faster code, too; or @jit(do_not_specialize_on_alignment=[{name!r}])"
-    return "divisibility by 16", words, help
+    return (
+        "divisibility by 16",
+        words,
+        one if holds else f"pad it to a multiple of 16, which is faster code, too; or {one}",
+    )
 
 
 # ---- everything else: a row for each group of parts

@@ -30,6 +30,15 @@ LONGEST_VALUE = 60
 FRONT = "source"  # the suffix of a module before any pass
 
 
+class Quiet(threading.local):
+    """Whether what a thread does is to be recorded: explanations launch, too."""
+
+    is_quiet = False
+
+
+QUIET = Quiet()
+
+
 class Recorder:
     """One process's records: kept in `records`, written to a file of `folder` if there is one, told on stderr if `is_live`."""
 
@@ -44,7 +53,7 @@ class Recorder:
 
     def __call__(self, what: str, facts: dict[str, Any]) -> None:
         """One event of `knobs.hooks`."""
-        if (rule := RULES.get(what)) is not None:
+        if (rule := RULES.get(what)) is not None and not QUIET.is_quiet:
             with self.lock:
                 rule(self, facts)
 
@@ -65,7 +74,7 @@ class Recorder:
         self.loading[key] = time.perf_counter()
 
     def load_ended(self, module: Any, function: Any, name: str, group: Any, key: str) -> None:
-        if (start := self.loading.pop(key, None)) is not None:
+        if (start := self.loading.pop(key, None)) is not None and not QUIET.is_quiet:
             with self.lock:
                 self.write("loaded", kernel=name, key=key, seconds=time.perf_counter() - start)
 
@@ -175,7 +184,7 @@ def config_records(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def on_disk(name: str, new: KeyParts, own: str) -> list[KeyParts]:
-    """What the disk cache has of a kernel, but for its own entry, the oldest first: of the same file, or with the same text."""
+    """What the disk cache has of a kernel, but for its own entry, the oldest first: of the same file, or of one that is gone."""
     file = f"{file_stem(name)}.json"
     paths = [path for path in Path(knobs.cache.dir).glob(f"*/{file}") if path.is_file()]
     found: list[KeyParts] = []
@@ -185,7 +194,8 @@ def on_disk(name: str, new: KeyParts, own: str) -> list[KeyParts]:
             parts = stored_parts(data["key_parts"], data)
         except (OSError, ValueError, KeyError, TypeError):  # removed meanwhile, damaged, or of an older version
             continue
-        is_same = any(parts.others[part] == new.others[part] for part in ("file", "source"))
+        has_moved = parts.others["source"] == new.others["source"] and not os.path.isfile(parts.others["file"])
+        is_same = parts.others["file"] == new.others["file"] or has_moved
         if data.get("hash") != own and parts.kernel == new.kernel and is_same:
             found.append(parts)
     return found
@@ -210,16 +220,31 @@ def live_text(parts: KeyParts, found: Comparison, calls: tuple[Span, ...], secon
 
 RULES = {"new": note_values, "compiled": record_compilation, "tuned": record_tuning}
 ACTIVE: list[Recorder] = []
+INSTALLING = threading.Lock()
 
 
 def install() -> None:
     """Record as TILEWORK_EXPLAIN asks; what it asks for already is left as it is."""
     asked = knobs.runtime.explain
     folder = None if asked is None or asked.lower() in (*knobs.TRUE, *knobs.FALSE) else asked
-    if asked is None or asked.lower() in knobs.FALSE or any(one.folder == folder for one in ACTIVE):
+    if asked is None or asked.lower() in knobs.FALSE:
         return
+    with INSTALLING:
+        if not any(one.folder == folder for one in ACTIVE):
+            begin(folder)
+
+
+def begin(folder: str | None) -> None:
+    """Record into a folder, or tell on stderr; a folder that cannot be made is told once, and the program goes on."""
     if folder is not None:
-        os.makedirs(folder, exist_ok=True)
+        try:
+            os.makedirs(folder, exist_ok=True)
+            Path(folder, f".{os.getpid()}").touch()
+            Path(folder, f".{os.getpid()}").unlink()
+        except OSError as error:
+            ACTIVE.append(Recorder(folder))
+            print(f"TILEWORK_EXPLAIN: nothing is recorded: {error}", file=sys.stderr)
+            return
     start(recorder := Recorder(folder, is_live=folder is None))
     if folder is not None and os.path.isfile(os.path.join(folder, "settings.json")):
         LISTENERS.append(above("watch").watch(recorder))  # `tilework explain` wants more than records

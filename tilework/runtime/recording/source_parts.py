@@ -19,7 +19,7 @@ def source_parts(source: Any, backend: Any) -> dict[str, Any]:
     """The parts that a source has before options and environment are known, as they are stored with its products."""
     fn = source.fn
     return {
-        "kernel": fn._fn_name,
+        "kernel": fn._fn_name.replace("__mp_main__", "__main__"),  # as multiprocessing calls the main program
         "arguments": dict(arguments_of(source)),
         "others": {"package": triton_key(), "tools": backend.hash(), **code_parts(fn)},
     }
