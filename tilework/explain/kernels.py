@@ -38,6 +38,7 @@ def explain_kernel(
     grid: Any = None,
     target: str | Sequence[str] | None = None,
     why: str | Sequence[str] | None = None,
+    device: str | Sequence[str] | None = None,
 ) -> Explanation:
     """The answers for a kernel, or an autotuner or heuristics around one; `different` only where it is asked for."""
     asked = asked_questions(why)
@@ -54,7 +55,7 @@ def explain_kernel(
     if "different" in asked:
         if not is_called or grid is None:
             raise TypeError("explain(why='different') repeats a launch: give it the arguments of one, and grid=")
-        sections.append(why_different([launch_of(fn, args, settings, grid)]))
+        sections.append(why_different([launch_of(fn, args, settings, grid)], asked_devices(device)))
     return Explanation(tuple(sections))
 
 
@@ -63,6 +64,14 @@ def asked_questions(why: str | Sequence[str] | None) -> list[str]:
     if wrong := [word for word in words if word not in QUESTIONS]:
         raise ValueError(f"explain answers {', '.join(QUESTIONS)}, not {wrong[0]!r}")
     return words
+
+
+def asked_devices(device: str | Sequence[str] | None) -> Sequence[str]:
+    """The interpreter, and what is compared with it."""
+    chosen = [device] if isinstance(device, str) else list(device or DEVICES)
+    if wrong := [name for name in chosen if name not in DEVICES]:
+        raise ValueError(f"device is one of {', '.join(DEVICES)}, not {wrong[0]!r}")
+    return list(dict.fromkeys((DEVICES[0], *chosen)))
 
 
 def unwrapped(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any], list[Any]]:

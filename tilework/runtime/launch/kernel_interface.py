@@ -82,7 +82,9 @@ class KernelInterface:
         """
         return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
 
-    def explain(self, *args: Any, grid: Any = None, target: Any = None, why: Any = None, **kwargs: Any) -> Any:
+    def explain(
+        self, *args: Any, grid: Any = None, target: Any = None, why: Any = None, device: Any = None, **kwargs: Any
+    ) -> Any:
         """Why it is compiled again, slow, tuned as it is, or different on other devices: print what this returns.
 
             print(add.explain())                                  everything that this process has compiled of it
@@ -99,7 +101,8 @@ class KernelInterface:
             kernel[(1,)](np.zeros(1), 3)
             assert "kernel" in str(kernel.explain())
         """
-        return above("explain").explain_kernel(self, args, kwargs, grid=grid, target=target, why=why)
+        asked = {"grid": grid, "target": target, "why": why, "device": device}
+        return above("explain").explain_kernel(self, args, kwargs, **asked)
 
     def explore(
         self,
