@@ -11,7 +11,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework import compiler, knobs, testing
+from tilework import compiler, knobs, profiler, testing
 from tilework.language.extra import cuda, hip
 from tilework.tools.reference import Entry, entries, run_example, split_example
 
@@ -62,6 +62,7 @@ def public_names() -> Iterator[str]:
         ("tilework", tilework),
         ("tilework.testing", testing),
         ("tilework.compiler", compiler),
+        ("tilework.profiler", profiler),
     ):
         for name in public_in(module):
             value = getattr(module, name)

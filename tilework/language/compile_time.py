@@ -445,7 +445,7 @@ class slice_type(base_type):
 class slice(base_value):
     """``start:stop:step`` inside a subscript; every part is known at compile time.
 
-    Shapes and tuples take any slice, blocks only ``:``.
+    Blocks, shapes and tuples take slices.
 
     Example:
         @tilework.jit

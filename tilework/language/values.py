@@ -56,7 +56,8 @@ class tensor(base_value):
     Python's operators work element by element and broadcast as NumPy does: ``+ - * / // % & | ^ << >> ~``, comparisons. A Python
     number takes the type of the tensor beside it (``x + 1`` of int8 is int8) unless it is of a higher kind (``x + 0.5`` of int8 is
     fp32). ``/`` of integers is a float; ``//`` and ``%`` of integers round towards zero, as in C, and not as in Python. ``and``, ``or``
-    and ``not`` are for scalars and constants, ``&``, ``|`` and ``~`` for blocks. Indices are ``:`` and ``None`` only.
+    and ``not`` are for scalars and constants, ``&``, ``|`` and ``~`` for blocks. ``x[:, None]``, ``x[3]`` and
+    ``x[2:10]`` mean what they mean in NumPy.
 
     Most functions of `tl` on a tensor are methods too: ``x.sum(0)`` is ``tl.sum(x, 0)``.
 

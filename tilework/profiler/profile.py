@@ -22,6 +22,13 @@ from tilework.profiler.sessions import SESSIONS
 from tilework.runtime.devices.active_driver import driver
 
 DEFAULT_PROFILE_NAME = "proton"
+"""The file that a session without a name writes, without its suffix.
+
+Example:
+    import tilework.profiler as proton
+
+    assert proton.DEFAULT_PROFILE_NAME == "proton"
+"""
 BACKENDS = {"cuda": "cupti", "hip": "roctracer", "cpu": "host"}  # by the target's
 KNOWN = (*BACKENDS.values(), "instrumentation")
 HOOKS = ("triton",)
@@ -43,6 +50,20 @@ def start(
     have as their `launch_metadata` give names, flops and bytes. `backend` follows from the device: "cupti", "roctracer", "host".
 
     Nothing happens under the `proton` command, which has a session already, and with TRITON_PROTON_DISABLE=1: the result is None.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            kernel[(1,)](np.zeros(1))
+            proton.finalize()
+            assert '"kernel"' in pathlib.Path(folder, "step.hatchet").read_text()
     """
     if flags.command_line or knobs.proton.disable:
         return None
@@ -71,12 +92,36 @@ def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any
 
 
 def activate(session: int | None = None) -> None:
-    """Record again, for one session or all."""
+    """Record again, for one session or all.
+
+    Example:
+        import tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            session = proton.start(f"{folder}/step")
+            proton.deactivate(session)                         # what comes now is not recorded
+            proton.activate(session)
+            proton.finalize(session)
+    """
     switch(session, True)
 
 
 def deactivate(session: int | None = None) -> None:
-    """Record nothing until `activate`, for one session or all; what there is stays."""
+    """Record nothing until `activate`, for one session or all; what there is stays.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            session = proton.start(f"{folder}/step")
+            proton.deactivate(session)
+            with proton.scope("unseen"):
+                pass
+            proton.finalize(session)
+            assert "unseen" not in pathlib.Path(folder, "step.hatchet").read_text()
+    """
     switch(session, False)
 
 
@@ -91,7 +136,17 @@ def switch(session: int | None, is_active: bool) -> None:
 
 
 def finalize(session: int | None = None, output_format: str | None = "") -> None:
-    """Write the file of a session, or of all, and forget it."""
+    """Write the file of a session, or of all, and forget it.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step", data="trace")
+            proton.finalize()
+            assert [file.name for file in pathlib.Path(folder).iterdir()] == ["step.chrome_trace"]
+    """
     check_command_line(session, "finalized")
     if flags.command_line:
         return
@@ -126,7 +181,23 @@ def profile(
     mode: str | None = None,
     hook: str | None = None,
 ) -> Any:
-    """A decorator: a session begins before each call of the function, and is no longer active behind it. `finalize` writes it."""
+    """A decorator: a session begins before each call of the function, and is no longer active behind it. `finalize` writes it.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+
+            @proton.profile(name=f"{folder}/step")
+            def step():
+                with proton.scope("inside"):
+                    return 7
+
+            assert step() == 7
+            proton.finalize()
+            assert "inside" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
 
     def decorate(function: Any) -> Any:
         @wraps(function)

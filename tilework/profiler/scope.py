@@ -22,7 +22,19 @@ Metrics = dict[str, Number]
 
 
 class scope:
-    """A context manager and a decorator; see the module docstring."""
+    """A part of the program that gets a place of its own in the tree, with metrics if you like: a context manager and a decorator.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            with proton.scope("forward", metrics={"tokens": 128}):
+                pass                                           # launches here are below "forward"
+            proton.finalize()
+            assert "tokens" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
 
     def __init__(self, name: str, metrics: Metrics | None = None) -> None:
         self.name, self.metrics = name, metrics
@@ -44,7 +56,19 @@ class scope:
 
 
 class cpu_timed_scope(scope):
-    """A scope that also has the time that it took on the host, as ``cpu_time (ns)``."""
+    """A scope that also has the time that it took on the host, as ``cpu_time (ns)``.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            with proton.cpu_timed_scope("forward"):
+                sum(range(1000))
+            proton.finalize()
+            assert "cpu_time" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
 
     def __init__(self, name: str, metrics: Metrics | None = None) -> None:
         if metrics is not None and "cpu_time" in metrics:
@@ -63,7 +87,19 @@ class cpu_timed_scope(scope):
 
 
 def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
-    """Enter a scope; the number of this time, None while nothing is profiled."""
+    """Enter a scope; the number of this time, None while nothing is profiled.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            proton.enter_scope("forward")
+            proton.exit_scope("forward")
+            proton.finalize()
+            assert "forward" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
     if not flags.profiling_on:
         return None
     number = stacks.enter(name)
@@ -75,7 +111,19 @@ def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
 
 
 def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> int | None:
-    """Leave the innermost scope, which is `name` if that is given; more metrics for it; its number, None while nothing is profiled."""
+    """Leave the innermost scope, which is `name` if that is given; more metrics for it; its number, None while nothing is profiled.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            proton.enter_scope("forward")
+            proton.exit_scope("forward", metrics={"tokens": 128})
+            proton.finalize()
+            assert "tokens" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
     if not flags.profiling_on:
         return None
     if metrics:

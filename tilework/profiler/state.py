@@ -15,7 +15,25 @@ from tilework.profiler.flags import flags
 
 
 class state:
-    """A context manager and a decorator; see the module docstring."""
+    """What a part of the program is doing, whatever scopes it enters; a context manager and a decorator.
+
+    It is the entry right above the kernels that are launched in it. There is one state at a time: the innermost one.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            with proton.state("warm up"):
+                kernel[(1,)](np.zeros(1))
+            proton.finalize()
+            assert "warm up" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -40,12 +58,26 @@ class state:
 
 
 def enter_state(name: str) -> None:
-    """This thread is in a state from now on."""
+    """This thread is in a state from now on.
+
+    Example:
+        import tilework.profiler as proton
+
+        proton.enter_state("warm up")                          # the entry above kernels, while something is profiled
+        proton.exit_state()
+    """
     if flags.profiling_on:
         stacks.set_state(name)
 
 
 def exit_state() -> None:
-    """This thread is in no state any more."""
+    """This thread is in no state any more.
+
+    Example:
+        import tilework.profiler as proton
+
+        proton.enter_state("warm up")
+        proton.exit_state()
+    """
     if flags.profiling_on:
         stacks.set_state(None)

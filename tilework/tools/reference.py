@@ -96,9 +96,10 @@ def documented(name: str) -> tuple[Any, str]:
     value = member(owner, path[-1]) if path else owner
     if is_function(value) or inspect.ismodule(value) or inspect.isclass(value) or isinstance(value, property):
         return value, value.__doc__ or ""
-    home = getattr(owner, "__module__", None) or getattr(owner, "__name__", "")
-    assigned = (docs[path[-1]] for docs in assigned_in(value, home) if path[-1] in docs)
-    return value, next(assigned, None) or ("" if isinstance(value, int | str | tuple) else type(value).__doc__ or "")
+    home = owner.__name__ if inspect.ismodule(owner) else getattr(owner, "__module__", "")
+    return value, assigned(home, path[-1]) or (
+        "" if isinstance(value, int | str | tuple) else type(value).__doc__ or ""
+    )
 
 
 def is_function(value: Any) -> bool:
@@ -116,29 +117,26 @@ def member(owner: Any, name: str) -> Any:
     return getattr(owner, name)
 
 
-def assigned_in(value: Any, home: str) -> Iterator[dict[str, str]]:
-    """Documented assignments of the modules that may have assigned a value: that of its class, and that of its owner."""
-    for module in dict.fromkeys((getattr(value, "__module__", None), home, "tilework.language.dtypes")):
-        if module is not None:
-            yield assignments(module)
+def assigned(module: str, name: str) -> str:
+    """The string after the assignment of a name, in its module or in the one it was imported from."""
+    body = parsed(module)
+    for node, after in pairwise(body):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        match target, after:
+            case ast.Name(id=found), ast.Expr(value=ast.Constant(value=str(text))) if found == name:
+                return text
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and {"*", name} & {alias.asname or alias.name for alias in node.names}:
+            if node.module and hasattr(import_module(node.module), name):
+                return assigned(node.module, name)
+    return ""
 
 
 @cache
-def assignments(module: str) -> dict[str, str]:
-    """What the strings after assignments of a module say, by name; classes of the module too."""
+def parsed(module: str) -> list[ast.stmt]:
+    """The statements of a module."""
     file = getattr(import_module(module), "__file__", None)
-    if file is None:
-        return {}
-    docs: dict[str, str] = {}
-    tree = ast.parse("".join(linecache.getlines(file)))
-    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
-    for body in bodies:
-        for node, after in pairwise(body):
-            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-            match target, after:
-                case ast.Name(id=name), ast.Expr(value=ast.Constant(value=str(text))):
-                    docs[name] = text
-    return docs
+    return ast.parse("".join(linecache.getlines(file))).body if file else []
 
 
 def signature(value: Any) -> str:

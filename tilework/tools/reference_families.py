@@ -127,6 +127,13 @@ FAMILIES = (
     ),
     family(
         "runtime",
+        "Profiling",
+        "tilework.profiler.",
+        "start finalize activate deactivate profile scope cpu_timed_scope enter_scope exit_scope state enter_state exit_state"
+        " DEFAULT_PROFILE_NAME",
+    ),
+    family(
+        "runtime",
         "Errors and warnings",
         "tilework.",
         "TritonError CompilationError errors.CompileTimeAssertionFailure errors.UnsupportedLanguageConstruct errors.ArgumentError"
