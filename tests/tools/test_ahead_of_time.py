@@ -236,6 +236,8 @@ def test_much_shared_memory_is_asked_for(folder: Path) -> None:
 def test_errors(folder: Path) -> None:
     with pytest.raises(AssertionError, match="Only 1 and 16 are valid hints, got 8"):
         compiled(folder, "kernel", "*fp32:8, *fp32, i32, i32, 128")
+    with pytest.raises(ValueError, match="4096 warps are more threads than the 1024"):
+        compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", num_warps=4096)
     with pytest.raises(AssertionError, match="three parts"):
         compiled(folder, "kernel", "*fp32, *fp32, i32, i32, 128", grid="1, 1")
     with pytest.raises(ValueError, match="has the parameters C, A, M, N, BLOCK; the signature has 2 entries"):
@@ -259,7 +261,7 @@ HIP_H = """
 #include <stddef.h>
 typedef int hipError_t; typedef void *hipDeviceptr_t;
 typedef struct m_ *hipModule_t; typedef struct f_ *hipFunction_t; typedef struct s_ *hipStream_t;
-enum { hipSuccess = 0 };
+enum { hipSuccess = 0, hipErrorInvalidValue = 1 };
 extern "C" {
 inline unsigned launch[8]; inline unsigned char values[64];
 static inline const char *hipGetErrorString(hipError_t) { return "error"; }
@@ -285,7 +287,9 @@ def test_amd_gpus(folder: Path) -> None:
     (folder / "hip").mkdir()
     (folder / "hip" / "hip_runtime.h").write_text(HIP_H)
     product = folder / "amd.so"
-    names = [f"-include{header}", f"-I{folder}", "-o", str(product), str(source)]
+    linked = link_headers([header], folder / "amd")
+    assert [path.name for path in linked] == ["amd.h", "amd.cpp"]
+    names = [f"-include{header}", f"-I{folder}", "-o", str(product), str(source), str(linked[1])]
     subprocess.run(["g++", "-std=c++17", "-shared", "-fPIC", "-Wall", *names], check=True)
     lib = ctypes.CDLL(str(product))
     assert lib[f"_Z{len(name)}{name}P2s_PvS1_i"](None, ctypes.c_uint64(3), ctypes.c_uint64(5), 64) == 0
@@ -293,6 +297,9 @@ def test_amd_gpus(folder: Path) -> None:
         (kind).in_dll(lib, one) for one, kind in (("launch", ctypes.c_uint32 * 7), ("values", ctypes.c_uint64 * 3))
     )
     assert list(launch) == [4, 2, 1, 256, 1, 1, 0] and list(values) == [3, 5, 64]
+    chosen = lib["_Z14kernel_defaultP2s_PvS1_ii"]
+    fits = lambda c, n: chosen(None, ctypes.c_uint64(c), ctypes.c_uint64(32), 16, n)  # noqa: E731
+    assert [fits(64, 1), fits(65, 1), fits(64, 2)] == [0, 1, 1]
 
 
 def test_as_commands(folder: Path) -> None:

@@ -168,6 +168,7 @@ def test_what_cannot_be_compiled(folder: Path, capsys: pytest.CaptureFixture[str
         ("scaled", "*fp32, *fp32, i32, fp32, 256", "ceil(n), 1, 1", "'(' is not expected here"),
         ("scaled", "tensordesc<fp32[16, 16]>, *fp32, i32, fp32, 256", "1, 1, 1", "cannot take a descriptor"),
         ("scaled", "*fp32, *fp32, i32, fp32, row", "1, 1, 1", "'row' is not a value for it"),
+        ("scaled", "*fp32, *fp32, i32, fp32, 256", "n / (BLOCK - 256), 1, 1", "no program whatever the arguments are"),
         ("missing", "*fp32", "1, 1, 1", "has no attribute 'missing'"),
     ]:
         with pytest.raises(SystemExit) as stopped:
@@ -196,6 +197,8 @@ def test_what_cannot_be_compiled(folder: Path, capsys: pytest.CaptureFixture[str
     assert cli.main([*command, "-t", "cpu:none", "-g", "1, 1, 1"]) == 1
     assert "no CPU called 'none'" in capsys.readouterr().err
     assert cli.main(command) == 1 and "--aot needs the launch grid" in capsys.readouterr().err
+    for more, words in [(["-on", "1x"], "no name for a function in C"), (["--num-ctas", "2"], "without clusters")]:
+        assert cli.main([*command, "-g", "1, 1, 1", "-t", "cpu", *more]) == 1 and words in capsys.readouterr().err
     (folder / "cuda.h").write_text("// tt-linker: k_ab_0:int32_t x:_w\n")
     (folder / "host.h").write_text("// tt-linker: k_cd_0:int32_t x:_w\n// tt-linker-target: cpu\n")
     with pytest.raises(LinkerError, match="kernels for cuda and cpu cannot be linked into one function"):

@@ -35,17 +35,20 @@ def compile_ahead(kernel: JITFunction, signatures: Sequence[str], args: argparse
         )
     if not any(signatures):
         raise ValueError('--aot needs a signature: -s "*fp32:16, i32, 1024", an entry for each parameter')
+    if args.num_ctas != 1:
+        raise ValueError("--aot makes kernels without clusters: leave --num-ctas at 1")
     name = args.out_name or kernel.__name__
     base = Path(args.output) if args.output else Path(name)
     if base.is_dir() or str(args.output or "").endswith("/"):
         base.mkdir(parents=True, exist_ok=True)
         base /= name
     settings = {"debug": True} if args.debug else {}
-    numbers = {"num_warps": args.num_warps or 1, "num_stages": args.num_stages or 3}
+    numbers = {"num_warps": args.num_warps or 1, "num_stages": 3 if args.num_stages is None else args.num_stages}
     made: list[Path] = []
-    for signature in signatures:
+    variants = dict.fromkeys(signatures)
+    for signature in variants:
         wanted = CompileArgs("", name, signature, args.grid, args.target, out_name=name, out_path=base, **numbers)
         made += write_kernel(kernel, wanted, settings)[1]
-    if len(signatures) > 1:
+    if len(variants) > 1:
         made += link_headers([path for path in made if path.suffix == ".h"], base)
     return made

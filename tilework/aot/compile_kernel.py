@@ -13,6 +13,7 @@ HIP's; for CPUs (``-t cpu``) a header and an object file, for which no C compile
 
 import argparse
 import importlib.util
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from tilework.errors import CompilationError, TritonError
 from tilework.language.function import JITFunction
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.active_driver import driver
+from tilework.target import Target
 from tilework.targets.base import GPUTarget, find_backend
 
 desc = """
@@ -118,7 +120,10 @@ def write_kernel(
     """The same for a kernel that is loaded; `settings` are further options of the compiler."""
     target = parse_target(args.target)
     entries = parse_signature(kernel, args.signature)
-    names = Names.of(args.out_name or args.kernel_name or kernel.__name__, entries, args.num_warps, args.num_stages)
+    name = args.out_name or args.kernel_name or kernel.__name__
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise ValueError(f"{name!r} is no name for a function in C: give another one with --out-name")
+    names = Names.of(name, entries, args.num_warps, args.num_stages)
     # a parameter whose name C has taken has another one there, and constants have values
     words = {entry.name: entry.c_name for entry in passed(entries) if entry.c_name != entry.name}
     words |= {entry.name: entry.value for entry in entries if entry.is_constant}
@@ -154,6 +159,9 @@ def gpu_files(
     """Header and source, by extension."""
     for entry in entries:
         assert entry.is_constant or entry.c_type
+    most = Target.of(target).limits.threads
+    if options["num_warps"] * target.warp_size > most:
+        raise ValueError(f"{options['num_warps']} warps are more threads than the {most} that a block may have")
     compiled = compile(source_of(kernel, entries), target, options)
     refuse_hidden(compiled.metadata)
     header, source = c_texts(compiled, entries, names, grid)

@@ -164,13 +164,10 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
     sizes = grid(b, numbers)
     total = num(1)
     for size, is_wrong in sizes:
-        with b.if_(b.or_(is_wrong, b.icmp("ugt", size, num(MOST_PROGRAMS)))):
-            b.ret(word(INVALID))
+        leave_if(b, b.or_(is_wrong, b.icmp("ugt", size, num(MOST_PROGRAMS))), INVALID)
         total = b.mul(total, size)
-        with b.if_(b.icmp("ugt", total, num(MOST_PROGRAMS))):
-            b.ret(word(INVALID))
-    with b.if_(b.icmp("eq", total, num(0))):
-        b.ret(word(0))
+        leave_if(b, b.icmp("ugt", total, num(MOST_PROGRAMS)), INVALID)
+    leave_if(b, b.icmp("eq", total, num(0)), 0)
     place = b.alloca(array(i8, size_of(LAUNCH)), align=8)
     launch = b.record(place, LAUNCH)
     launch.set(slots=slots, next=num(0), total=total, chunk=total, fault=word(0), seen=num(-1), since=num(0))
@@ -183,6 +180,16 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
         b.call(given.get("run"), void, [threads, Value(ptr, "@tt.task"), place])
     b.run("tt.task", place)  # all of it, or what nobody has taken
     b.ret(launch.get("fault", "monotonic"))
+
+
+def leave_if(b: Code, condition: Value, code: int) -> None:
+    """Return a code; a grid of which that is known now is a mistake."""
+    if condition.constant:
+        raise ValueError(
+            "the grid has no program whatever the arguments are: a size is 0, negative, too large, or divided by 0"
+        )
+    with b.if_(condition):
+        b.ret(word(code))
 
 
 def write_task(b: Code, interface: Interface, first_code: int) -> None:
