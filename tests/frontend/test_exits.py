@@ -77,6 +77,31 @@ def test_loops_are_counted_as_long_as_nothing_ends_them() -> None:
 
 
 @tilework.jit
+def breaks_in_an_else(out, n):
+    for i in range(4):
+        for j in range(n):
+            if j == 3:
+                break
+        else:
+            tl.store(out, i + 10)
+            if i == 1:
+                break
+    else:
+        tl.store(out, 99)
+    for i in tl.static_range(3):
+        for j in range(n):
+            tl.store(out + 1, i)
+        else:
+            if n > 3:
+                break
+
+
+def test_a_break_in_an_else_belongs_to_the_loop_around() -> None:
+    assert result(breaks_in_an_else, 2, size=2) == [11, 2]
+    assert result(breaks_in_an_else, 4, size=2) == [99, 0]
+
+
+@tilework.jit
 def matches(out, MODE: tl.constexpr):
     first, *middle, last = (tl.program_id(0) + 1, 2, 3, 4)
     match MODE:

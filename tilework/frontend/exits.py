@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
 
 CONTINUE, BREAK, RETURN, RESULT = ".continue", ".break", ".return", ".result"
-EXITS = CONTINUE, BREAK, RETURN
+BROKEN = ".broken"  # of a loop before this, whose `else` is compiled: a `break` in there is another loop's
+EXITS = CONTINUE, BREAK, RETURN, BROKEN
 
 
 @visits(ast.Break)
@@ -215,7 +216,8 @@ class Stops:
 
 def visit_else(gen: "FunctionGenerator", statements: Sequence[ast.stmt], ends: Mapping[str, Any]) -> None:
     """What stands under the `else` of a finished loop, which nothing has left by `break`; `ends` are its flags."""
-    gen.scope.locals.update(ends)
+    locals = gen.scope.locals
+    locals.update({BROKEN if kind == BREAK else kind: value for kind, value in ends.items()})
     if statements:
         go_on(gen, partial(visit_body, gen, statements))
-    gen.scope.locals.pop(BREAK, None)
+    gen.scope.locals.pop(BROKEN, None)

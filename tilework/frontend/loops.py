@@ -16,7 +16,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Region
 
 from tilework.frontend.control_flow import constant_condition
-from tilework.frontend.exits import CONTINUE, RETURN, Stops, go_on, may_leave, none_of, visit_body, visit_else
+from tilework.frontend.exits import BREAK, CONTINUE, RETURN, Stops, go_on, may_leave, none_of, visit_body, visit_else
 from tilework.frontend.known_values import (
     contains_aggregate,
     describe_type,
@@ -181,7 +181,8 @@ def unroll(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
     if inside:
         gen.terminated = isinstance(gen.scope.locals.get(RETURN), tl.constexpr)
     if not gen.terminated:
-        visit_else(gen, node.orelse, {})
+        broken = gen.scope.locals.pop(BREAK, None) if inside else None
+        visit_else(gen, node.orelse, {} if broken is None else {BREAK: broken})
 
 
 def own_exits(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
