@@ -89,7 +89,7 @@ def breaks_in_an_else(out, n):
     else:
         tl.store(out, 99)
     for i in tl.static_range(3):
-        for j in range(n):
+        for _ in range(n):
             tl.store(out + 1, i)
         else:
             if n > 3:
