@@ -17,6 +17,7 @@ from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.launch.specialize import specialize
 from tilework.targets import options
 from tilework.targets.cpu.target import available_cores
+from tilework.tools.tensor_descriptor import TensorDescriptor
 
 
 def line(out, n, s, b, wide: tl.int64, BLOCK: tl.constexpr):
@@ -129,3 +130,46 @@ def test_streams_of_the_host() -> None:
     device = driver.active.get_active_torch_device()
     interface = getattr(torch, device.type)
     interface.set_stream(interface.Stream())
+
+
+def set_block_shapes(nargs: dict[str, Any]) -> None:
+    for name in ("source", "target"):
+        if isinstance(nargs[name], TensorDescriptor):
+            nargs[name].block_shape = [nargs["ROWS"], 16]
+
+
+@tw.jit
+def descriptor_of(source, rows, ROWS: tl.constexpr):
+    if isinstance(source, tl.tensor_descriptor):
+        return source
+    else:
+        return tl.make_tensor_descriptor(source, shape=[rows, 16], strides=[16, 1], block_shape=[ROWS, 16])
+
+
+CONFIGS = [
+    tw.Config({"ROWS": rows, "waves_per_eu": 2}, num_warps=rows // 2, pre_hook=set_block_shapes) for rows in (4, 8)
+]
+
+
+@tw.autotune(
+    configs=CONFIGS, key=["rows"], prune_configs_by={"early_config_prune": lambda configs, *_, **__: configs[:2]}
+)
+@tw.jit
+def doubled(source, target, rows, ROWS: tl.constexpr, PROGRAMS: tl.constexpr):
+    source = descriptor_of(source, rows, ROWS)
+    target = descriptor_of(target, rows, ROWS)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, ROWS), PROGRAMS, flatten=True, warp_specialize=False):
+        target.store([tile * ROWS, 0], source.load([tile * ROWS, 0]) * 2)
+
+
+def test_descriptors_whose_blocks_are_tuned() -> None:
+    """Block shapes are set by each configuration's hook; arrays in their place become descriptors in the kernel; persistent programs."""
+    x = np.arange(24 * 16, dtype=np.float32).reshape(24, 16)
+    programs = driver.active.utils.get_device_properties(0)["multiprocessor_count"]
+    for wrap in (lambda a: a, lambda a: TensorDescriptor(a, a.shape, [16, 1], [1, 1])):
+        out = np.zeros_like(x)
+        grid = lambda meta: (min(programs, tw.cdiv(24, meta["ROWS"])),)  # noqa: E731
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            doubled[grid](wrap(x), wrap(out), 24, PROGRAMS=programs)
+        assert (out == 2 * x).all()
