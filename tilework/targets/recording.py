@@ -11,36 +11,34 @@ remarks, too, and code for the host has line tables.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
+# plain classes: every compilation imports this file, and dataclasses take a millisecond to be made
 
-@dataclass
+
 class Step:
     """One pass: as the pipeline names it, how long it took, and the module behind it, with locations."""
 
-    name: str
-    seconds: float
-    text: str
+    def __init__(self, name: str, seconds: float, text: str) -> None:
+        self.name, self.seconds, self.text = name, seconds, text
 
 
-@dataclass
 class PassRun:
     """The passes that ran one after the other on one module: `tag` names them, `text` is what they got."""
 
-    tag: str
-    text: str
-    steps: list[Step] = field(default_factory=list)
+    def __init__(self, tag: str, text: str) -> None:
+        self.tag, self.text = tag, text
+        self.steps: list[Step] = []
 
 
-@dataclass
 class Recording:
-    """What was seen: runs of passes, remarks (`transforms/remarks.py`), and what the assembler printed."""
+    """What was seen: runs of passes, remarks (`transforms/remarks.py`), what the assembler printed, seconds that the recording itself took."""
 
-    runs: list[PassRun] = field(default_factory=list)
-    remarks: list[Any] = field(default_factory=list)
-    assembler: str = ""
-    overhead: float = 0.0  # seconds that the recording itself took
+    def __init__(self) -> None:
+        self.runs: list[PassRun] = []
+        self.remarks: list[Any] = []
+        self.assembler = ""
+        self.overhead = 0.0
 
 
 RECORDING: ContextVar[Recording | None] = ContextVar("recording", default=None)

@@ -144,8 +144,9 @@ def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any],
             run_script(script)
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
-        except Exception:
-            traceback.print_exc()
+        except Exception as error:
+            own = error.__traceback__.tb_next.tb_next if error.__traceback__ and error.__traceback__.tb_next else None
+            traceback.print_exception(type(error), error, own)  # without the frames of this file
             code = 1
     if args.kernel:
         seen.kernels = {key: found for key, found in seen.kernels.items() if found[0].name == args.kernel}

@@ -70,17 +70,35 @@ function threadGrid(layout) {
     return { colour: layout.colour(warp, lane), text: coordinates(layout, flat).join(","), group: warp, thread: warp * columns + lane, tip: `T${warp * columns + lane}, register ${register}: [${coordinates(layout, flat).join(", ")}]` };
   } };
 }
-function bankGrid(layout) {
+const bankOf = (layout, offset) => Math.floor((offset * layout.bits) / 32) % BANKS;
+function bankCell(layout, offset, flat) {
+  const at = coordinates(layout, flat).join(", ");
+  const bank = bankOf(layout, offset);
+  return { colour: bankColour(bank), group: 0, thread: bank, tip: `element [${at}]\noffset ${offset} (byte ${(offset * layout.bits) / 8}), bank ${bank}`, at, bank };
+}
+function addressGrid(layout) {
+  // memory as it lies there: a row is 128 bytes
   const offsets = layout.images("offset");
   const columns = Math.max(1, Math.min(offsets.length, (BANKS * 32) / layout.bits));
   return { columns, rows: Math.ceil(offsets.length / columns), cell: (row, column) => {
     const offset = row * columns + column;
-    const bank = Math.floor((offset * layout.bits) / 32) % BANKS;
-    const at = coordinates(layout, offsets[offset]).join(", ");
-    return { colour: bankColour(bank), text: at.replace(" ", ""), group: 0, thread: bank, tip: `element [${at}]\noffset ${offset} (byte ${(offset * layout.bits) / 8}), bank ${bank}` };
+    const cell = bankCell(layout, offset, offsets[offset]);
+    return { ...cell, text: cell.at.replace(" ", "") };
   } };
 }
-const GRIDS = { tensor: tensorGrid, threads: threadGrid, banks: bankGrid };
+function bankGrid(layout) {
+  // the tensor, and the bank of each element
+  const columns = layout.shape.length > 1 ? layout.shape.at(-1) : Math.min(32, layout.shape[0] ?? 1);
+  const offsets = [];
+  layout.images("offset").forEach((flat, offset) => { offsets[flat] ??= offset; });
+  return { columns, rows: offsets.length / columns, cell: (row, column) => {
+    const flat = row * columns + column;
+    const cell = bankCell(layout, offsets[flat], flat);
+    return { ...cell, text: `b${cell.bank}` };
+  } };
+}
+const GRIDS = { tensor: tensorGrid, threads: threadGrid, banks: bankGrid, addresses: addressGrid };
+const MODES = { false: [["tensor", "by element"], ["threads", "by thread"]], true: [["banks", "by element"], ["addresses", "by address"]] };
 
 class LayoutsView {
   constructor(app, kernel) {
@@ -124,14 +142,14 @@ class LayoutsView {
     this.chosen = index;
     const entry = this.types.list[index];
     this.layout = entry.layout ??= new Layout(entry.data);
-    if (this.layout.isShared) this.mode = "banks";
-    else if (this.mode === "banks") this.mode = "tensor";
+    const modes = MODES[this.layout.isShared];
+    if (!modes.some(([mode]) => mode === this.mode)) this.mode = modes[0][0];
     this.buttons.forEach((button, at) => button.setAttribute("aria-current", String(at === index)));
     this.buttons[index].scrollIntoView({ block: "nearest" });
     const { shape, sizes, bits, isShared } = this.layout;
     const words = isShared ? `${shape.join(" × ")}, ${bits} bits each` : `${shape.join(" × ")} on ${plural(sizes.warp ?? 1, "warp")} × ${plural(sizes.lane ?? 1, "lane")} × ${plural(sizes.register ?? 1, "register")}`;
     fill(this.tools, el("strong", {}, words), el("span", { class: "grow" }),
-      isShared ? null : seg("what a cell is", [["tensor", "by element"], ["threads", "by thread"]], this.mode, (mode) => { this.mode = mode; this.draw(); }),
+      seg("what a cell is", modes, this.mode, (mode) => { this.mode = mode; this.draw(); }),
       el("label", {}, "zoom", el("input", { type: "range", min: 0, max: 6, step: 1, value: this.zoom, "aria-label": "zoom", oninput: (event) => { this.zoom = Number(event.target.value); this.draw(); } })));
     this.encoding.textContent = entry.data.encoding;
     this.explain();
@@ -143,7 +161,7 @@ class LayoutsView {
     const strip = (colours) => el("span", { class: "strip", style: `background:linear-gradient(90deg, ${colours.join(",")})` });
     const parts = [];
     if (layout.isShared) {
-      parts.push(el("span", {}, strip(Array.from({ length: BANKS }, (_, bank) => bankColour(bank))), "bank 0 to 31; a row is 128 bytes, all banks once"));
+      parts.push(el("span", {}, strip(Array.from({ length: BANKS }, (_, bank) => bankColour(bank))), "bank 0 to 31, each 4 bytes wide"));
       for (const [name, single, wide] of layout.conflicts ?? []) {
         const words = (turns) => (turns === null ? "not possible" : turns ? `${turns} more turns` : "no conflict");
         parts.push(el("span", {}, `a warp reads ${name}: ${words(single)} (one element a lane), ${words(wide)} (16 bytes a lane)`));
@@ -202,7 +220,7 @@ class LayoutsView {
     for (let column = 0; column < grid.columns; column += step(width)) pen.fillText(String(column), (column + 0.5) * width, -9);
     pen.textAlign = "right";
     for (let row = 0; row < rows; row += grid.heading ? 1 : Math.max(1, step(height * 1.6))) {
-      const words = grid.heading ? grid.heading(row) : String(grid.columns < this.layout.shape.at(-1) || this.layout.isShared ? row * grid.columns : row);
+      const words = grid.heading ? grid.heading(row) : String(this.mode === "addresses" || this.layout.shape.length === 1 ? row * grid.columns : row);
       pen.fillText(words, -5, (row + 0.5) * height);
     }
     if (rows < grid.rows) this.legend.append(el("span", { class: "warn" }, `the first ${rows} of ${grid.rows} rows are drawn`));

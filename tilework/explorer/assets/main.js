@@ -18,9 +18,9 @@ class App {
   }
 
   title(kernel) {
-    const constants = Object.entries(kernel.constants).map(([name, value]) => `${name}=${value}`);
-    const same = DOC.kernels.filter((other) => other.name === kernel.name);
-    const differing = constants.concat(Object.entries(kernel.options).map(([name, value]) => `${name}=${value}`)).filter((text) => !same.every((other) => JSON.stringify([other.constants, other.options]).includes(text.replace("=", '":').replace(/^/, '"')) || Object.entries({ ...other.constants, ...other.options }).some(([name, value]) => `${name}=${value}` === text)));
+    const facts = (one) => Object.entries({ ...one.constants, ...one.options }).map(([name, value]) => `${name}=${value}`);
+    const others = DOC.kernels.filter((other) => other.name === kernel.name).map(facts);
+    const differing = facts(kernel).filter((fact) => !others.every((other) => other.includes(fact)));
     return [kernel.name, kernel.target, ...differing.slice(0, 4)].join(" · ");
   }
 
