@@ -62,12 +62,13 @@ def run(args: argparse.Namespace) -> int:
 
 def compared(args: argparse.Namespace) -> int:
     from tilework.explorer.compare import compare, data_of, told, unified  # lazily: as in `run`
+    from tilework.explorer.document import build
     from tilework.explorer.page import COMPARISON, page
 
     common = options_of(args.options)
     a_options, b_options = common | options_of(args.a_options), common | options_of(args.b_options)
-    one, other = explored(args, "a", args.a, a_options), explored(args, "b", args.b or args.a, b_options)
-    found = compare(one, other)
+    sides = side_of(args, "a", args.a, a_options), side_of(args, "b", args.b or args.a, b_options)
+    found = compare(*(side if isinstance(side, dict) else build([side]) for side in sides))
     if args.show:
         texts = {text.name.partition("{")[0].lower(): text for text in (*found.steps, *found.stages)}
         if (wanted := args.show.lower()) not in texts:
@@ -86,9 +87,9 @@ def compared(args: argparse.Namespace) -> int:
     return int(bool(found.only) or any(stage.edits for stage in found.stages if stage.name != "source"))
 
 
-def explored(args: argparse.Namespace, side: str, named: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """The data of one of the two, with one kernel."""
-    from tilework.explorer.document import build, read  # lazily: as in `run`
+def side_of(args: argparse.Namespace, side: str, named: str, settings: dict[str, Any]) -> Any:
+    """One of the two: the data of what was saved, with one kernel, or what to compile."""
+    from tilework.explorer.document import read  # lazily: as in `run`
     from tilework.explorer.interactive import targets_of
     from tilework.tools.explore import named_request
 
@@ -99,7 +100,7 @@ def explored(args: argparse.Namespace, side: str, named: str, settings: dict[str
     if len(targets) != 1:
         raise UsageError("one target for each side: --a-target and --b-target")
     signature = getattr(args, f"{side}_signature") or args.signature
-    return build([named_request(named, signature, targets[0], settings, args.counters)])
+    return named_request(named, signature, targets[0], settings, args.counters)
 
 
 def chosen(kernels: list[dict[str, Any]], name: str | None, file: str) -> dict[str, Any]:

@@ -101,6 +101,7 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
     from tilework.tools.compile import case_of, load_kernel, parse_signature
 
     if ".py:" not in named:
+        check_options(target, settings)
         if not Path(named).is_file():
             raise UsageError(f"there is no file {named}")
         return Request(IRSource(Path(named)), target, settings)
@@ -108,6 +109,7 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
     fn = load_kernel(Path(path), name)
     constants = {param.name: settings[param.name] for param in fn.params if param.name in settings}
     options = {name: value for name, value in settings.items() if name not in constants}
+    check_options(target, options)
     case = None if signature else case_of(fn)
     if case is not None:
         types, fixed, attrs = case.types, dict(case.constexprs), case.attrs
@@ -124,6 +126,16 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
         given = {**case.arguments(np.random.default_rng(0)), **fixed}
         launch = Launch.of(case.grid, [given[name] for name in fn.arg_names])
     return Request(ASTSource(fn, types, fixed, attrs), target, options, launch)
+
+
+def check_options(target: Any, options: dict[str, Any]) -> None:
+    """Refuse options that the target does not know, before anything is compiled."""
+    from tilework.targets.base import find_backend  # lazily: as in `run`
+
+    try:
+        find_backend(target).parse_options(options)
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(str(error.args[0]) if error.args else str(error)) from None
 
 
 def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:

@@ -34,11 +34,11 @@ class Layout {
   colour(warp, lane) {
     // each warp has its part of the colour wheel; neighbouring lanes also differ in lightness
     const { warp: warps = 1, lane: lanes = 1 } = this.sizes;
-    return `hsl(${(360 * (warp + (0.82 * lane) / lanes)) / warps} ${72 - 14 * (lane % 2)}% ${(isDark() ? 52 : 83) - 11 * ((lane >> 1) % 2)}%)`;
+    return `hsl(${(360 * (warp + (0.82 * lane) / lanes)) / warps} ${(isDark() ? 52 : 72) - 12 * (lane % 2)}% ${(isDark() ? 55 : 83) - 11 * ((lane >> 1) % 2)}%)`;
   }
 }
 const isDark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
-const bankColour = (bank) => `hsl(${(360 * bank) / BANKS} 65% ${(isDark() ? 48 : 82) - 9 * (bank % 2)}%)`;
+const bankColour = (bank) => `hsl(${(360 * bank) / BANKS} ${isDark() ? 45 : 65}% ${(isDark() ? 52 : 82) - 9 * (bank % 2)}%)`;
 const coordinates = (layout, flat) => {
   const at = [];
   for (let dim = layout.shape.length - 1; dim >= 0; dim--) { at.unshift(flat % layout.shape[dim]); flat = Math.floor(flat / layout.shape[dim]); }

@@ -64,7 +64,7 @@ class ReportView {
     };
     sorted("instructions");
     const told = counters.findings.length ? el("pre", { class: "bad", style: "white-space:pre-wrap" }, counters.findings.join("\n")) : null;
-    return el("section", { class: "card wide", id: "counters" }, el("h2", {}, `Counters of the emulator, ${counters.programs === counters.of ? plural(counters.of, "program") : `the first ${counters.programs} of ${counters.of} programs`}`), told,
+    return el("section", { class: "card wide", id: "counters" }, el("h2", {}, `Counters of the emulator, ${counted(counters)}`), told,
       el("div", { class: "scroll" }, el("table", {}, el("thead", {}, head), body, el("tfoot", {}, el("tr", {}, el("td", {}, "all"), el("td"), cells(counters.total))))));
   }
 

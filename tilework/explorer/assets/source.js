@@ -10,6 +10,8 @@ function sourceFiles(kernel) {
   return [...used].sort((a, b) => DOC.files[a].library - DOC.files[b].library || (b === own) - (a === own) || a - b);
 }
 
+const counted = ({ programs, of }) => (programs === of ? plural(of, "program") : `the first ${programs} of ${of} programs`);
+
 function countsByLine(kernel) {
   const found = new Map();
   for (const [place, numbers] of kernel.counters.lines ?? []) {
@@ -46,6 +48,7 @@ class SourceView {
     const counts = countsByLine(kernel);
     const remarks = remarksByLine(kernel);
     this.select.hidden = !counts.size;
+    this.select.title = counts.size ? `counted by the emulator, ${counted(kernel.counters)}` : "";
     this.title.textContent = files.length ? DOC.files[files[0]].label : "source";
     this.title.title = files.length ? DOC.files[files[0]].path : "";
     const most = Math.max(1, ...[...counts.values()].map((numbers) => numbers[this.metric]));
