@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from docsite import environment, reference, tutorials
+from docsite import command_line, environment, reference, tutorials
 
 ROOT = Path(__file__).parent.parent
 COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "README.md": "readme.md"}
@@ -13,7 +13,7 @@ COPIED = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", 
 def generated() -> dict[str, str]:
     """The Markdown of each, by its place in the site: ``reference/language.md``. Tutorials take seconds, and are made apart."""
     copies = {place: (ROOT / name).read_text() for name, place in COPIED.items()}
-    return {**copies, **reference.pages(), **environment.pages()}
+    return {**copies, **reference.pages(), **environment.pages(), **command_line.pages()}
 
 
 def places() -> set[str]:

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 CODE = re.compile(r"(^```.*?^```)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+NAMED = re.compile(r"(?<![`/\w])docs/([\w-]+\.md)\b")
 SHOWN: set[str] = set()  # files of the repository that pages point to
 
 
@@ -38,8 +39,11 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Show what the page asks for, and point links to files of the repository to what the site has of them."""
     parts = CODE.split(stages.expand(markdown))  # every second part is code
+    here = page.file.src_uri
     for place in range(0, len(parts), 2):
-        parts[place] = LINK.sub(lambda found: f"]({site_link(found[1], page.file.src_uri)})", parts[place])
+        parts[place] = LINK.sub(lambda found: f"]({site_link(found[1], here)})", parts[place])
+        if here.startswith("reference/"):  # docstrings name pages as files
+            parts[place] = NAMED.sub(lambda found: f"[{found[1]}]({relative(found[1], here)})", parts[place])
     return "".join(parts)
 
 
@@ -50,11 +54,14 @@ def site_link(target: str, page: str) -> str:
         return target
     file = in_repository(path, page)
     if file in COPIED or (file.startswith("docs/") and page in COPIED.values()):
-        place = COPIED.get(file) or file.removeprefix("docs/")
-        path = posixpath.relpath(place, posixpath.dirname(page) or ".")
+        path = relative(COPIED.get(file) or file.removeprefix("docs/"), page)
     elif not file.startswith("docs/") and (ROOT / file).exists():
         path = f"repo:{file}"
     return path + hash_sign + anchor
+
+
+def relative(place: str, page: str) -> str:
+    return posixpath.relpath(place, posixpath.dirname(page) or ".")
 
 
 def in_repository(path: str, page: str) -> str:
@@ -68,8 +75,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
 
     def link(found: re.Match[str]) -> str:
         SHOWN.add(found[1])
-        place = source_pages.place_of(ROOT, found[1])
-        return f'href="{posixpath.relpath(place, posixpath.dirname(page.url) or ".")}'
+        return f'href="{relative(source_pages.place_of(ROOT, found[1]), page.url)}'
 
     return re.sub(r'href="repo:([^"#]+)', link, html)
 

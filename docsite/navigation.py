@@ -16,22 +16,22 @@ FAMILY_PAGES = {
     part: tuple(place_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")
 }
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("index.md", "readme.md", "first*.md", "start*.md", "coming*.md", "from_triton*.md", "from-triton*.md"),
+    "Start": ("index.md", "first-steps.md", "coming-from-triton.md", "troubleshooting.md"),
     "Tutorials": ("tutorials/index.md", "tutorials/*"),
     "Guides": (
-        *("*cpu*.md", "*gpu*.md", "emulator?and?sanitizer*.md", "*guide*.md", "guides/*", "tuning.md"),
-        *("torch_compile.md", "amd.md", "aot.md", "notebook*.md", "troubleshoot*.md"),
+        *("cpu*.md", "gpu*.md", "emulator-and-sanitizer.md", "tuning.md", "torch_compile.md", "notebook*.md"),
+        *("aot.md", "amd.md", "guides/*"),
     ),
     "Seeing inside": (
-        *("explorer.md", "profiler.md", "explain.md", "cost-model.md", "sanitizer.md", "emulator.md", "diff.md"),
-        "doctor.md",
+        *("explorer.md", "profiler.md", "explain.md", "diff.md", "doctor.md", "sanitizer.md", "emulator.md"),
+        "cost-model.md",
     ),
     "The language": ("reference/language.md", *FAMILY_PAGES["language"], "reference/language/*"),
     "The runtime": (
         *("api.md", "reference/runtime.md", *FAMILY_PAGES["runtime"], "reference/runtime/*"),
         *("reference/command_line.md", "reference/environment.md", "compatibility.md"),
     ),
-    "The compiler": ("stages.md", "design.md", "architecture.md", "contributing.md", "changelog.md"),
+    "The compiler": ("stages.md", "design.md", "architecture.md", "contributing.md", "changelog.md", "readme.md"),
 }
 OTHERS = "More"
 TITLES = {"index.md": "Home", "readme.md": "README"}  # the others have their first heading's

@@ -15,7 +15,8 @@ from typing import Any
 
 import tilework.language as tl
 from docsite.docstrings import as_markdown
-from tilework.tools.reference import PROLOGUE, Entry, entries, entry
+from tilework.language.extra import libdevice
+from tilework.tools.reference import PROLOGUE, Entry, entries, entry, split_example
 from tilework.tools.reference_families import Family
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +26,7 @@ PARTS = {
     "runtime": ("Every name of the runtime", "`import tilework`. "),
 }
 WIDTH = 96
+OTHERS = "Other names"
 
 
 def public_names() -> dict[str, str]:
@@ -66,7 +68,7 @@ def all_entries() -> list[Entry]:
     values = [one.value for one in listed]
     for part in PARTS:
         missing = tuple(name for name, of in public_names().items() if of == part and name not in known)
-        family = Family("Other names", part, missing)
+        family = Family(OTHERS, part, missing)
         found = [entry(name, family) for name in missing]
         listed += [one for one in found if not any(one.value is value for value in values)]
     return listed
@@ -90,6 +92,7 @@ def pages() -> dict[str, str]:
     """Every page of the reference, by its place in the site."""
     by_family = {family: list(group) for family, group in groupby(all_entries(), key=lambda one: one.family)}
     found = {place_of(family): family_page(family, group) for family, group in by_family.items()}
+    found["reference/language/libdevice.md"] = libdevice_page()
     for part in PARTS:
         found[f"reference/{part}.md"] = overview(part, {f: g for f, g in by_family.items() if f.part == part})
     return found
@@ -107,6 +110,18 @@ def overview(part: str, by_family: dict[Family, list[Entry]]) -> str:
     return "\n\n".join(parts)
 
 
+def libdevice_page() -> str:
+    """The functions of the device library, which differ in little but their names."""
+    rows = [f"| `{name}` | {forms_of(getattr(libdevice, name))} |" for name in sorted(dir(libdevice)) if name[0] != "_"]
+    head = "# Functions of libdevice\n\n" + as_markdown(split_example(libdevice.__doc__ or "")[0])
+    return "\n".join([head, "", "| function | types |", "|---|---|", *(row for row in rows if "->" in row)])
+
+
+def forms_of(function: Any) -> str:
+    """``(fp32) -> fp32``, for each of its types."""
+    return ", ".join(f"`{form}`" for form in re.findall(r"\([^()]*\) -> \w+", getattr(function, "__doc__", None) or ""))
+
+
 def first_sentence(one: Entry) -> str:
     """What a table says of a name."""
     text = re.split(r"(?<=[.:]) (?=[A-Z`])", one.summary)[0].rstrip(":.")
@@ -115,10 +130,12 @@ def first_sentence(one: Entry) -> str:
 
 def family_page(family: Family, group: list[Entry]) -> str:
     """The entries of one family, and what their examples take for granted."""
-    parts = [f"# {family.title}", ", ".join(f"[`{one.name}`](#{anchor(one.name)})" for one in group)]
-    parts += [rendered(one) for one in group]
+    names = ", ".join(f"[`{one.name}`](#{anchor(one.name)})" for one in group)
+    parts = [f"# {family.title}", f"{names}\n{{ .names }}"]
     if any(one.example for one in group):
-        parts.insert(1, f"Examples run as they stand after\n\n```python\n{PROLOGUE}```")
+        title = "<summary>What the examples begin with</summary>"
+        parts.append(f'<details markdown="1">{title}\n\n```python\n{PROLOGUE}```\n\n</details>')
+    parts += [rendered(one) for one in group]
     return "\n\n".join(parts)
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import tilework.language as tl
 from docsite import reference
 from docsite.docstrings import as_markdown
+from docsite.generated import generated
 from docsite.navigation import navigation
 from tests.language.test_language_surface import FUNCTIONS, OBJECTS
+from tilework.tools.cli import SUBCOMMANDS
 from tilework.tools.reference import documented
 
 ROOT = Path(__file__).parent.parent.parent
@@ -23,6 +25,8 @@ def test_every_public_name_has_an_entry() -> None:
     public = {f"tl.{name}" for name in {*FUNCTIONS, *OBJECTS} - modules if not name.startswith("_")}
     public |= {"tilework.jit", "tilework.autotune", "tilework.testing.do_bench", "tilework.compiler.CompiledKernel"}
     assert public | set(reference.public_names()) <= entries() | aliases()
+    without = [one.name for one in reference.all_entries() if one.family.title == reference.OTHERS]
+    assert not without, "names that no row of tilework/tools/reference_families.py has"
 
 
 def aliases() -> set[str]:
@@ -37,6 +41,15 @@ def test_entries_show_signature_documentation_example_and_source() -> None:
     assert "The index of this program" in text and "**Example**\n\n```python\n" in text
     place = re.search(r"repo:(tilework/language/program_builtins.py)#L(\d+)", text)
     assert place and "def program_id(" in (ROOT / place[1]).read_text().splitlines()[int(place[2]) - 1]
+
+
+def test_libdevice_and_commands_are_listed() -> None:
+    pages = generated()
+    (functions,) = [text for place, text in pages.items() if "libdevice" in place]
+    assert "| `sinh` | `(fp32) -> fp32`, `(fp64) -> fp64` |" in functions and functions.count("\n| `") > 150
+    (commands,) = [text for place, text in pages.items() if "command_line" in place]
+    assert all(f"## tilework {name}" in commands for name in SUBCOMMANDS)
+    assert "| `--target TARGET`" in commands and "==SUPPRESS==" not in commands
 
 
 def test_long_signatures_have_a_line_for_each_parameter() -> None:

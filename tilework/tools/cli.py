@@ -63,11 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"tilework: error: no command '{name}'{did_you_mean(name, SUBCOMMANDS)}\n{usage()}", file=sys.stderr)
         return 2
     tool = import_module(f"tilework.tools.{name}")
-    parser = Parser(prog=f"tilework {name}", description=tool.__doc__, allow_abbrev=False)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.more_options = getattr(tool, "more_options", tuple)()
-    tool.add_arguments(parser)
-    args = parser.parse_args(getattr(tool, "normalise", list)(rest))
+    args = parser_of(name).parse_args(getattr(tool, "normalise", list)(rest))
     try:
         code = tool.run(args)
         sys.stdout.flush()
@@ -83,6 +79,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(unexpected(name, error), file=sys.stderr)
         return 70
+
+
+def parser_of(name: str) -> Parser:
+    """What reads the options of a subcommand."""
+    tool = import_module(f"tilework.tools.{name}")
+    parser = Parser(prog=f"tilework {name}", description=tool.__doc__, allow_abbrev=False)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.more_options = getattr(tool, "more_options", tuple)()
+    tool.add_arguments(parser)
+    return parser
 
 
 def unexpected(name: str, error: Exception) -> str:
