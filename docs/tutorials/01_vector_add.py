@@ -49,7 +49,9 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 def add_arrays(x: np.ndarray, y: np.ndarray, block: int = 4096) -> np.ndarray:
     out = np.empty_like(x)
-    add[lambda meta: (tilework.cdiv(x.size, meta["BLOCK"]),)](x, y, out, x.size, BLOCK=block)
+    add[lambda meta: (tilework.cdiv(x.size, meta["BLOCK"]),)](
+        x, y, out, x.size, BLOCK=block
+    )
     return out
 
 
@@ -85,7 +87,9 @@ def gigabytes_per_second(n: int) -> list[float]:
         lambda: add[(tilework.cdiv(n, 4096),)](x, y, out, n, BLOCK=4096),
         lambda: np.add(x, y, out=out),
     )
-    return [12 * n / do_bench(call, warmup=5, rep=20, return_mode="min") / 1e6 for call in calls]
+    return [
+        12 * n / do_bench(call, warmup=5, rep=20, return_mode="min") / 1e6 for call in calls
+    ]
 
 
 sizes = [2**power for power in range(12, 19 if QUICK else 25, 2)]
@@ -95,9 +99,14 @@ for n, (ours, numpy) in zip(sizes, speeds, strict=True):
     print(f"{n:10}{ours:12.1f}{numpy:12.1f}")
 
 chart.lines(
-    "vector-add.svg", "Vector add, float32", sizes, dict(zip(["tilework", "NumPy"], zip(*speeds))),
-    x_label="elements", y_label="GB/s (more is better)", x_log=True,
-)  # fmt: skip
+    "vector-add.svg",
+    "Vector add, float32",
+    sizes,
+    dict(zip(["tilework", "NumPy"], zip(*speeds))),
+    x_label="elements",
+    y_label="GB/s (more is better)",
+    x_log=True,
+)
 
 # %%
 # ## Try it

@@ -1,7 +1,7 @@
 """# Fused softmax
 
 Softmax of each row of a matrix, as one kernel: a row is read once, stays in registers, and is written once. This tutorial
-shows reductions, tiles that must be a power of two long, and why *fusing* steps is worth more than making each of them fast.
+shows reductions, tiles that must be a power of two long, and why it pays to *fuse* steps.
 
     python docs/tutorials/02_fused_softmax.py
 """
@@ -49,7 +49,9 @@ def softmax_rows(out_ptr, x_ptr, stride, n_cols, BLOCK: tl.constexpr):
     mask = cols < n_cols
     x = tl.load(x_ptr + row * stride + cols, mask=mask, other=-float("inf"))
     numerator = tl.exp(x - tl.max(x, axis=0))
-    tl.store(out_ptr + row * stride + cols, numerator / tl.sum(numerator, axis=0), mask=mask)
+    tl.store(
+        out_ptr + row * stride + cols, numerator / tl.sum(numerator, axis=0), mask=mask
+    )
 
 
 def softmax(x: np.ndarray, out: np.ndarray) -> None:
@@ -62,7 +64,9 @@ x = rng.standard_normal((1823, 781), dtype="f4")
 out = np.empty_like(x)
 softmax(x, out)
 assert_close(out, softmax_numpy(x), atol=1e-6)
-print(f"largest difference from NumPy: {np.abs(out - softmax_numpy(x)).max():.1e}, rows sum to {out.sum(1).mean():.6f}")
+print(
+    f"largest difference from NumPy: {np.abs(out - softmax_numpy(x)).max():.1e}, rows sum to {out.sum(1).mean():.6f}"
+)
 
 # %%
 # ## How fast is it?
@@ -75,7 +79,10 @@ def gigabytes_per_second(cols: int, elements: int) -> list[float]:
     x = rng.standard_normal((elements // cols, cols), dtype="f4")
     out = np.empty_like(x)
     calls = (lambda: softmax(x, out), lambda: softmax_numpy(x))
-    return [8 * x.size / do_bench(call, warmup=5, rep=20, return_mode="min") / 1e6 for call in calls]
+    return [
+        8 * x.size / do_bench(call, warmup=5, rep=20, return_mode="min") / 1e6
+        for call in calls
+    ]
 
 
 widths = [2**power for power in range(8, 11 if QUICK else 15)]
@@ -85,10 +92,14 @@ for cols, (ours, numpy) in zip(widths, speeds, strict=True):
     print(f"{cols:8}{ours:10.1f}{numpy:10.1f}")
 
 chart.lines(
-    "fused-softmax.svg", "Softmax of rows, float32", widths,
+    "fused-softmax.svg",
+    "Softmax of rows, float32",
+    widths,
     dict(zip(["tilework", "NumPy"], zip(*speeds))),
-    x_label="columns", y_label="useful GB/s (more is better)", x_log=True,
-)  # fmt: skip
+    x_label="columns",
+    y_label="useful GB/s (more is better)",
+    x_log=True,
+)
 
 # %%
 # ## Try it

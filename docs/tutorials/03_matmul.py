@@ -32,7 +32,9 @@ QUICK = "--quick" in sys.argv
 
 
 @tilework.jit
-def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def matmul_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
     rn = tl.program_id(1) * BN + tl.arange(0, BN)
     rk = tl.arange(0, BK)
@@ -87,10 +89,13 @@ for bm, speeds in zip(rows, measured, strict=True):
     print(f"{'BM = ' + str(bm):>41}", "".join(f"{speed:8.1f}" for speed in speeds))
 
 chart.bars(
-    "matmul-tiles.svg", f"Sizes of tiles: C = A @ B, {size} x {size}, float32", [f"BM = {bm}" for bm in rows],
+    "matmul-tiles.svg",
+    f"Sizes of tiles: C = A @ B, {size} x {size}, float32",
+    [f"BM = {bm}" for bm in rows],
     {f"BN = {bn}": speeds for bn, speeds in zip(columns, zip(*measured), strict=True)},
-    x_label="rows of a tile", y_label="GFLOP/s (more is better)",
-)  # fmt: skip
+    x_label="rows of a tile",
+    y_label="GFLOP/s (more is better)",
+)
 
 # %%
 # ## Letting it choose
@@ -98,8 +103,13 @@ chart.bars(
 # `autotune` measures a list of configurations at the first launch of each new `key`, and keeps the fastest. Who launches the
 # kernel gives the sizes of matrices, and no longer those of tiles.
 
-CONFIGS = [tilework.Config({"BM": bm, "BN": bn, "BK": 64}) for bm, bn in ((32, 32), (64, 64), (64, 128))]
-matmul = tilework.autotune(configs=CONFIGS[:2] if QUICK else CONFIGS, key=["M", "N", "K"])(matmul_kernel)
+CONFIGS = [
+    tilework.Config({"BM": bm, "BN": bn, "BK": 64})
+    for bm, bn in ((32, 32), (64, 64), (64, 128))
+]
+matmul = tilework.autotune(configs=CONFIGS[:2] if QUICK else CONFIGS, key=["M", "N", "K"])(
+    matmul_kernel
+)
 
 matmul[grid](a, b, c, 300, 170, 200)
 assert_close(c, a @ b, atol=1e-4)
@@ -113,8 +123,14 @@ print("chosen for 300 x 170 x 200:", matmul.best_config)
 
 def speeds_of(size: int) -> list[float]:
     a, b, c = random(size, size), random(size, size), np.empty((size, size), "f4")
-    calls = (lambda: matmul[grid](a, b, c, size, size, size), lambda: np.matmul(a, b, out=c))
-    return [2 * size**3 / do_bench(call, warmup=1, rep=20, return_mode="min") / 1e6 for call in calls]
+    calls = (
+        lambda: matmul[grid](a, b, c, size, size, size),
+        lambda: np.matmul(a, b, out=c),
+    )
+    return [
+        2 * size**3 / do_bench(call, warmup=1, rep=20, return_mode="min") / 1e6
+        for call in calls
+    ]
 
 
 sizes = [64, 128] if QUICK else [64, 128, 256, 512]
@@ -124,9 +140,14 @@ for size, (ours, numpy) in zip(sizes, speeds, strict=True):
     print(f"{size:6}{ours:11.1f}{numpy:11.1f}")
 
 chart.lines(
-    "matmul.svg", "Square matrices, float32", sizes, dict(zip(["tilework", "NumPy (BLAS)"], zip(*speeds))),
-    x_label="rows and columns", y_label="GFLOP/s (more is better)", x_log=True,
-)  # fmt: skip
+    "matmul.svg",
+    "Square matrices, float32",
+    sizes,
+    dict(zip(["tilework", "NumPy (BLAS)"], zip(*speeds))),
+    x_label="rows and columns",
+    y_label="GFLOP/s (more is better)",
+    x_log=True,
+)
 
 # %%
 # ## Try it

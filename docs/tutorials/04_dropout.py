@@ -40,8 +40,14 @@ def dropout(x: np.ndarray, p: float, seed: int, block: int = 1024) -> np.ndarray
 
 
 ones = np.ones(100_000, "f4")
-first, again, other = dropout(ones, 0.3, 7), dropout(ones, 0.3, 7, block=256), dropout(ones, 0.3, 8)
-assert np.array_equal(first, again), "the numbers depend on seed and offset only, not on how the work is cut"
+first, again, other = (
+    dropout(ones, 0.3, 7),
+    dropout(ones, 0.3, 7, block=256),
+    dropout(ones, 0.3, 8),
+)
+assert np.array_equal(first, again), (
+    "the numbers depend on seed and offset only, not on how the work is cut"
+)
 print(f"dropped: {np.mean(first == 0):.4f} of all, mean of the result: {first.mean():.4f}")
 print(
     f"seeds 7 and 8 agree in {np.mean((first == 0) == (other == 0)):.4f} of all places (0.58 if they are independent)"
@@ -52,11 +58,18 @@ print(
 #
 # Three seeds, the same 24 by 24 elements, half of them dropped.
 
-pictures = {f"seed {seed}": dropout(np.ones(24 * 24, "f4"), 0.5, seed).reshape(24, 24) for seed in (1, 2, 3)}
+pictures = {
+    f"seed {seed}": dropout(np.ones(24 * 24, "f4"), 0.5, seed).reshape(24, 24)
+    for seed in (1, 2, 3)
+}
 chart.tiles(
-    "dropout-masks.svg", "Dropout with p = 0.5 of a matrix of ones", {name: one.tolist() for name, one in pictures.items()},
-    x_label="column", y_label="row", value_label="value",
-)  # fmt: skip
+    "dropout-masks.svg",
+    "Dropout with p = 0.5 of a matrix of ones",
+    {name: one.tolist() for name, one in pictures.items()},
+    x_label="column",
+    y_label="row",
+    value_label="value",
+)
 
 # %%
 # ## Other distributions
@@ -82,12 +95,18 @@ density, edges = np.histogram(drawn, bins=33, range=(-4, 4), density=True)
 middles = (edges[:-1] + edges[1:]) / 2
 exact = np.exp(-(middles**2) / 2) / np.sqrt(2 * np.pi)
 print(f"mean {drawn.mean():+.4f}, standard deviation {drawn.std():.4f}")
-print(f"largest distance of the histogram from the density: {np.abs(density - exact).max():.4f}")
+print(
+    f"largest distance of the histogram from the density: {np.abs(density - exact).max():.4f}"
+)
 chart.lines(
-    "normal-numbers.svg", f"{drawn.size} numbers of tl.randn", middles.tolist(),
+    "normal-numbers.svg",
+    f"{drawn.size} numbers of tl.randn",
+    middles.tolist(),
     {"histogram": density.tolist(), "density of the normal distribution": exact.tolist()},
-    x_label="value", y_label="density", points_only=["histogram"],
-)  # fmt: skip
+    x_label="value",
+    y_label="density",
+    points_only=["histogram"],
+)
 
 # %%
 # ## Four for the price of one
@@ -104,12 +123,18 @@ def dropout4_kernel(x_ptr, out_ptr, n, p, seed, BLOCK: tl.constexpr):
     for part in tl.static_range(4):
         offsets = start + part * BLOCK + lane
         x = tl.load(x_ptr + offsets, mask=offsets < n)
-        tl.store(out_ptr + offsets, tl.where(numbers[part] > p, x / (1 - p), 0.0), mask=offsets < n)
+        tl.store(
+            out_ptr + offsets,
+            tl.where(numbers[part] > p, x / (1 - p), 0.0),
+            mask=offsets < n,
+        )
 
 
 def dropout4(x: np.ndarray, p: float, seed: int, block: int = 1024) -> np.ndarray:
     out = np.empty_like(x)
-    dropout4_kernel[(tilework.cdiv(x.size, 4 * block),)](x, out, x.size, p, seed, BLOCK=block)
+    dropout4_kernel[(tilework.cdiv(x.size, 4 * block),)](
+        x, out, x.size, p, seed, BLOCK=block
+    )
     return out
 
 
@@ -131,14 +156,20 @@ work = {
     "normal, tl.randn": lambda: normal(n, 7),
     "normal, NumPy": lambda: rng.standard_normal(n, dtype="f4"),
 }
-speed = [n / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e3 for call in work.values()]
+speed = [
+    n / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e3 for call in work.values()
+]
 for name, millions in zip(work, speed, strict=True):
     print(f"{name:20}{millions:7.0f} million elements/s")
 
 chart.bars(
-    "dropout.svg", "Random numbers, float32", list(work), {"": speed},
-    x_label="", y_label="million elements/s (more is better)",
-)  # fmt: skip
+    "dropout.svg",
+    "Random numbers, float32",
+    list(work),
+    {"": speed},
+    x_label="",
+    y_label="million elements/s (more is better)",
+)
 
 # %%
 # ## Try it

@@ -26,7 +26,9 @@ QUICK = "--quick" in sys.argv
 
 
 @tilework.jit
-def forward_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, n_cols, eps, BLOCK: tl.constexpr):
+def forward_kernel(
+    x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, n_cols, eps, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < n_cols
@@ -70,7 +72,11 @@ def backward_kernel(
         rstd = tl.load(rstd_ptr + row)
         xhat = tl.where(mask, (x - tl.load(mean_ptr + row)) * rstd, 0.0)
         wdy = w * dy
-        dx = wdy - xhat * (tl.sum(xhat * wdy, axis=0) / n_cols) - tl.sum(wdy, axis=0) / n_cols
+        dx = (
+            wdy
+            - xhat * (tl.sum(xhat * wdy, axis=0) / n_cols)
+            - tl.sum(wdy, axis=0) / n_cols
+        )
         tl.store(dx_ptr + row * n_cols + cols, dx * rstd, mask=mask)
         dw += dy * xhat
         db += dy
@@ -82,7 +88,9 @@ def backward_kernel(
 def sum_rows(parts_ptr, out_ptr, n_cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     parts = tl.load(
-        parts_ptr + tl.arange(0, ROWS)[:, None] * n_cols + cols[None, :], mask=cols[None, :] < n_cols, other=0.0
+        parts_ptr + tl.arange(0, ROWS)[:, None] * n_cols + cols[None, :],
+        mask=cols[None, :] < n_cols,
+        other=0.0,
     )
     tl.store(out_ptr + cols, tl.sum(parts, axis=0), mask=cols < n_cols)
 
@@ -104,7 +112,9 @@ class LayerNorm:
         rows, cols = x.shape
         self.x, y = x, np.empty_like(x)
         self.mean, self.rstd = np.empty(rows, "f4"), np.empty(rows, "f4")
-        forward_kernel[(rows,)](x, self.w, self.b, y, self.mean, self.rstd, cols, 1e-5, BLOCK=self.block)
+        forward_kernel[(rows,)](
+            x, self.w, self.b, y, self.mean, self.rstd, cols, 1e-5, BLOCK=self.block
+        )
         return y
 
     def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -112,7 +122,17 @@ class LayerNorm:
         dx, dw, db = np.empty_like(dy), np.empty(cols, "f4"), np.empty(cols, "f4")
         parts = np.empty((2, PROGRAMS, cols), "f4")
         backward_kernel[(PROGRAMS,)](
-            self.x, self.w, dy, self.mean, self.rstd, dx, *parts, rows, cols, PROGRAMS=PROGRAMS, BLOCK=self.block
+            self.x,
+            self.w,
+            dy,
+            self.mean,
+            self.rstd,
+            dx,
+            *parts,
+            rows,
+            cols,
+            PROGRAMS=PROGRAMS,
+            BLOCK=self.block,
         )
         for part, out in zip(parts, (dw, db), strict=True):
             sum_rows[(tilework.cdiv(cols, 256),)](part, out, cols, ROWS=PROGRAMS, BLOCK=256)
@@ -146,8 +166,13 @@ h, wide = 1e-4, x.astype("f8")
 for row, col in ((0, 0), (17, 100), (49, 199)):
     change = np.zeros_like(wide)
     change[row, col] = h
-    up, down = (np.sum(normalise_numpy(wide + sign * change, layer.w, layer.b) * dy) for sign in (1, -1))
-    print(f"dx[{row}, {col}]: kernel {dx[row, col]:+.5f}, by differences {(up - down) / (2 * h):+.5f}")
+    up, down = (
+        np.sum(normalise_numpy(wide + sign * change, layer.w, layer.b) * dy)
+        for sign in (1, -1)
+    )
+    print(
+        f"dx[{row}, {col}]: kernel {dx[row, col]:+.5f}, by differences {(up - down) / (2 * h):+.5f}"
+    )
     assert abs(dx[row, col] - (up - down) / (2 * h)) < 1e-3
 
 # %%
@@ -167,9 +192,14 @@ for _ in range(20 if QUICK else 60):
 print(f"loss: {losses[0]:.3f} at first, {losses[-1]:.2e} at the end")
 
 chart.lines(
-    "layer-norm-training.svg", "Learning scale and shift of a layer norm", list(range(len(losses))), {"loss": losses},
-    x_label="step", y_label="mean square of the difference", y_log=True,
-)  # fmt: skip
+    "layer-norm-training.svg",
+    "Learning scale and shift of a layer norm",
+    list(range(len(losses))),
+    {"loss": losses},
+    x_label="step",
+    y_label="mean square of the difference",
+    y_log=True,
+)
 
 # %%
 # ## How fast is it?
@@ -177,11 +207,17 @@ chart.lines(
 # Bytes count as if all were read and written once: 8 for each element forward, 12 backward.
 
 
-def backward_numpy(x: np.ndarray, w: np.ndarray, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def backward_numpy(
+    x: np.ndarray, w: np.ndarray, dy: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     centred = x - x.mean(axis=1, keepdims=True)
     rstd = 1 / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
     xhat, wdy = centred * rstd, w * dy
-    dx = (wdy - xhat * (xhat * wdy).mean(axis=1, keepdims=True) - wdy.mean(axis=1, keepdims=True)) * rstd
+    dx = (
+        wdy
+        - xhat * (xhat * wdy).mean(axis=1, keepdims=True)
+        - wdy.mean(axis=1, keepdims=True)
+    ) * rstd
     return dx, (dy * xhat).sum(0), dy.sum(0)
 
 
@@ -197,13 +233,19 @@ speed: dict[str, list[float]] = {"tilework": [], "NumPy": []}
 print(f"{'':10}{'tilework':>10}{'NumPy':>10}   GB/s")
 for name, (size, *calls) in work.items():
     for provider, call in zip(speed, calls, strict=True):
-        speed[provider].append(size * x.size / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6)
+        speed[provider].append(
+            size * x.size / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6
+        )
     print(f"{name:10}{speed['tilework'][-1]:10.1f}{speed['NumPy'][-1]:10.1f}")
 
 chart.bars(
-    "layer-norm.svg", f"Layer norm, {x.shape[0]} rows of {x.shape[1]} float32", list(work), speed,
-    x_label="", y_label="useful GB/s (more is better)",
-)  # fmt: skip
+    "layer-norm.svg",
+    f"Layer norm, {x.shape[0]} rows of {x.shape[1]} float32",
+    list(work),
+    speed,
+    x_label="",
+    y_label="useful GB/s (more is better)",
+)
 
 # %%
 # ## Try it

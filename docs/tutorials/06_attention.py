@@ -40,7 +40,9 @@ def attention_kernel(
     head = tl.program_id(1).to(tl.int64) * n * D
     rm = first + tl.arange(0, BM)
     rd = tl.arange(0, D)
-    q = tl.load(q_ptr + head + rm[:, None] * D + rd[None, :], mask=rm[:, None] < n, other=0.0)
+    q = tl.load(
+        q_ptr + head + rm[:, None] * D + rd[None, :], mask=rm[:, None] < n, other=0.0
+    )
     highest = tl.full((BM,), -float("inf"), tl.float32)
     total = tl.zeros((BM,), tl.float32)
     acc = tl.zeros((BM, D), tl.float32)
@@ -50,7 +52,9 @@ def attention_kernel(
         here = rn[:, None] < n
         k = tl.load(k_ptr + head + rn[:, None] * D + rd[None, :], mask=here, other=0.0)
         scores = tl.dot(q, k.T) * (scale * 1.4426950408889634)
-        visible = (rn[None, :] <= rm[:, None]) & (rn[None, :] < n) if CAUSAL else rn[None, :] < n
+        visible = (
+            (rn[None, :] <= rm[:, None]) & (rn[None, :] < n) if CAUSAL else rn[None, :] < n
+        )
         scores = tl.where(visible, scores, -float("inf"))
         new_highest = tl.maximum(highest, tl.max(scores, axis=1))
         weights = tl.exp2(scores - new_highest[:, None])
@@ -59,10 +63,16 @@ def attention_kernel(
         v = tl.load(v_ptr + head + rn[:, None] * D + rd[None, :], mask=here, other=0.0)
         acc = tl.dot(weights.to(v.dtype), v, acc * correction[:, None])
         highest = new_highest
-    tl.store(out_ptr + head + rm[:, None] * D + rd[None, :], acc / total[:, None], mask=rm[:, None] < n)
+    tl.store(
+        out_ptr + head + rm[:, None] * D + rd[None, :],
+        acc / total[:, None],
+        mask=rm[:, None] < n,
+    )
 
 
-def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, out: np.ndarray) -> None:
+def attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, out: np.ndarray
+) -> None:
     heads, n, d = q.shape
     grid = lambda meta: (tilework.cdiv(n, meta["BM"]), heads)
     attention_kernel[grid](q, k, v, out, d**-0.5, n, BM=64, BN=64, D=d, CAUSAL=causal)
@@ -74,7 +84,9 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool, out: np
 # The whole matrix of scores, `n * n` for each head.
 
 
-def attention_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool) -> np.ndarray:
+def attention_numpy(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool
+) -> np.ndarray:
     scores = q @ k.transpose(0, 2, 1) * np.float32(q.shape[-1] ** -0.5)
     if causal:
         scores = np.where(np.tri(q.shape[1], dtype=bool), scores, -np.inf).astype("f4")
@@ -89,7 +101,9 @@ for causal in (False, True):
     attention(q, k, v, causal, out)
     expected = attention_numpy(q, k, v, causal)
     assert_close(out, expected, atol=1e-5)
-    print(f"causal={causal!s:5}: largest difference from NumPy {np.abs(out - expected).max():.1e}")
+    print(
+        f"causal={causal!s:5}: largest difference from NumPy {np.abs(out - expected).max():.1e}"
+    )
 
 # %%
 # ## Which tiles are computed
@@ -98,14 +112,21 @@ for causal in (False, True):
 # are computed whole, and in the 8 on the diagonal a part is masked. The picture shows how many of a tile's scores count.
 
 tokens, tile = 512, 64
-visible = np.tri(tokens).reshape(tokens // tile, tile, tokens // tile, tile).mean(axis=(1, 3))
+visible = (
+    np.tri(tokens).reshape(tokens // tile, tile, tokens // tile, tile).mean(axis=(1, 3))
+)
 print(
     f"{(visible == 0).sum()} tiles are left out, {(visible == 1).sum()} are whole, {(visible % 1 > 0).sum()} are masked"
 )
 chart.tiles(
-    "attention-tiles.svg", "Causal attention: the part of each tile that counts, %", {"": (100 * visible).tolist()},
-    x_label="keys, in tiles of 64", y_label="queries, in tiles of 64", value_label="% of the tile", numbers=True,
-)  # fmt: skip
+    "attention-tiles.svg",
+    "Causal attention: the part of each tile that counts, %",
+    {"": (100 * visible).tolist()},
+    x_label="keys, in tiles of 64",
+    y_label="queries, in tiles of 64",
+    value_label="% of the tile",
+    numbers=True,
+)
 
 # %%
 # ## How fast is it?
@@ -133,10 +154,15 @@ for tokens, (ours, ours_causal, numpy, numpy_causal) in zip(lengths, times, stri
     print(f"{tokens:7}{ours:11.2f}{ours_causal:9.2f}{numpy:11.2f}{numpy_causal:9.2f}")
 
 chart.lines(
-    "attention.svg", "Attention, 2 heads of 64, float32", lengths,
+    "attention.svg",
+    "Attention, 2 heads of 64, float32",
+    lengths,
     dict(zip(["tilework", "tilework, causal", "NumPy", "NumPy, causal"], zip(*times))),
-    x_label="tokens", y_label="milliseconds (less is better)", x_log=True, y_log=True,
-)  # fmt: skip
+    x_label="tokens",
+    y_label="milliseconds (less is better)",
+    x_log=True,
+    y_log=True,
+)
 
 # %%
 # ## Try it

@@ -55,9 +55,14 @@ for group in (1, 4):
     )
 
 chart.tiles(
-    "tile-order.svg", "The order in which tiles of C are computed", orders,
-    x_label="column of tiles", y_label="row of tiles", value_label="number of the program", numbers=True,
-)  # fmt: skip
+    "tile-order.svg",
+    "The order in which tiles of C are computed",
+    orders,
+    x_label="column of tiles",
+    y_label="row of tiles",
+    value_label="number of the program",
+    numbers=True,
+)
 
 # %%
 # ## One product, by programs that stay
@@ -68,16 +73,30 @@ chart.tiles(
 
 
 @tilework.jit
-def product_tile(a_ptr, b_ptr, c_ptr, m, n, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def product_tile(
+    a_ptr, b_ptr, c_ptr, m, n, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     rm = m * BM + tl.arange(0, BM)
     rn = n * BN + tl.arange(0, BN)
     rk = tl.arange(0, BK)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K, BK):
-        a = tl.load(a_ptr + (rm % M)[:, None] * K + (k + rk)[None, :], mask=(k + rk)[None, :] < K, other=0.0)
-        b = tl.load(b_ptr + (k + rk)[:, None] * N + (rn % N)[None, :], mask=(k + rk)[:, None] < K, other=0.0)
+        a = tl.load(
+            a_ptr + (rm % M)[:, None] * K + (k + rk)[None, :],
+            mask=(k + rk)[None, :] < K,
+            other=0.0,
+        )
+        b = tl.load(
+            b_ptr + (k + rk)[:, None] * N + (rn % N)[None, :],
+            mask=(k + rk)[:, None] < K,
+            other=0.0,
+        )
         acc = tl.dot(a, b, acc)
-    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
+    tl.store(
+        c_ptr + rm[:, None] * N + rn[None, :],
+        acc,
+        mask=(rm[:, None] < M) & (rn[None, :] < N),
+    )
 
 
 @tilework.jit
@@ -108,8 +127,10 @@ def persistent(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
 a, b, c = random(300, 170), random(170, 250), np.empty((300, 250), "f4")
 persistent(a, b, c)
 assert_close(c, a @ b, atol=1e-4)
-print(f"{CORES} programs computed {tilework.cdiv(300, 64) * tilework.cdiv(250, 64)} tiles; largest difference from NumPy "
-      f"{np.abs(c - a @ b).max():.1e}")  # fmt: skip
+print(
+    f"{CORES} programs computed {tilework.cdiv(300, 64) * tilework.cdiv(250, 64)} tiles; largest difference from NumPy "
+    f"{np.abs(c - a @ b).max():.1e}"
+)
 
 # %%
 # ## Many products in one launch
@@ -153,13 +174,19 @@ def grouped(tables: list[np.ndarray], sizes: np.ndarray) -> None:
 SIZES = [(64 + 37 * i % 200, 64 + 53 * i % 150, 128) for i in range(6 if QUICK else 24)]
 As, Bs, Cs = (
     [random(*shape) for shape in shapes]
-    for shapes in ([(m, k) for m, _, k in SIZES], [(k, n) for _, n, k in SIZES], [(m, n) for m, n, _ in SIZES])
+    for shapes in (
+        [(m, k) for m, _, k in SIZES],
+        [(k, n) for _, n, k in SIZES],
+        [(m, n) for m, n, _ in SIZES],
+    )
 )
 tables, sizes = [addresses(arrays) for arrays in (As, Bs, Cs)], np.array(SIZES, "i4")
 grouped(tables, sizes)
 for a, b, c in zip(As, Bs, Cs, strict=True):
     assert_close(c, a @ b, atol=1e-4)
-print(f"{len(SIZES)} products, the smallest {min(SIZES)}, the largest {max(SIZES)}: all are those of NumPy")
+print(
+    f"{len(SIZES)} products, the smallest {min(SIZES)}, the largest {max(SIZES)}: all are those of NumPy"
+)
 
 # %%
 # ## How fast is it?
@@ -178,15 +205,26 @@ def numpy_products() -> None:
 
 
 operations = 2 * sum(m * n * k for m, n, k in SIZES)
-calls = {"one grouped launch": lambda: grouped(tables, sizes), "a launch each": one_by_one, "NumPy": numpy_products}
-speed = [operations / do_bench(call, warmup=5, rep=40, return_mode="min") / 1e6 for call in calls.values()]
+calls = {
+    "one grouped launch": lambda: grouped(tables, sizes),
+    "a launch each": one_by_one,
+    "NumPy": numpy_products,
+}
+speed = [
+    operations / do_bench(call, warmup=5, rep=40, return_mode="min") / 1e6
+    for call in calls.values()
+]
 for name, gflops in zip(calls, speed, strict=True):
     print(f"{name:20}{gflops:7.1f} GFLOP/s")
 
 chart.bars(
-    "grouped-matmul.svg", f"{len(SIZES)} products of different sizes, float32", list(calls), {"": speed},
-    x_label="", y_label="GFLOP/s (more is better)",
-)  # fmt: skip
+    "grouped-matmul.svg",
+    f"{len(SIZES)} products of different sizes, float32",
+    list(calls),
+    {"": speed},
+    x_label="",
+    y_label="GFLOP/s (more is better)",
+)
 
 # %%
 # ## Try it

@@ -29,17 +29,29 @@ QUICK = "--quick" in sys.argv
 
 
 @tilework.jit
-def by_pointers(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def by_pointers(
+    a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
     rn = tl.program_id(1) * BN + tl.arange(0, BN)
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K, BK):
         rk = k + tl.arange(0, BK)
-        a = tl.load(a_ptr + rm[:, None] * K + rk[None, :], mask=(rm[:, None] < M) & (rk[None, :] < K), other=0.0)
-        b = tl.load(b_ptr + rk[:, None] * N + rn[None, :], mask=(rk[:, None] < K) & (rn[None, :] < N), other=0.0)
+        a = tl.load(
+            a_ptr + rm[:, None] * K + rk[None, :],
+            mask=(rm[:, None] < M) & (rk[None, :] < K),
+            other=0.0,
+        )
+        b = tl.load(
+            b_ptr + rk[:, None] * N + rn[None, :],
+            mask=(rk[:, None] < K) & (rn[None, :] < N),
+            other=0.0,
+        )
         acc = tl.dot(a, b, acc)
     mask = (rm[:, None] < M) & (rn[None, :] < N)
-    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask)
+    tl.store(
+        c_ptr + rm[:, None] * N + rn[None, :], acc.to(c_ptr.dtype.element_ty), mask=mask
+    )
 
 
 # %%
@@ -63,19 +75,29 @@ def by_descriptors(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
     c.store([m, n], acc.to(c.dtype))
 
 
-def multiply(a: np.ndarray, b: np.ndarray, c: np.ndarray, tile: int, described: bool, **options: bool):
+def multiply(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, tile: int, described: bool, **options: bool
+):
     (m, k), n = a.shape, b.shape[1]
     grid = (tilework.cdiv(m, tile), tilework.cdiv(n, tile))
     blocks = {"BM": tile, "BN": tile, "BK": 32}
     if not described:
         return by_pointers[grid](a, b, c, m, n, k, **blocks, **options)
     shapes = ((a, [tile, 32]), (b, [32, tile]), (c, [tile, tile]))
-    return by_descriptors[grid](*(TensorDescriptor.from_tensor(one, shape) for one, shape in shapes), k, **blocks)
+    return by_descriptors[grid](
+        *(TensorDescriptor.from_tensor(one, shape) for one, shape in shapes), k, **blocks
+    )
 
 
-def operands(m: int, n: int, k: int, dtype: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def operands(
+    m: int, n: int, k: int, dtype: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    return rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype), np.empty((m, n), dtype)
+    return (
+        rng.standard_normal((m, k)).astype(dtype),
+        rng.standard_normal((k, n)).astype(dtype),
+        np.empty((m, n), dtype),
+    )
 
 
 # %%
@@ -103,8 +125,15 @@ def count_on_the_emulator() -> None:
     for name, options in WAYS.items():
         kernel = multiply(a, b, c, tile=64, **options)
         assert_close(c, (a.astype("f4") @ b.astype("f4")), atol=0.05)
-        copies = [line.strip() for line in kernel.asm["ptx"].splitlines() if "cp.async" in line and "[" in line]
-        found[name] = {"instructions": kernel.counters.total.instructions, "copy": copies[0]}
+        copies = [
+            line.strip()
+            for line in kernel.asm["ptx"].splitlines()
+            if "cp.async" in line and "[" in line
+        ]
+        found[name] = {
+            "instructions": kernel.counters.total.instructions,
+            "copy": copies[0],
+        }
     print(json.dumps(found))
 
 
@@ -113,10 +142,17 @@ if os.environ.get("TILEWORK_DEVICE") == "emulator":
     sys.exit()
 
 environment = {**os.environ, "TILEWORK_DEVICE": "emulator", "PYTHONWARNINGS": "ignore"}
-done = subprocess.run([sys.executable, __file__, *sys.argv[1:]], env=environment, stdout=subprocess.PIPE, check=True)
+done = subprocess.run(
+    [sys.executable, __file__, *sys.argv[1:]],
+    env=environment,
+    stdout=subprocess.PIPE,
+    check=True,
+)
 counted = json.loads(done.stdout)
 for name, found in counted.items():
-    print(f"{name}: {sum(found['instructions'].values())} instructions of warps; a copy is\n   {found['copy']}")
+    print(
+        f"{name}: {sum(found['instructions'].values())} instructions of warps; a copy is\n   {found['copy']}"
+    )
 
 # %%
 # A warp that copies by pointers computes an address for each of its lanes, and a mask, and asks for 16 bytes at a time (`cp.async`).
@@ -125,10 +161,16 @@ for name, found in counted.items():
 
 kinds = ["integer", "move", "copy", "memory", "barrier", "tensor"]
 chart.bars(
-    "descriptors-instructions.svg", "One product on an emulated H200, instructions of warps", kinds,
-    {name: [found["instructions"].get(kind, 0) for kind in kinds] for name, found in counted.items()},
-    x_label="kind of instruction", y_label="instructions",
-)  # fmt: skip
+    "descriptors-instructions.svg",
+    "One product on an emulated H200, instructions of warps",
+    kinds,
+    {
+        name: [found["instructions"].get(kind, 0) for kind in kinds]
+        for name, found in counted.items()
+    },
+    x_label="kind of instruction",
+    y_label="instructions",
+)
 
 # %%
 # ## How fast is it on the CPU?
@@ -149,7 +191,9 @@ def gflops(size: int) -> list[float]:
         c[:] = 0
         call()
         assert_close(c, expected, atol=1e-3)
-        speeds.append(2 * size**3 / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6)
+        speeds.append(
+            2 * size**3 / do_bench(call, warmup=5, rep=30, return_mode="min") / 1e6
+        )
     return speeds
 
 
@@ -160,15 +204,20 @@ for size, (pointers, descriptors, numpy) in zip(sizes, speeds, strict=True):
     print(f"{size:6}{pointers:11.1f}{descriptors:13.1f}{numpy:9.1f}")
 
 chart.lines(
-    "descriptors.svg", "Square matrices, float32, on the CPU", sizes,
-    dict(zip(["tilework, pointers", "tilework, descriptors", "NumPy (BLAS)"], zip(*speeds))),
-    x_label="rows and columns", y_label="GFLOP/s (more is better)", x_log=True,
-)  # fmt: skip
+    "descriptors.svg",
+    "Square matrices, float32, on the CPU",
+    sizes,
+    dict(
+        zip(["tilework, pointers", "tilework, descriptors", "NumPy (BLAS)"], zip(*speeds))
+    ),
+    x_label="rows and columns",
+    y_label="GFLOP/s (more is better)",
+    x_log=True,
+)
 
 # %%
 # ## Try it
 #
 # - A matrix whose rows have 100 elements of float16: 200 bytes, which is not a multiple of 16. What does the message say?
 # - `TensorDescriptor.from_tensor(a, [64, 32], padding="nan")`: elements outside are NaN, and `c` shows where they are used.
-# - `tilework compile docs/tutorials/08_descriptors_tma.py:by_pointers` with a signature and `--target cuda:90 --emit ttgir,ptx`
-#   writes every stage to files.
+# - `TILEWORK_PERFORMANCE_REMARKS=1 python docs/tutorials/08_descriptors_tma.py` says what limits these loops on a GPU.

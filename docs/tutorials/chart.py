@@ -18,7 +18,13 @@ WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 72, 24, 74, 58
 COLORS = ("#2f81f7", "#e0752d", "#2aa198", "#b35bd6", "#8b949e", "#c9952b")
 DASHES = ("", "6 4", "2 3", "9 3 2 3", "", "6 4")
-RAMP = ((46, 32, 99), (46, 103, 173), (47, 168, 154), (166, 206, 86), (250, 232, 90))  # of tiles, from low to high
+RAMP = (
+    (46, 32, 99),
+    (46, 103, 173),
+    (47, 168, 154),
+    (166, 206, 86),
+    (250, 232, 90),
+)  # of tiles, from low to high
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 STYLE = """
@@ -44,12 +50,19 @@ def lines(
     values = [value for line in series.values() for value in line]
     across = axis(x, x_log, LEFT, WIDTH - RIGHT, from_zero=False)
     up = axis(values, y_log, HEIGHT - BOTTOM, TOP, from_zero=not y_log)
-    parts = [*frame(title, x_label, y_label), *legend(series, points_only=points_only), *horizontal_grid(up)]
+    parts = [
+        *frame(title, x_label, y_label),
+        *legend(series, points_only=points_only),
+        *horizontal_grid(up),
+    ]
     parts += [
-        text(across.place(tick), HEIGHT - BOTTOM + 18, number(tick, x_log), anchor="middle") for tick in across.ticks
+        text(across.place(tick), HEIGHT - BOTTOM + 18, number(tick, x_log), anchor="middle")
+        for tick in across.ticks
     ]
     for index, (name, line) in enumerate(series.items()):
-        points = [(across.place(at), up.place(value)) for at, value in zip(x, line, strict=True)]
+        points = [
+            (across.place(at), up.place(value)) for at, value in zip(x, line, strict=True)
+        ]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
         if name not in points_only:
             parts.append(
@@ -66,10 +79,22 @@ def lines(
 
 
 def bars(
-    file: str, title: str, groups: Sequence[str], series: Mapping[str, Sequence[float]], *, x_label: str, y_label: str
+    file: str,
+    title: str,
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    *,
+    x_label: str,
+    y_label: str,
 ) -> None:
     """A bar of each of the `series` in every group, with its number on top; they begin at 0."""
-    up = axis([value for line in series.values() for value in line], False, HEIGHT - BOTTOM, TOP, from_zero=True)
+    up = axis(
+        [value for line in series.values() for value in line],
+        False,
+        HEIGHT - BOTTOM,
+        TOP,
+        from_zero=True,
+    )
     parts = [
         *frame(title, x_label, y_label),
         *(legend(series, as_squares=True) if len(series) > 1 else ()),
@@ -105,13 +130,19 @@ def tiles(
     numbers: bool = False,
 ) -> None:
     """Tables of numbers as coloured squares, side by side, with one scale for all; row 0 is at the top."""
-    tables = {name: [[float(cell) for cell in row] for row in rows] for name, rows in panels.items()}
+    tables = {
+        name: [[float(cell) for cell in row] for row in rows]
+        for name, rows in panels.items()
+    }
     cells = [cell for rows in tables.values() for row in rows for cell in row]
     low, high = min(cells), max(cells)
     shade = lambda cell: ramp((cell - low) / (high - low) if high > low else 0.5)
     gap = 34
     width = (WIDTH - LEFT - RIGHT - 60 - gap * (len(tables) - 1)) / len(tables)
-    most_rows, most_columns = max(map(len, tables.values())), max(len(rows[0]) for rows in tables.values())
+    most_rows, most_columns = (
+        max(map(len, tables.values())),
+        max(len(rows[0]) for rows in tables.values()),
+    )
     side = min(width / most_columns, (HEIGHT - BOTTOM - TOP) / most_rows)
     edge = 0.8 if side > 6 else 0.0
     bottom = TOP + most_rows * side
@@ -129,42 +160,92 @@ def tiles(
                     f"<title>row {i}, column {first}: {number(row[first])} {escape(value_label)}</title></rect>"
                 )
                 if numbers:
-                    ink = "#ffffff" if high == low or (row[first] - low) / (high - low) < 0.55 else "#111111"
+                    ink = (
+                        "#ffffff"
+                        if high == low or (row[first] - low) / (high - low) < 0.55
+                        else "#111111"
+                    )
                     size = min(13.0, side * 0.42)
                     at = (left + (first + 0.5) * side, TOP + (i + 0.5) * side + size * 0.36)
-                    parts.append(text(*at, number(row[first]), anchor="middle", size=size, fill=ink))
+                    parts.append(
+                        text(*at, number(row[first]), anchor="middle", size=size, fill=ink)
+                    )
         for at in tick_places(columns):
-            parts.append(text(left + (at + 0.5) * side, TOP + len(rows) * side + 14, str(at), anchor="middle", size=11))
+            parts.append(
+                text(
+                    left + (at + 0.5) * side,
+                    TOP + len(rows) * side + 14,
+                    str(at),
+                    anchor="middle",
+                    size=11,
+                )
+            )
         for at in tick_places(len(rows)) if left == LEFT else ():
-            parts.append(text(left - 7, TOP + (at + 0.5) * side + 4, str(at), anchor="end", size=11))
+            parts.append(
+                text(left - 7, TOP + (at + 0.5) * side + 4, str(at), anchor="end", size=11)
+            )
         left += columns * side + gap
-    write(file, title, [*parts, *color_scale(right + 26, bottom, low, high, value_label)], bottom + BOTTOM)
+    write(
+        file,
+        title,
+        [*parts, *color_scale(right + 26, bottom, low, high, value_label)],
+        bottom + BOTTOM,
+    )
 
 
 class Axis:
     """Where numbers are on an axis: `place(value)` in the picture's own units, and the `ticks` with a label."""
 
-    def __init__(self, low: float, high: float, ticks: list[float], start: float, end: float, is_log: bool) -> None:
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        ticks: list[float],
+        start: float,
+        end: float,
+        is_log: bool,
+    ) -> None:
         self.ticks = ticks
         scale: Callable[[float], float] = math.log2 if is_log else float
         first, span = scale(low), (scale(high) - scale(low)) or 1.0
-        self.place: Callable[[float], float] = lambda value: start + (scale(value) - first) / span * (end - start)
+        self.place: Callable[[float], float] = lambda value: (
+            start + (scale(value) - first) / span * (end - start)
+        )
 
 
-def axis(values: Sequence[float], is_log: bool, start: float, end: float, from_zero: bool) -> Axis:
+def axis(
+    values: Sequence[float], is_log: bool, start: float, end: float, from_zero: bool
+) -> Axis:
     """An axis that has room for all `values`: powers of two, powers of ten, or steps of 1, 2 or 5."""
     low, high = min(values), max(values)
     if is_log and all(math.log2(value).is_integer() for value in values):
         first, last = round(math.log2(low)), round(math.log2(high))
         step = max(1, math.ceil((last - first) / 8))
-        return Axis(low, high, [2.0**power for power in range(first, last + 1, step)], start, end, True)
+        return Axis(
+            low,
+            high,
+            [2.0**power for power in range(first, last + 1, step)],
+            start,
+            end,
+            True,
+        )
     if is_log:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        return Axis(10.0 ** powers[0], 10.0 ** powers[-1], [10.0**power for power in powers], start, end, True)
+        return Axis(
+            10.0 ** powers[0],
+            10.0 ** powers[-1],
+            [10.0**power for power in powers],
+            start,
+            end,
+            True,
+        )
     low = 0.0 if from_zero else low
     step = nice_step((high - low) or abs(high) or 1.0)
     top = math.ceil(high / step - 1e-9) * step if from_zero else high
-    ticks = [count * step for count in range(math.ceil(low / step - 1e-9), math.floor(top / step + 1e-9) + 1)]
+    ticks = [
+        count * step
+        for count in range(math.ceil(low / step - 1e-9), math.floor(top / step + 1e-9) + 1)
+    ]
     return Axis(low, top or step, ticks, start, end, False)
 
 
@@ -186,7 +267,11 @@ def number(value: float, is_size: bool = False) -> str:
 
 
 def frame(
-    title: str, x_label: str, y_label: str, bottom: float = HEIGHT - BOTTOM, right: float = WIDTH - RIGHT
+    title: str,
+    x_label: str,
+    y_label: str,
+    bottom: float = HEIGHT - BOTTOM,
+    right: float = WIDTH - RIGHT,
 ) -> Iterator[str]:
     """The title, and what the axes show."""
     yield text(LEFT, 26, title, size=16, weight="600")
@@ -205,7 +290,9 @@ def horizontal_grid(up: Axis) -> Iterator[str]:
         yield text(LEFT - 8, at + 4, number(tick), anchor="end")
 
 
-def legend(names: Mapping[str, object], as_squares: bool = False, points_only: Sequence[str] = ()) -> Iterator[str]:
+def legend(
+    names: Mapping[str, object], as_squares: bool = False, points_only: Sequence[str] = ()
+) -> Iterator[str]:
     """A square, a point or a piece of the line before each name."""
     left, width = float(LEFT), 12 if as_squares else 24
     for index, name in enumerate(names):
@@ -220,7 +307,9 @@ def legend(names: Mapping[str, object], as_squares: bool = False, points_only: S
         left += width + 28 + 7.2 * len(name)
 
 
-def color_scale(left: float, bottom: float, low: float, high: float, label: str) -> Iterator[str]:
+def color_scale(
+    left: float, bottom: float, low: float, high: float, label: str
+) -> Iterator[str]:
     """What the colours of tiles mean: high at the top."""
     steps, height = 40, bottom - TOP
     for step in range(steps):
@@ -253,12 +342,22 @@ def ramp(part: float) -> str:
     """The colour at `part` (0 to 1) of the scale."""
     place = min(max(part, 0.0), 1.0) * (len(RAMP) - 1)
     first = min(int(place), len(RAMP) - 2)
-    mixed = (a + (b - a) * (place - first) for a, b in zip(RAMP[first], RAMP[first + 1], strict=True))
+    mixed = (
+        a + (b - a) * (place - first)
+        for a, b in zip(RAMP[first], RAMP[first + 1], strict=True)
+    )
     return "#" + "".join(f"{round(channel):02x}" for channel in mixed)
 
 
 def text(
-    x: float, y: float, words: str, *, anchor: str = "start", size: float = 13, weight: str = "400", fill: str = ""
+    x: float,
+    y: float,
+    words: str,
+    *,
+    anchor: str = "start",
+    size: float = 13,
+    weight: str = "400",
+    fill: str = "",
 ) -> str:
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size:g}' font-weight='{weight}' "
@@ -271,5 +370,7 @@ def write(file: str, title: str, parts: Sequence[str], height: float = HEIGHT) -
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height:.0f}' role='img' "
         f"aria-label='{escape(title, quote=True)}' {FONT} style='max-width: {WIDTH}px; width: 100%'>"
     )
-    Path(file).write_text("\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>", ""]), encoding="utf-8")
+    Path(file).write_text(
+        "\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>", ""]), encoding="utf-8"
+    )
     print(f"drawn: {file}")

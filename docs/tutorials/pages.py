@@ -1,8 +1,5 @@
 """Tutorials as pages: each script is run, and becomes Markdown with its code, what that printed, and the pictures it drew.
 
-    python docs/tutorials/pages.py site-source/tutorials            # all of them
-    python docs/tutorials/pages.py out 01_vector_add.py --quick     # one, with small sizes
-
 The docstring of a script is the head of its page. `# %%` begins a cell: the comment lines below it are prose (Markdown), what
 follows is code. Editors show such scripts as notebooks. A cell's output and its pictures come below its code:
 
@@ -11,11 +8,10 @@ follows is code. Editors show such scripts as notebooks. A cell's output and its
     # Prose.                   ==>        Prose.
     print(1 + 1)                          (a block of Python, a block of text with "2")
 
-A site calls `all_pages()`, or `page_of(script, work)` for one; pictures are written into the folder `work`. An exception
-in a cell is one of the script, at the script's line.
+`page_of(script, work)` is the text of a page; `make docs` makes them all. Pictures are written into the folder `work`, and become part of the
+page. An exception in a cell is one of the script, at the script's line.
 """
 
-import argparse
 import ast
 import contextlib
 import io
@@ -23,16 +19,15 @@ import linecache
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-HOW_TO_RUN = """Scripts that run on the CPU in seconds, with NumPy and nothing else, and draw what they measure. Each is a page here, made by
-running it; `python docs/tutorials/NAME.py` does it on your machine, and writes the pictures into the current folder."""
-SCRIPT_LINK = re.compile(r"\]\((\d\d_\w+)\.py\)")  # in a page it goes to the other script's page
+SCRIPT_LINK = re.compile(
+    r"\]\((\d\d_\w+)\.py\)"
+)  # in a page it goes to the other script's page
 
 
 @dataclass(frozen=True)
@@ -47,11 +42,6 @@ class Cell:
 def scripts() -> list[Path]:
     """The tutorials, in the order in which they are read."""
     return sorted(FOLDER.glob("[0-9][0-9]_*.py"))
-
-
-def title_of(script: Path) -> str:
-    """What the page is called: the first line of the docstring."""
-    return (ast.get_docstring(ast.parse(script.read_text())) or script.stem).splitlines()[0].lstrip("# ")
 
 
 def cells_of(script: Path) -> list[Cell]:
@@ -73,14 +63,18 @@ def cells_of(script: Path) -> list[Cell]:
     return [Cell(introduction, cells[0].code, cells[0].line), *cells[1:]]
 
 
-def run_cells(script: Path, cells: Sequence[Cell], work: Path, arguments: Sequence[str] = ()) -> Iterator[str]:
+def run_cells(
+    script: Path, cells: Sequence[Cell], work: Path, arguments: Sequence[str] = ()
+) -> Iterator[str]:
     """What each cell prints, as the script with its command line would: one module, in the folder `work`."""
     names: dict[str, Any] = {"__name__": "__main__", "__file__": str(script)}
     with in_place_of_a_program(script, work, arguments):
         linecache.checkcache(str(script))
         for cell in cells:
             # blank lines above keep the numbers of the script's lines: kernels are read from the file
-            code = compile("\n" * (cell.line - 1) + cell.code, str(script), "exec", dont_inherit=True)
+            code = compile(
+                "\n" * (cell.line - 1) + cell.code, str(script), "exec", dont_inherit=True
+            )
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(code, names)
@@ -88,7 +82,9 @@ def run_cells(script: Path, cells: Sequence[Cell], work: Path, arguments: Sequen
 
 
 @contextlib.contextmanager
-def in_place_of_a_program(script: Path, work: Path, arguments: Sequence[str]) -> Iterator[None]:
+def in_place_of_a_program(
+    script: Path, work: Path, arguments: Sequence[str]
+) -> Iterator[None]:
     """The folder, the command line and the import path that ``python script`` has."""
     before, argv, path = os.getcwd(), sys.argv, list(sys.path)
     os.chdir(work)
@@ -101,72 +97,43 @@ def in_place_of_a_program(script: Path, work: Path, arguments: Sequence[str]) ->
         sys.argv, sys.path[:] = argv, path
 
 
-def page_of(script: Path, work: Path, arguments: Sequence[str] = (), runs: bool = True) -> str:
+def page_of(
+    script: Path, work: Path, arguments: Sequence[str] = (), runs: bool = True
+) -> str:
     """The Markdown of one tutorial, which is run for it, unless text and code will do."""
     cells = cells_of(script)
     parts = []
     outputs = run_cells(script, cells, work, arguments) if runs else [""] * len(cells)
     for cell, printed in zip(cells, outputs, strict=True):
         output, pictures = split_output(printed)
-        parts.append(SCRIPT_LINK.sub(lambda found: f"]({found[1]}{'.md'})", cell.prose).strip())
-        if code := cell.code.strip("\n"):
+        parts.append(
+            SCRIPT_LINK.sub(lambda found: f"]({found[1]}{'.md'})", cell.prose).strip()
+        )
+        if code := cell.code.replace("  # fmt: skip", "").strip("\n"):
             parts.append(f"```python\n{code}\n```")
         if output:
             parts.append(f"```text\n{output}\n```")
-        parts += [figure((work / picture).read_text(encoding="utf-8")) for picture in pictures]
-    parts.append(f"*The whole script: [{script.name}]({script.name}). What is shown was made by running it.*")
+        parts += [
+            figure((work / picture).read_text(encoding="utf-8")) for picture in pictures
+        ]
+    made = " What is shown was made by running it." if runs else ""
+    parts.append(f"*The whole script: [{script.name}]({script.name}).{made}*")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def split_output(printed: str) -> tuple[str, list[str]]:
     """What a cell printed, and the pictures that `chart` says it drew."""
     lines = printed.rstrip().splitlines()
-    pictures = [line.removeprefix("drawn: ") for line in lines if line.startswith("drawn: ")]
+    pictures = [
+        line.removeprefix("drawn: ") for line in lines if line.startswith("drawn: ")
+    ]
     return "\n".join(line for line in lines if not line.startswith("drawn: ")), pictures
 
 
 def figure(svg: str) -> str:
     """A picture as part of the page, whose colours it takes; without empty lines it is one block of Markdown."""
-    return "<figure>\n" + "\n".join(line for line in svg.splitlines() if line.strip()) + "\n</figure>"
-
-
-def index_of(chosen: Sequence[Path]) -> str:
-    """A page that lists the others: their titles, and the first sentence of each."""
-    rows = []
-    for script in chosen:
-        introduction = (ast.get_docstring(ast.parse(script.read_text())) or "").split("\n\n")[1]
-        sentence = re.split(r"(?<=[.:]) ", " ".join(introduction.split()))[0]
-        rows.append(f"- [{title_of(script)}]({script.stem}{'.md'}): {sentence.rstrip(':')}")
-    return "\n".join(["# Tutorials", "", HOW_TO_RUN, "", *rows, ""])
-
-
-def all_pages(chosen: Sequence[Path] = (), arguments: Sequence[str] = ()) -> dict[str, str]:
-    """The Markdown of every tutorial and of their index, by the names of their files; each tutorial is run for it."""
-    chosen = chosen or scripts()
-    found = {f"index{'.md'}": index_of(chosen)}
-    for script in chosen:
-        with tempfile.TemporaryDirectory() as work:
-            found[f"{script.stem}{'.md'}"] = page_of(script, Path(work), arguments)
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("folder", type=Path, help="where the pages go")
-    parser.add_argument("script", nargs="*", help="names of tutorials; all of them by default")
-    parser.add_argument("--quick", action="store_true", help="small sizes")
-    options = parser.parse_args()
-    known = {script.name: script for script in scripts()}
-    if unknown := [name for name in options.script if Path(name).name not in known]:
-        parser.error(f"no tutorial is called {unknown[0]}; there are {', '.join(known)}")
-    chosen = [known[Path(name).name] for name in options.script]
-    options.folder.mkdir(parents=True, exist_ok=True)
-    for name, page in all_pages(chosen, ["--quick"] if options.quick else []).items():
-        (options.folder / name).write_text(page, encoding="utf-8")
-        print(options.folder / name)
-    for script in chosen or scripts():
-        (options.folder / script.name).write_text(script.read_text())
-
-
-if __name__ == "__main__":
-    main()
+    return (
+        "<figure>\n"
+        + "\n".join(line for line in svg.splitlines() if line.strip())
+        + "\n</figure>"
+    )

@@ -246,7 +246,7 @@ def run_command(words: list[str], output: int) -> int:
             os.dup2(output, stream)
         sys.stdout = sys.stderr = os.fdopen(1, "w", 1, closefd=False)
         warnings.showwarning = shown_warning  # pytest keeps them to itself
-        faulthandler.disable()  # pytest's: a crash that a page shows is none of the tests'
+        faulthandler.enable(sys.stderr)  # pytest's would print the stack of a crash that a page shows
         if words[0] == "tilework":
             sys.argv = words
             return main(words[1:])
