@@ -23,6 +23,8 @@ from tilework.targets.base import IR_STAGES
 from tilework.targets.recording import recording
 from tilework.tools.check_each import PROMISES
 
+NO_RULE = "has no rule in the evaluator"
+
 
 @dataclass(frozen=True)
 class Change:
@@ -74,7 +76,7 @@ def first_change(launch: Launch, device: str, kept: Kept, expected: Mapping[str,
             except Exception as error:
                 return Change("compiler", f"it does not compile: {type(error).__name__}: {error}")
         steps = [(run, step) for run in seen.runs if run.tag != "remarks" for step in run.steps]
-        text, count, has = seen.runs[0].text if seen.runs else "", 1, set[str]()
+        text, count, has, skipped = seen.runs[0].text if seen.runs else "", 1, set[str](), list[str]()
         for run, step in steps:
             name = step.name.partition("{")[0]
             has |= PROMISES.get(name, set())
@@ -82,9 +84,16 @@ def first_change(launch: Launch, device: str, kept: Kept, expected: Mapping[str,
                 continue
             text, count = step.text, count + 1
             wrong = evaluated(parse_module(text), launch, found.source, kept, expected, room, has)
-            if wrong is not None:
-                return Change(step.name, f"the pass '{step.name}' ({run.tag}) changed it: {wrong}", count)
+            if wrong is not None and NO_RULE in wrong:  # what a module without such ops does later may still be known
+                skipped.append(step.name)
+            elif wrong is not None:
+                since = f", or one since '{skipped[0]}', behind which modules cannot be evaluated," if skipped else ""
+                return Change(step.name, f"the pass '{step.name}' ({run.tag}){since} changed it: {wrong}", count)
+            else:
+                skipped.clear()
     words = f"all {len(steps)} passes keep it ({count} modules were evaluated): the mistake is made behind them, in the code generator or by who runs the code"
+    if skipped:
+        words = f"every pass before '{skipped[0]}' keeps it, behind which modules have ops that cannot be evaluated: the mistake is made there or later"
     return Change("code generation", words, count)
 
 

@@ -24,6 +24,7 @@ from tilework.explain.launch_memory import Kept, OutOfReach, names_of
 
 SECONDS = 60.0  # for one device
 EXACT = Room("integers", 0.0)
+WILD = "not run: it would access memory out of bounds"
 
 
 class TakesTooLong(Exception):
@@ -101,7 +102,7 @@ def outcomes_of(launch: Launch, kept: Kept, devices: Sequence[str], seconds: flo
     is_wild = False
     for device in devices:
         if is_wild and device == NATIVE:
-            yield Outcome(device, failure="not run: it would access memory out of bounds")
+            yield Outcome(device, failure=WILD)
             continue
         outcome = outcome_of(device, launch, kept, seconds)
         is_wild |= device == INTERPRETER and "AccessError" in (outcome.failure or "")
@@ -190,7 +191,7 @@ def failure_findings(name: str, where: Span | None, failed: Sequence[Outcome]) -
     first, *rest = failed
     if first.device != INTERPRETER:
         return [failure_finding(name, where, one) for one in failed]
-    return [failure_finding(name, where, first, [one.device for one in rest])]
+    return [failure_finding(name, where, first, [one.device for one in rest if one.failure != WILD])]
 
 
 def failure_finding(name: str, where: Span | None, outcome: Outcome, also: Sequence[str] = ()) -> Finding:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tilework.numerics.rounding import FLOATS
 from tilework.oracles.interpreter.allowed_memory import REGISTERED
+from tilework.oracles.interpreter.arguments import register_memory
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
 from tilework.runtime.devices.host.arrays import bytes_at
@@ -43,8 +44,13 @@ class Kept:
             if not is_on_host(array):
                 raise OutOfReach(f"`{name}` is in the memory of a device")
         bare = [value for _, value in named if isinstance(value, int) and value > 1 << 32]
-        others = [array for array, _ in pointed_arrays([array for _, array in self.named], bare)]
-        others += [array for reference, _ in REGISTERED if (array := reference()) is not None]
+        given = {id(array) for _, array in self.named}
+        pointed = [
+            array for array, _ in pointed_arrays([array for _, array in self.named], bare) if id(array) not in given
+        ]
+        for number, array in enumerate(pointed):  # the interpreter must be told of what a table of addresses leads to
+            self.named.append((f"pointed{number}", register_memory(array)))
+        others = [array for reference, _ in REGISTERED if (array := reference()) is not None]
         extents = dict.fromkeys(extent_of(array) for array in (*(array for _, array in self.named), *others))
         self.memory = [bytes_at(address, size) for address, size in extents if size]
         if (total := sum(memory.nbytes for memory in self.memory)) > LARGEST:

@@ -148,7 +148,7 @@ RULES = (
     Rule(r"is transposed", lambda m: 1.2, "store that operand with K contiguous"),
     Rule(r"this (?:load|store) is done one element at a time", lambda m: 4.0, CONTIGUOUS),
     Rule(r"this (?:is computed|reduction takes) one element", lambda m: 3.0, "take it out of the tile's other work: what is in the same nest has no vectors either"),
-    Rule(r"vectors have (\d+) elements here, and (\d+) would fit", lambda m: min(int(m[2]) / int(m[1]), 4.0) * 0.6, "make that dimension of the tile longer"),
+    Rule(r"vectors have (\d+) elements here, and (\d+) would fit", lambda m: min(int(m[2]) / int(m[1]), 4.0) * 0.45, "make that dimension of the tile longer"),
     Rule(r"the limit of this (?:loop|kernel) is", lambda m: 1.0),
 )  # fmt: skip
 SHARE = re.compile(r"(\d+)% of the limit")
