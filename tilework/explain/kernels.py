@@ -49,7 +49,7 @@ def explain_kernel(
         sections.append(why_tuned([{"event": "tuned", **tuning_record(t, key)} for t in tuners for key in t.tunings]))
     is_called = bool(args or kwargs)
     if "compiled" in asked:
-        sections.insert(0, compiled_section(fn, args, settings, is_called))
+        sections.insert(0, compiled_section(fn, args, settings, is_called, tuned_names(tuners)))
     if "slow" in asked:
         sections.append(slow_section(fn, args, settings, is_called, grid, targets))
     if "different" in asked:
@@ -117,19 +117,26 @@ def compiled_kernels(fn: Any) -> list[Any]:
     ]
 
 
-def compiled_section(fn: Any, args: Sequence[Any], settings: Mapping[str, Any], is_called: bool) -> Section:
+def tuned_names(tuners: Sequence[Any]) -> set[str]:
+    """What configurations set: that it changes needs no advice."""
+    return {name for tuner in tuners for config in tuner.configs for name in config.all_kwargs()}
+
+
+def compiled_section(
+    fn: Any, args: Sequence[Any], settings: Mapping[str, Any], is_called: bool, tuned: set[str]
+) -> Section:
     """Each specialisation against those before it; with arguments, what a launch with them would need."""
     known = [parts for kernel in compiled_kernels(fn) if (parts := parts_of_kernel(kernel)) is not None]
     where, name = kernel_span(fn), fn.__name__
     if is_called:
         new = called_parts(fn, args, settings)
         found = compared(new, known)
-        return Section("compiled", f"{new.text()}", (call_finding(name, where, found, known),))
+        return Section("compiled", f"{new.text()}", (call_finding(name, where, found, known, tuned),))
     findings: list[Finding] = []
     for position, parts in enumerate(known):
         found = compared(parts, known[:position])
         words = f"the first in this process: {parts.text()}" if found.nearest is None else found.words()
-        findings.append(made(name, where, f"specialisation {position + 1} of {name}: {words}", found))
+        findings.append(made(name, where, f"specialisation {position + 1} of {name}: {words}", found, tuned))
     return Section("compiled", f"{counted(len(known), 'specialisation')} of {name} in this process", tuple(findings))
 
 
@@ -145,18 +152,18 @@ def called_parts(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> K
     )
 
 
-def call_finding(name: str, where: Any, found: Comparison, known: Sequence[KeyParts]) -> Finding:
+def call_finding(name: str, where: Any, found: Comparison, known: Sequence[KeyParts], tuned: set[str]) -> Finding:
     if found.nearest is None:
         title = f"{name} has not been compiled in this process: this call would"
     elif not found.differences:
         title = f"this call of {name} needs nothing new: one of its {counted(len(known), 'specialisation')} fits"
     else:
         title = f"this call of {name} needs a new specialisation: {found.words()}"
-    return made(name, where, title, found)
+    return made(name, where, title, found, tuned)
 
 
-def made(name: str, where: Any, title: str, found: Comparison) -> Finding:
-    helps = dict.fromkeys(difference.help for difference in found.differences if difference.help)
+def made(name: str, where: Any, title: str, found: Comparison, tuned: set[str]) -> Finding:
+    helps = dict.fromkeys(one.help for one in found.differences if one.help and one.name not in tuned)
     facts = {"differences": [one.to_json() for one in found.differences], "parts": found.new.to_json()}
     return Finding(name, title, where, help="; ".join(helps), facts=facts)
 
@@ -172,6 +179,11 @@ def slow_section(
         if is_called
         else (case for kernel in compiled_kernels(fn)[-1:] for case in case_of_kernel(kernel, targets))
     )
+    if not found:
+        help = "launch it, or give `explain` the arguments of a launch"
+        return why_slow(
+            [], [Finding(fn.__name__, f"nothing of {fn.__name__} has been compiled in this process", help=help)]
+        )
     cases = [one for one in found if isinstance(one, Case)]
     return why_slow(cases, [one for one in found if isinstance(one, Finding)])
 

@@ -169,6 +169,12 @@ class InterpretedFunction(JITFunction):
         active = ACTIVE.get()
         return super().__call__(*args, **kwargs) if active is None else active.call_JitFunction(self, args, kwargs)
 
+    def explain(self, *args: Any, **kwargs: Any) -> Any:
+        """There is nothing to explain: nothing is compiled."""
+        raise RuntimeError(
+            f"{self.__name__} is interpreted (interpret=True, or TRITON_INTERPRET=1): nothing of it is compiled"
+        )
+
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
         """There is nothing to compile."""
         self.run(*args, grid=grid, warmup=True, **kwargs)
