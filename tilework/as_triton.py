@@ -25,7 +25,8 @@ Example:
     with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
         script.write("import triton; print(triton.__version__, triton.jit.__module__)")
         script.flush()
-        shown = subprocess.check_output([sys.executable, "-m", "tilework.as_triton", script.name], text=True)
+        command = [sys.executable, "-m", "tilework.as_triton", script.name]
+        shown = subprocess.check_output(command, text=True)
     assert shown.startswith(tilework.as_triton.TRITON_VERSION) and "tilework" in shown
 """
 

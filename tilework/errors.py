@@ -126,7 +126,7 @@ class CompilationError(TritonError):
     Example:
         @tilework.jit
         def kernel(out):
-            tl.store(out + tl.arange(0, 3), 1)                 # not a power of two
+            tl.store(out + tl.arange(0, 3), 1)  # not a power of two
 
         try:
             kernel.warmup(np.zeros(4), grid=(1,))
@@ -298,7 +298,7 @@ class OptionError(TritonError, KeyError):
         try:
             kernel[(1,)](np.zeros(1), num_wraps=4)
         except KeyError as error:
-            assert "num_warps" in str(error)                   # what was meant
+            assert "num_warps" in str(error)  # what was meant
     """
 
     def __str__(self) -> str:  # KeyError's own is the repr of its argument
@@ -332,7 +332,7 @@ class SanitizerWarning(UserWarning):
         @tilework.jit(sanitize=True)
         def kernel(x, out, n):
             i = tl.arange(0, 4)
-            tl.store(out + i, tl.load(x + i, mask=i < n))      # no `other`: undefined from n on
+            tl.store(out + i, tl.load(x + i, mask=i < n))  # no `other`: undefined from n on
 
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")

@@ -170,7 +170,7 @@ def nvsmi(attrs: Sequence[str]) -> list[int]:
         try:
             (megahertz,) = tilework.testing.nvsmi(["clocks.current.sm"])
         except RuntimeError as error:
-            assert "nvidia-smi" in str(error)                  # it is not here
+            assert "nvidia-smi" in str(error)  # it is not here
     """
     query = f"--query-gpu={','.join(attrs)}"
     text = run_tool("nvidia-smi", "-i", "0", query, "--format=csv,noheader,nounits")
@@ -196,7 +196,7 @@ def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterat
     Example:
         try:
             with tilework.testing.set_gpu_clock(1350, 1215) as (teraflops, gigabytes):
-                pass                                           # measure here
+                pass  # measure here
         except RuntimeError as error:
             assert "nvidia-smi" in str(error)
     """
@@ -227,7 +227,7 @@ def cuda_memcheck(**target_kwargs: Any) -> Callable[[Callable[..., Any]], Callab
         def test_copy(size, request):
             return None
 
-        test_copy(size=16, request=None)                       # runs as usual
+        test_copy(size=16, request=None)  # runs as usual
     """
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ Reading a knob costs a microsecond, because the environment may have changed. Th
 
 Example:
     with tilework.knobs.compilation.scope() as compilation:
-        compilation.always_compile = True                  # as TRITON_ALWAYS_COMPILE=1, until the block ends
+        compilation.always_compile = True  # as TRITON_ALWAYS_COMPILE=1, until the block ends
 """
 
 import os

@@ -13,17 +13,19 @@ def inline_asm_elementwise(
 
         popc = tl.inline_asm_elementwise("popc.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
 
-    `asm` is in the language of the target: PTX on NVIDIA GPUs, amdgcn on AMD's, the host's own on the CPU (a kernel that is compiled
-    for another target is refused there; ask `tl.target_info`). `constraints` are LLVM's: outputs first, then inputs. Elements
+    `asm` is in the language of the target, PTX on NVIDIA GPUs and amdgcn on AMD's. The CPU and the interpreter refuse it: a kernel
+    that shall run everywhere asks `tl.target_info`. `constraints` are LLVM's: outputs first, then inputs. Elements
     narrower than 32 bits are packed into registers. A tuple of dtypes gives a tuple of results. What is not `is_pure` is neither
-    removed nor repeated. The interpreter cannot run assembly.
+    removed nor repeated.
 
     Example:
         @tilework.jit
         def count_bits(x, out):
             value = tl.load(x + tl.arange(0, 4))
             if tl.target_info.is_cuda():
-                bits = tl.inline_asm_elementwise("popc.b32 $0, $1;", "=r,r", [value], tl.int32, is_pure=True, pack=1)
+                bits = tl.inline_asm_elementwise(
+                    "popc.b32 $0, $1;", "=r,r", [value], dtype=tl.int32, is_pure=True, pack=1
+                )
             else:
                 bits = tl.extra.libdevice.popc(value)
             tl.store(out + tl.arange(0, 4), bits)
@@ -54,7 +56,7 @@ def extern_elementwise(
         y = tl.core.extern_elementwise("", "", [x], symbols, is_pure=True)
 
     `tl.extra.libdevice` calls it for about two hundred functions, under symbols that all targets know: their code is generated, no
-    library is needed. `lib_name` and `lib_path` name a library of bitcode for other symbols, on GPUs.
+    library is needed. Other symbols come from a library of bitcode that the launch's option `extern_libs` names, on NVIDIA GPUs.
 
     Example:
         @tl.core.extern

@@ -153,7 +153,7 @@ class constexpr(base_value):
         @tilework.jit
         def kernel(out, N: tl.constexpr, IS_NEGATIVE: tl.constexpr):
             value = tl.arange(0, N) * SCALE
-            if IS_NEGATIVE:                                   # decided while compiling
+            if IS_NEGATIVE:  # decided while compiling
                 value = -value
             tl.store(out + tl.arange(0, N), value)
 

@@ -131,7 +131,7 @@ def is_builtin(fn: Any) -> bool:
     """True if the compiler must pass `_semantic` to `fn`.
 
     Example:
-        assert tl.core.is_builtin(tl.exp) and not tl.core.is_builtin(tl.sum)      # `sum` is a jit function
+        assert tl.core.is_builtin(tl.exp) and not tl.core.is_builtin(tl.sum)  # `sum` is a jit function
     """
     return getattr(fn, TRITON_BUILTIN, False)
 
@@ -165,7 +165,7 @@ def must_use_result(x: Any, s: str | bool = True) -> Any:
 
         @tilework.jit
         def kernel(x):
-            cube(tl.load(x))                                   # forgotten: the kernel does nothing
+            cube(tl.load(x))  # forgotten: the kernel does nothing
 
         try:
             kernel.warmup(np.ones(1), grid=(1,))

@@ -143,7 +143,8 @@ class tensor_descriptor(base_value):
             @tilework.jit
             def kernel(x, out):
                 blocks = tl.make_tensor_descriptor(x, [3, 4], [4, 1], [2, 4])
-                tl.store(out + tl.arange(0, 2), tl.sum(blocks.load([2, 0]), 1))      # the second row is outside: zeros
+                value = blocks.load([2, 0])  # its second row is outside: zeros
+                tl.store(out + tl.arange(0, 2), tl.sum(value, 1))
 
             out = np.zeros(2, np.float32)
             kernel[(1,)](np.ones((3, 4), np.float32), out)
@@ -178,8 +179,8 @@ class tensor_descriptor(base_value):
                 picked = lines.gather(tl.load(rows + tl.arange(0, 8)), 0)
                 tl.store(out + tl.arange(0, 8)[:, None] * 8 + tl.arange(0, 8)[None, :], picked)
 
-            x, rows = np.arange(32, dtype=np.float32).reshape(4, 8), np.array([3, 3, 0, 1, 2, 2, 1, 0], np.int32)
-            out = np.zeros((8, 8), np.float32)
+            x, out = np.arange(32, dtype=np.float32).reshape(4, 8), np.zeros((8, 8), np.float32)
+            rows = np.array([3, 3, 0, 1, 2, 2, 1, 0], np.int32)
             kernel[(1,)](x, rows, out)
             assert_close(out, x[rows])
         """

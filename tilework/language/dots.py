@@ -91,7 +91,7 @@ def dot_scaled(
         a, b = np.ones((16, 32), np.float32), np.ones((32, 16), np.float32)
         exponents, out = np.full((16, 1), 128, np.uint8), np.empty((16, 16), np.float32)
         kernel[(1,)](a, b, exponents, out)
-        assert_close(out, 2 * (a @ b))                    # 128: every group of `a` times 2
+        assert_close(out, 2 * (a @ b))  # 128: every group of `a` times 2
     """
     return _semantic.dot_scaled(
         lhs,

@@ -457,10 +457,11 @@ bfloat16 = dtype("bf16")
 """Floats of 16 bits with 7 bits of fraction and the range of `float32`. NumPy has none; torch's tensors do.
 
 Example:
-    assert call(tl.cast, np.array([1 / 3, 1e5], np.float32), tl.bfloat16).tolist() == [0.333984375, 99840]
+    x = np.array([1 / 3, 1e5], np.float32)
+    assert call(tl.cast, x, tl.bfloat16).tolist() == [0.333984375, 99840]
 """
 float32 = dtype("fp32")
-"""Floats of 32 bits; what Python's floats become in a kernel, and what `dot` and `sum` of narrower floats add up in.
+"""Floats of 32 bits; what Python's floats become in a kernel, and what `dot` of narrower floats adds up in.
 
 Example:
     assert call(tl.cast, np.array([1, 2]), tl.float32).dtype == np.float32

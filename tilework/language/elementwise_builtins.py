@@ -145,8 +145,8 @@ def abs(x: Any, _semantic: Any = None) -> Any:
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: Any = None) -> Any:
     """The quotient of two floats of one dtype, by the fast division of the device.
 
-    With `ieee_rounding` it is correctly rounded, as `div_rn` is; otherwise it may be wrong in the last bits on a GPU. On the CPU it is
-    correctly rounded either way.
+    On a GPU it may be wrong in the last bits, which `div_rn` is not; on the CPU it is correctly rounded. `ieee_rounding` is accepted and
+    changes nothing.
 
     Example:
         x = np.array([1.0, 2.0], np.float32)
@@ -173,7 +173,7 @@ def fma(x: Any, y: Any, z: Any, _semantic: Any = None) -> Any:
 
     Example:
         x = np.array([1 + 2**-12], np.float32)
-        assert call(tl.fma, x, x, -1.0)[0] == np.float64(x[0]) ** 2 - 1       # the square is not rounded
+        assert call(tl.fma, x, x, -1.0)[0] == np.float64(x[0]) ** 2 - 1  # the square is not rounded
     """
     return _semantic.fma(x, y, z)
 

@@ -275,7 +275,8 @@ def cumprod(input: Any, axis: core.constexpr = 0, reverse: core.constexpr = Fals
     """Running products along `axis`: 1, 2, 3 gives 1, 2, 6; bfloat16 in fp32.
 
     Example:
-        assert call(tl.cumprod, np.array([[1, 2, 3, 4], [2, 2, 2, 2]]), axis=1).tolist() == [[1, 2, 6, 24], [2, 4, 8, 16]]
+        x = np.array([[1, 2, 3, 4], [2, 2, 2, 2]])
+        assert call(tl.cumprod, x, axis=1).tolist() == [[1, 2, 6, 24], [2, 4, 8, 16]]
     """
     return core.associative_scan(core.cast(input, _without_bfloat16(input.dtype)), axis, _prod_combine, reverse)
 

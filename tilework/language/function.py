@@ -489,6 +489,6 @@ def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
         def bits(n):
             return n.bit_length() - 1
 
-        assert bits(1024) == 10 and call(bits, 1024) == 10     # called by the host, and by a kernel
+        assert bits(1024) == 10 and call(bits, 1024) == 10  # called by the host, and by a kernel
     """
     return ConstexprFunction(fn)

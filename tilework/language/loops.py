@@ -34,7 +34,7 @@ class static_range(base_value):
         def powers(x, N: tl.constexpr):
             total = x * 0
             for i in tl.static_range(N):
-                if i % 2 == 0:                               # decided while compiling
+                if i % 2 == 0:  # decided while compiling
                     total += x
             return total
 

@@ -96,7 +96,9 @@ def make_block_ptr(
     Example:
         @tilework.jit
         def corner(x, out, M, N):
-            block = tl.make_block_ptr(x, shape=(M, N), strides=(N, 1), offsets=(2, 2), block_shape=(2, 4), order=(1, 0))
+            block = tl.make_block_ptr(
+                x, shape=(M, N), strides=(N, 1), offsets=(2, 2), block_shape=(2, 4), order=(1, 0)
+            )
             value = tl.load(block, boundary_check=(0, 1), padding_option="zero")
             tl.store(out + tl.arange(0, 2)[:, None] * 4 + tl.arange(0, 4)[None, :], value)
 
@@ -150,7 +152,7 @@ def make_tensor_descriptor(
             blocks.store(corner, blocks.load(corner) + 1)
 
         x = np.zeros((3, 4), np.float32)
-        add_one[(2,)](x, 3, 4)                             # the row that the second block has outside of x is not touched
+        add_one[(2,)](x, 3, 4)  # the last row of the second block is outside of x
         assert (x == 1).all()
     """
     block, padding = _unwrap_shape(block_shape), _unwrap_if_constexpr(padding_option)
@@ -218,7 +220,7 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
         @tilework.jit
         def claim(owner, won):
             program = tl.program_id(0)
-            before = tl.atomic_cas(owner, -1, program)     # -1: nobody
+            before = tl.atomic_cas(owner, -1, program)  # -1: nobody
             tl.store(won + program, before == -1)
 
         owner, won = np.array([-1], np.int32), np.zeros(8, np.int32)

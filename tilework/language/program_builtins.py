@@ -54,7 +54,7 @@ def debug_barrier(_semantic: Any = None) -> Any:
         def rotate(scratch, out):
             i = tl.arange(0, 8)
             tl.store(scratch + i, i)
-            tl.debug_barrier()                      # what follows reads elements that other threads have written
+            tl.debug_barrier()  # other threads have written what is read now
             tl.store(out + i, tl.load(scratch + (i + 1) % 8))
 
         scratch, out = np.zeros(8, np.int32), np.zeros(8, np.int32)
@@ -94,8 +94,8 @@ def multiple_of(input: Any, values: Any, _semantic: Any = None) -> Any:
     Example:
         @tilework.jit
         def copy(x, starts, out):
-            start = tl.multiple_of(tl.load(starts + tl.program_id(0)), 4)     # the compiler cannot see what is in `starts`
-            i = start + tl.arange(0, 4)
+            start = tl.load(starts + tl.program_id(0))  # what is in `starts` the compiler cannot see
+            i = tl.multiple_of(start, 4) + tl.arange(0, 4)
             tl.store(out + i, tl.load(x + i))
 
         x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
@@ -115,7 +115,7 @@ def max_contiguous(input: Any, values: Any, _semantic: Any = None) -> Any:
         @tilework.jit
         def wrapped(x, out, n):
             i = (8 + tl.arange(0, 4)) % n
-            i = tl.max_contiguous(tl.multiple_of(i, 4), 4)                  # true for every n that is a multiple of 4
+            i = tl.max_contiguous(tl.multiple_of(i, 4), 4)  # true for every n that is a multiple of 4
             tl.store(out + tl.arange(0, 4), tl.load(x + i))
 
         x, out = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
@@ -154,7 +154,7 @@ def static_print(
     Example:
         @tilework.jit
         def kernel(x, BLOCK: tl.constexpr):
-            tl.static_print("BLOCK is", BLOCK, "and x is", x.dtype)     # BLOCK is 16 and x is pointer<fp32>
+            tl.static_print("BLOCK is", BLOCK, "and x is", x.dtype)  # BLOCK is 16 and x is pointer<fp32>
 
         kernel[(1,)](np.zeros(16, np.float32), BLOCK=16)
     """
@@ -197,7 +197,7 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = Non
         @tilework.jit
         def kernel(x):
             value = tl.load(x + tl.arange(0, 2))
-            tl.device_print("squares", value * value)       # pid (0, 0, 0) idx (1) squares: 9
+            tl.device_print("squares", value * value)  # pid (0, 0, 0) idx (1) squares: 9
 
         kernel[(1,)](np.array([2, 3], np.int32))
     """

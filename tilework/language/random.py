@@ -47,8 +47,8 @@ def philox_impl(
 
     Example:
         zero = np.zeros(2, np.uint32)
-        c0, c1, c2, c3 = call(tl.philox_impl, zero, zero, zero, zero, np.uint32(0), np.uint32(0))
-        assert [hex(c[0]) for c in (c0, c1, c2, c3)] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
+        words = call(tl.philox_impl, zero, zero, zero, zero, np.uint32(0), np.uint32(0))
+        assert [word[0] for word in words] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     """
     core.static_assert(c0.dtype == core.uint32 or c0.dtype == core.uint64, "philox counters are uint32 or uint64")
     is_32_bit: core.constexpr = c0.dtype == core.uint32

@@ -84,7 +84,7 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, _semantic: Any = 
 
     Example:
         @tilework.jit
-        def steps(n):                             # of the Collatz sequence
+        def steps(n):  # of the Collatz sequence
             count = 0
             while n != 1:
                 n = n // 2 if n % 2 == 0 else 3 * n + 1

@@ -111,7 +111,7 @@ def view(input: Any, *shape: Any, _semantic: Any = None) -> Any:
     """Deprecated: `reshape` with ``can_reorder=True``.
 
     Example:
-        assert sorted(call(tl.view, np.arange(4), (2, 2)).ravel()) == [0, 1, 2, 3]       # in some order
+        assert sorted(call(tl.view, np.arange(4), (2, 2)).ravel()) == [0, 1, 2, 3]  # in some order
     """
     warnings.warn("view is deprecated, use reshape with can_reorder=True instead", DeprecationWarning, stacklevel=2)
     return _semantic.reshape(input, _unwrap_shape(_unwrap_iterable(shape)), True)

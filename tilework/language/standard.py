@@ -72,7 +72,7 @@ def softmax(
 ) -> Any:
     """``exp(x) / sum(exp(x))`` along `dim` (0 if None), without overflow: the maximum is subtracted first.
 
-    For a block of rank 2 and more pass ``keep_dims=True``, unless `dim` is 0. With `ieee_rounding` the quotient is correctly rounded.
+    For a block of rank 2 and more pass ``keep_dims=True``, unless `dim` is 0.
 
     Example:
         x = np.array([[1.0, 2.0], [1000.0, 1000.0]], np.float32)
@@ -129,7 +129,7 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
     Programs that run at the same time then share rows and columns of the operands of a matrix product, which stay in the cache.
 
     Example:
-        i, j = np.divmod(np.arange(16), 4)                   # row-major: program 2 would be at (0, 2)
+        i, j = np.divmod(np.arange(16), 4)  # row-major: program 2 would be at (0, 2)
         rows, columns = call(tl.swizzle2d, i, j, 4, 4, 2)
         assert list(zip(rows[:4].tolist(), columns[:4].tolist())) == [(0, 0), (1, 0), (0, 1), (1, 1)]
     """

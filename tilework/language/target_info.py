@@ -23,7 +23,8 @@ def current_target() -> Any:
     Example:
         @tilework.jit
         def kernel():
-            tl.static_assert(tl.target_info.current_target() is None or tl.target_info.current_target().backend == "cpu")
+            target: tl.constexpr = tl.target_info.current_target()
+            tl.static_assert(target is None or target.backend == "cpu")
 
         kernel[(1,)]()
     """
@@ -39,7 +40,7 @@ def is_cuda() -> bool:
         def block_size():
             return 256 if tl.target_info.is_cuda() else 64
 
-        assert call(block_size) == 64                          # NumPy's arrays are on the CPU
+        assert call(block_size) == 64  # NumPy's arrays are on the CPU
     """
     target = TARGET.get()
     return target is not None and target.backend == "cuda"

@@ -100,7 +100,7 @@ def activate(session: int | None = None) -> None:
 
         with tempfile.TemporaryDirectory() as folder:
             session = proton.start(f"{folder}/step")
-            proton.deactivate(session)                         # what comes now is not recorded
+            proton.deactivate(session)  # what comes now is not recorded
             proton.activate(session)
             proton.finalize(session)
     """

@@ -31,7 +31,7 @@ class scope:
         with tempfile.TemporaryDirectory() as folder:
             proton.start(f"{folder}/step")
             with proton.scope("forward", metrics={"tokens": 128}):
-                pass                                           # launches here are below "forward"
+                pass  # launches here are below "forward"
             proton.finalize()
             assert "tokens" in pathlib.Path(folder, "step.hatchet").read_text()
     """

@@ -63,7 +63,7 @@ def enter_state(name: str) -> None:
     Example:
         import tilework.profiler as proton
 
-        proton.enter_state("warm up")                          # the entry above kernels, while something is profiled
+        proton.enter_state("warm up")  # the entry right above its kernels
         proton.exit_state()
     """
     if flags.profiling_on:

@@ -103,7 +103,7 @@ class MXFP4Tensor(MicroscalingTensor):
         from tilework.tools.mxfp import MXFP4Tensor
 
         x = MXFP4Tensor(data=np.array([0.3, -1.25, 7.0], np.float32))
-        assert x.to(np.float32).tolist() == [0.5, -1, 6]      # the nearest ones; 7 is too large
+        assert x.to(np.float32).tolist() == [0.5, -1, 6]  # the nearest ones; 7 is too large
         assert x.to_packed_tensor(0).tolist() == [161, 7]
     """
 

@@ -103,8 +103,9 @@ FAMILIES = (
         "runtime",
         "Kernels",
         "tilework.",
-        "jit JITFunction JITFunction.run JITFunction.preload KernelInterface KernelInterface.__getitem__ KernelInterface.bind"
-        " KernelInterface.warmup KernelInterface.explain KernelInterface.explore constexpr_function must_use_result cdiv next_power_of_2 reinterpret TensorWrapper MockTensor"
+        "jit JITFunction JITFunction.__getitem__ JITFunction.bind JITFunction.warmup JITFunction.explain JITFunction.explore"
+        " JITFunction.run JITFunction.preload KernelInterface constexpr_function must_use_result cdiv next_power_of_2"
+        " reinterpret TensorWrapper MockTensor"
         " set_allocator tools.tensor_descriptor.TensorDescriptor tools.tensor_descriptor.TensorDescriptor.from_tensor"
         " tools.mxfp.MXFP4Tensor tools.mxfp.MXScaleTensor",
     ),

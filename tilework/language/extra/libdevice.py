@@ -27,7 +27,7 @@ Example:
     assert call(libdevice.popc, np.array([7, 255], np.int32)).tolist() == [3, 8]
     assert call(libdevice.isnan, np.array([1.0, np.nan], np.float32)).tolist() == [False, True]
     third = call(libdevice.div_rd, np.ones(1, np.float32), np.full(1, 3, np.float32))
-    assert third.astype(float)[0] <= 1 / 3                 # rounded down
+    assert third.astype(float)[0] <= 1 / 3  # rounded down
 """
 
 from typing import Any

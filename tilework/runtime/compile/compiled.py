@@ -270,7 +270,7 @@ class CompiledKernel:
             def kernel(out):
                 tl.store(out, 7)
 
-            assert kernel[(1,)](np.zeros(1, np.int32)).counters is None        # the CPU does not count
+            assert kernel[(1,)](np.zeros(1, np.int32)).counters is None  # the CPU does not count
         """
         return getattr(self.launcher, "counters", None)
 

@@ -113,7 +113,12 @@ class IRSource:
     Example:
         import pathlib, tempfile
 
-        text = 'module { tt.func public @seven(%out: !tt.ptr<i32>) { %c = arith.constant 7 : i32 tt.store %out, %c : !tt.ptr<i32> tt.return } }'
+        text = '''
+            tt.func public @seven(%out: !tt.ptr<i32>) {
+              %c = arith.constant 7 : i32
+              tt.store %out, %c : !tt.ptr<i32>
+              tt.return
+            }'''
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "seven.ttir")
             file.write_text(text)

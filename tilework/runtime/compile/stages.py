@@ -47,7 +47,8 @@ def lower(
         def kernel(out):
             tl.store(out, tl.program_id(0))
 
-        stages = lower(ASTSource(kernel, {"out": "*i32"}), GPUTarget("cuda", 90, 32), ["ttir", "ptx"], num_warps=8)
+        source = ASTSource(kernel, {"out": "*i32"})
+        stages = lower(source, GPUTarget("cuda", 90, 32), ["ttir", "ptx"], num_warps=8)
         assert "tt.get_program_id x" in stages["ttir"] and "%ctaid.x" in stages["ptx"]
     """
     backend = find_backend(target)

@@ -54,7 +54,7 @@ def set_allocator(allocator: Allocator) -> None:
             return torch.empty(size, device="cuda", dtype=torch.int8)
 
         tilework.set_allocator(allocate)
-        tilework.set_allocator(NullAllocator())                # needing memory is an error again
+        tilework.set_allocator(NullAllocator())  # needing memory is an error again
     """
     _allocator.set(allocator)
 

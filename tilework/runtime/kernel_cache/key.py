@@ -29,8 +29,8 @@ def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mappin
         def kernel(out):
             tl.store(out, 7)
 
-        backend = make_backend(GPUTarget("cuda", 90, 32))
-        key = get_cache_key(ASTSource(kernel, {"out": "*i32"}), backend, backend.parse_options({"num_warps": 8}), {})
+        source, backend = ASTSource(kernel, {"out": "*i32"}), make_backend(GPUTarget("cuda", 90, 32))
+        key = get_cache_key(source, backend, backend.parse_options({"num_warps": 8}), {})
         assert len(key) == 64
     """
     variables = sorted(env_vars.items())

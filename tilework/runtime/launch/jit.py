@@ -83,12 +83,43 @@ class JITFunction(KernelInterface, LanguageFunction):
         self.sanitize: bool | str | None = None
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """`kernel[grid]`, in machine code where that is possible: see `native_launch.py`."""
+        """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the grid.
+
+        `grid` is a tuple of one to three sizes, or a function of the arguments (by name, constants included) that gives one. Keywords
+        that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize` ... What is returned is the
+        compiled kernel.
+
+        Example:
+            @tilework.jit
+            def kernel(out, n, BLOCK: tl.constexpr):
+                i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+                tl.store(out + i, i, mask=i < n)
+
+            out = np.zeros(10, np.int32)
+            kernel[lambda meta: (tilework.cdiv(meta["n"], meta["BLOCK"]),)](out, 10, BLOCK=4, num_warps=4)
+            assert out.tolist() == list(range(10))
+        """
         bind = self._bind_grid or native_binder(self)
         return bind(grid) if bind is not None else super().__getitem__(grid)
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """As `KernelInterface.bind`: what is wrong with the call is said now, and the kernel is compiled."""
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`.
+
+        What is wrong with the call is said at once, and the kernel is compiled. Calling it costs less than `kernel[grid]`, and does
+        the same.
+
+        Example:
+            @tilework.jit
+            def add(x, out, amount):
+                tl.store(out, tl.load(x) + amount)
+
+            x, out = np.array([40]), np.zeros(1, np.int64)
+            launch = add.bind(x, out, 2, grid=(1,))
+            launch()
+            assert out[0] == 42
+            launch(amount=3)  # the rest stays
+            assert out[0] == 43
+        """
         bound = BoundLaunch(self, self.arg_names, args, grid, kwargs)
         self.run(*args, grid=grid, warmup=True, **kwargs)
         return native_bound(self, bound)
@@ -314,9 +345,10 @@ class JITFunction(KernelInterface, LanguageFunction):
 
             seen = []
             with tilework.knobs.runtime.scope():
-                tilework.knobs.runtime.jit_cache_hook = lambda compile, **_: seen.append(compile["specialization_data"])
+                tilework.knobs.runtime.jit_cache_hook = lambda compile, **_: seen.append(compile)
                 kernel.warmup(np.zeros(1, np.int32), grid=(1,))
-            assert kernel.preload(seen[0]).name == "kernel"        # mostly in another process, before its first launch
+            data = seen[0]["specialization_data"]  # a text, mostly for another process
+            assert kernel.preload(data).name == "kernel"
         """
         data = json.loads(specialization_data)
         name = f"{self.fn.__module__}.{self.fn.__qualname__}"
@@ -394,7 +426,7 @@ def jit(
 
         checked = tilework.jit(sanitize=True)(add_one)
         try:
-            checked[(2,)](x, 101, BLOCK=64)                    # x has 100 elements
+            checked[(2,)](x, 101, BLOCK=64)  # x has 100 elements
         except tilework.errors.SanitizerError as error:
             assert "out of bounds" in str(error)
         else:

@@ -23,22 +23,7 @@ class KernelInterface:
     run: Callable[..., Any]
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the grid.
-
-        `grid` is a tuple of one to three sizes, or a function of the arguments (by name, constants included) that gives one. Keywords
-        that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize` ... What is returned is the
-        compiled kernel.
-
-        Example:
-            @tilework.jit
-            def kernel(out, n, BLOCK: tl.constexpr):
-                i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-                tl.store(out + i, i, mask=i < n)
-
-            out = np.zeros(10, np.int32)
-            kernel[lambda meta: (tilework.cdiv(meta["n"], meta["BLOCK"]),)](out, 10, BLOCK=4, num_warps=4)
-            assert out.tolist() == list(range(10))
-        """
+        """`kernel[grid]` is a function of the kernel's arguments."""
         run = self.run
 
         def launch(*args: Any, **kwargs: Any) -> Any:
@@ -47,23 +32,7 @@ class KernelInterface:
         return launch
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`.
-
-        What is wrong with the call is said at once, and the kernel is compiled. Calling it costs less than `kernel[grid]`, and does
-        the same.
-
-        Example:
-            @tilework.jit
-            def add(x, out, amount):
-                tl.store(out, tl.load(x) + amount)
-
-            x, out = np.array([40]), np.zeros(1, np.int64)
-            launch = add.bind(x, out, 2, grid=(1,))
-            launch()
-            assert out[0] == 42
-            launch(amount=3)                                       # the rest stays
-            assert out[0] == 43
-        """
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`."""
         return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
 
     def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:

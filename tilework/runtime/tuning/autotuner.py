@@ -474,7 +474,7 @@ def autotune(
             tl.store(out + i, i, mask=i < n)
 
         out = np.zeros(1000, np.int32)
-        fill[lambda meta: (tilework.cdiv(1000, meta["BLOCK"]),)](out, 1000)    # the first call with this n measures both
+        fill[lambda meta: (tilework.cdiv(1000, meta["BLOCK"]),)](out, 1000)  # measures both
         assert fill.best_config in fill.configs and out[-1] == 999
     """
 

@@ -67,7 +67,7 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
             tl.store(out, tl.sum(tl.load(x + i, mask=i < n, other=0)))
 
         x, out = np.arange(100), np.zeros(1, np.int64)
-        total[(1,)](x, out, 100)                               # BLOCK is 128
+        total[(1,)](x, out, 100)  # BLOCK is 128
         assert out[0] == x.sum()
     """
     return lambda fn: Heuristics(fn, fn.arg_names, values)

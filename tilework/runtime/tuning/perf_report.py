@@ -33,7 +33,13 @@ class Benchmark:
 
     Example:
         benchmark = tilework.testing.Benchmark(
-            x_names=["n"], x_vals=[64, 128], line_arg="library", line_vals=["numpy"], line_names=["NumPy"], plot_name="sort", args={}
+            x_names=["n"],
+            x_vals=[64, 128],
+            line_arg="library",
+            line_vals=["numpy", "tilework"],
+            line_names=["NumPy", "tilework"],
+            plot_name="sort",
+            args={},
         )
         assert benchmark.x_vals == [64, 128]
     """
@@ -135,7 +141,8 @@ class Mark:
         Example:
             import tempfile, pathlib
 
-            benchmark = tilework.testing.Benchmark(["n"], [1, 2], "scale", [10, 20], ["ten", "twenty"], "products", args={})
+            lines = [10, 20], ["ten", "twenty"]
+            benchmark = tilework.testing.Benchmark(["n"], [1, 2], "scale", *lines, "products", args={})
             mark = tilework.testing.perf_report(benchmark)(lambda n, scale: float(n * scale))
             with tempfile.TemporaryDirectory() as folder:
                 mark.run(save_path=folder, save_precision=0)
@@ -189,9 +196,9 @@ def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callab
     """Decorate a function of one point, which returns a number or (value, low, high); `.run(...)` measures them all.
 
     Example:
-        @tilework.testing.perf_report(
-            tilework.testing.Benchmark(["n"], [64, 128], "kind", ["quicksort", "stable"], ["quick", "stable"], "sort", args={})
-        )
+        from tilework.testing import Benchmark, perf_report
+
+        @perf_report(Benchmark(["n"], [64, 128], "kind", ["quicksort", "stable"], ["quick", "stable"], "sort", {}))
         def bench(n, kind):
             x = np.random.rand(n)
             return tilework.testing.do_bench(lambda: np.sort(x, kind=kind), warmup=1, rep=1)

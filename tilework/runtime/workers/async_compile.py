@@ -79,7 +79,7 @@ class AsyncCompileMode:
         with ThreadPoolExecutor() as threads, tilework.AsyncCompileMode(threads):
             for n in (1, 2, 3):
                 kernel.warmup(out, N=n, grid=(1,))
-        kernel[(1,)](out, N=3)                                 # compiled already
+        kernel[(1,)](out, N=3)  # compiled already
         assert out[0] == 3
     """
 

@@ -12,7 +12,7 @@ Example:
             tl.store(out, -1)
 
     out = np.zeros(1, np.int32)
-    kernel[(1,)](out)                                      # NumPy's arrays are on the CPU
+    kernel[(1,)](out)  # NumPy's arrays are on the CPU
     assert out[0] == -1
 """
 
