@@ -130,6 +130,7 @@ def test_streams_of_the_host() -> None:
     device = driver.active.get_active_torch_device()
     interface = getattr(torch, device.type)
     interface.set_stream(interface.Stream())
+    assert interface.get_device_properties(device).multi_processor_count == available_cores()
 
 
 def set_block_shapes(nargs: dict[str, Any]) -> None:

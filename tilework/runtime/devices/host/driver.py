@@ -4,6 +4,7 @@ What a kernel was compiled to decides: an object file is loaded, TTIR is evaluat
 between them, by TILEWORK_DEVICE. Launches are synchronous, there is one device (0) and one stream (0).
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,8 +79,12 @@ def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLaunc
     return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
 
 
-def set_stream(stream: Any) -> None:
-    """Nothing to do: what is called on the host has run when the call returns. For ``getattr(torch, device.type).set_stream(stream)``."""
+def complete_torch() -> None:
+    """Programs find in `torch.cpu` what torch has for other devices."""
+    from tilework.runtime.devices.host.torch_names import complete  # lazily: only programs with torch need it
+
+    if (module := getattr(sys.modules["torch"], "cpu", None)) is not None:  # torch may be importing us
+        complete(module)
 
 
 class CpuDriver(Driver):
@@ -93,6 +98,8 @@ class CpuDriver(Driver):
     def __init__(self) -> None:
         self.utils = CpuUtils()
         self._plain: set[type] = set()  # classes whose instances never live on a GPU
+        if "torch" in sys.modules:
+            complete_torch()
 
     @classmethod
     def is_active(cls) -> bool:
@@ -117,8 +124,7 @@ class CpuDriver(Driver):
     def get_active_torch_device(self) -> Any:
         import torch  # lazily: torch is optional
 
-        if not hasattr(torch.cpu, "set_stream"):  # beside Stream, as in all other modules that torch has for devices
-            torch.cpu.set_stream = set_stream  # pyright: ignore[reportAttributeAccessIssue]
+        complete_torch()
         return torch.device("cpu")
 
     def get_empty_cache_for_benchmark(self) -> Any:
