@@ -13,14 +13,19 @@ with the lines of the kernel that Python was running. Frames inside tilework are
 everything. Notebooks ask the exception itself.
 """
 
+import contextlib
 import os
 import sys
 import threading
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import errors, knobs
 from tilework.errors import InterpreterError, TritonError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from traceback import FrameSummary
 
 DURING = "\nDuring handling of the above exception, another exception occurred:\n"
 SAID = (TypeError, ValueError, RuntimeError)
@@ -35,7 +40,7 @@ def render(error: BaseException, trace: TracebackType | None) -> list[str]:
     traces = [trace]
     if isinstance(error, InterpreterError) and error.__cause__ is not None:
         traces.append(error.__cause__.__traceback__)
-    frames = [frame for part in traces for frame in traceback.extract_tb(part) if is_shown(frame.filename)]
+    frames = [frame for part in traces for frame in shown_frames(traceback.extract_tb(part))]
     lines += ["Traceback (most recent call last):", *traceback.format_list(frames)]
     kind = (
         type(error).__qualname__
@@ -47,6 +52,15 @@ def render(error: BaseException, trace: TracebackType | None) -> list[str]:
     words = f":\n{diagnostic.render()}" if diagnostic is not None else f": {error}"
     lines += [f"{kind}{words}", *getattr(error, "__notes__", ())]
     return [part for line in lines for part in str(line).rstrip("\n").split("\n")]
+
+
+def shown_frames(frames: "Iterable[FrameSummary]") -> "Iterator[FrameSummary]":
+    """Those of the user; between ours there are some of Python's, where decorators call what they decorate."""
+    is_inside = False
+    for frame in frames:
+        is_inside = not is_shown(frame.filename) or (is_inside and frame.filename == contextlib.__file__)
+        if not is_inside:
+            yield frame
 
 
 def is_shown(file: str) -> bool:
