@@ -1,6 +1,6 @@
 """Copies of source files that pages point to, with a number and an anchor for each line: ``source/tilework/target.py.html#L12``."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,25 +17,21 @@ def place_of(root: Path, file: str) -> str:
     return f"source/{file}/index.html" if (root / file).is_dir() else f"source/{file}.html"
 
 
-def write(root: Path, files: Iterable[str], site: Path, template: Any) -> None:
-    """Write the copies of `files`, and of those that folders among them list."""
-    waiting, written = sorted(files), set[str]()
-    while waiting:
-        if (file := waiting.pop()) in written:
-            continue
-        written.add(file)
-        path = root / file
-        if path.is_dir():
-            inside = sorted(one.name for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
-            waiting += [f"{file}/{name}" for name in inside]
-            body = "".join(f'<li><a href="{escape(name)}.html">{escape(name)}</a></li>' for name in inside)
-            body = f"<ul>{body}</ul>"
-        else:
-            body = as_html(path)
+def write(root: Path, files: Collection[str], site: Path, template: Any) -> None:
+    """Write the copies of `files`; of folders among them, lists."""
+    for file in sorted(files):
+        body = listing(root, file, files) if (root / file).is_dir() else as_html(root / file)
         place = site / place_of(root, file)
         place.parent.mkdir(parents=True, exist_ok=True)
         base = "../" * (len(place.relative_to(site).parts) - 1)
         place.write_text(template.render(title=file, body=body, base=base))
+
+
+def listing(root: Path, folder: str, copied: Collection[str]) -> str:
+    """The files of a folder, with links to those that the site has."""
+    names = sorted(one.name for one in (root / folder).iterdir() if one.is_file() and not one.name.startswith("."))
+    items = (f'<a href="{name}.html">{name}</a>' if f"{folder}/{name}" in copied else escape(name) for name in names)
+    return f"<ul>{''.join(f'<li><code>{item}</code></li>' for item in items)}</ul>"
 
 
 def as_html(path: Path) -> str:

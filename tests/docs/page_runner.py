@@ -118,7 +118,7 @@ def run_page(page: Path, cache: Path) -> tuple[int, list[str]]:
             for shared in ("examples", "docs"):
                 (folder / shared).symlink_to(ROOT / shared)
             os.chdir(folder)
-            os.environ.update({"TRITON_CACHE_DIR": str(cache), "BROWSER": "true"})
+            os.environ.update({"TRITON_CACHE_DIR": str(cache), "BROWSER": "true", "PYTHONPATH": str(ROOT)})
             sys.path[:0] = [str(folder), str(ROOT)]
             json.dump(run_blocks(page, blocks, folder), report)
             report.flush()

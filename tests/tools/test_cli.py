@@ -143,7 +143,7 @@ def test_the_rest_is_written_where_no_disassembler_is(
     from tilework.errors import StageError
     from tilework.targets.nvidia import sass
 
-    def nothing() -> None:
+    def nothing(*_: bool) -> None:
         raise StageError("sass needs nvdisasm")
 
     monkeypatch.setattr(sass, "disassembler", nothing)
