@@ -63,6 +63,7 @@ class CompileTimes(NamedTuple):
 #   new        a launch needs a specialisation that this process does not have yet: fn, values
 #   compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit, seconds
 #   ready      the launch of `new` has its kernel, and comes next: fn, values, grid, kernel, options
+#   measuring  an autotuner begins to time a configuration, or ends: tuner, begins
 #   tuned      an autotuner has chosen: tuner, key (`tuner.tunings[key]` has the rest)
 LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
 

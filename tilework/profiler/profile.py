@@ -18,6 +18,7 @@ from tilework.profiler.hooks.hook import HookManager
 from tilework.profiler.hooks.instrumentation import InstrumentationHook
 from tilework.profiler.hooks.launch import LaunchHook
 from tilework.profiler.mode import BaseMode, PCSampling
+from tilework.profiler.recorder import RECORDER
 from tilework.profiler.sessions import SESSIONS
 from tilework.runtime.devices.active_driver import driver
 
@@ -162,8 +163,8 @@ def end(session: int | None, output_format: str | None = "") -> None:
     for found in chosen:
         HookManager.unregister(found.number)
         SESSIONS.forget(found)
-    if session is None or not SESSIONS.known:
-        flags.profiling_on = False
+    if not SESSIONS.known:
+        flags.profiling_on = bool(RECORDER.tools)
 
 
 def check_command_line(session: int | None, done: str) -> None:

@@ -32,6 +32,8 @@ class Sink(Protocol):
     context: str
 
     def add(self, launches: Launches) -> None: ...
+    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None: ...
+    def touch(self, path: Path) -> None: ...
 
 
 class Operation(NamedTuple):
@@ -48,6 +50,7 @@ class Recorder:
     """See the module docstring. There is one, and it listens while a session is active."""
 
     def __init__(self) -> None:
+        self.tools: Sequence[Sink] = []  # that listen beside all sessions, like `tilework profile`
         self.sinks: Sequence[Sink] = []
         self.clock: GpuClock | None = None
         self.thread = threading.local()  # its `operation`, of the launch that follows
@@ -60,6 +63,7 @@ class Recorder:
     def set_sinks(self, sinks: Sequence[Sink]) -> None:
         """Give launches to these sessions from now on; what was launched until now belongs to the ones before."""
         self.settle()
+        sinks = [*self.tools, *sinks]
         before, self.sinks = self.sinks, sinks
         if before:
             launch_log.end()
@@ -71,6 +75,16 @@ class Recorder:
             stacks.BEFORE_CHANGE.append(launch_log.flush)
             if (gpus := getattr(driver.active, "gpus", None)) is not None:
                 self.clock_of(gpus)
+
+    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+        """Metrics of a scope."""
+        for sink in self.sinks:
+            sink.add_metrics(path, metrics)
+
+    def touch(self, path: Path) -> None:
+        """A scope was entered."""
+        for sink in self.sinks:
+            sink.touch(path)
 
     def settle(self) -> None:
         """Everything that was launched is in the sessions."""

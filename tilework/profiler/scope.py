@@ -16,7 +16,7 @@ from typing import Any, Self
 from tilework.profiler import stacks
 from tilework.profiler.flags import flags
 from tilework.profiler.metric_names import Number, checked
-from tilework.profiler.sessions import SESSIONS
+from tilework.profiler.recorder import RECORDER
 
 Metrics = dict[str, Number]
 
@@ -104,9 +104,9 @@ def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
         return None
     number = stacks.enter(name)
     if metrics:
-        SESSIONS.add_metrics(stacks.scope_path(), checked(metrics))
+        RECORDER.add_metrics(stacks.scope_path(), checked(metrics))
     else:
-        SESSIONS.touch(stacks.scope_path())
+        RECORDER.touch(stacks.scope_path())
     return number
 
 
@@ -127,5 +127,5 @@ def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> in
     if not flags.profiling_on:
         return None
     if metrics:
-        SESSIONS.add_metrics(stacks.scope_path(), checked(metrics))
+        RECORDER.add_metrics(stacks.scope_path(), checked(metrics))
     return stacks.leave(name)

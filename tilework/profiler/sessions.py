@@ -37,6 +37,15 @@ class Session:
     def add(self, launches: Launches) -> None:
         self.data.add(replace(launches, path=launches.python) if self.context == "python" else launches)
 
+    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+        """Metrics of a scope; where the call stack is the path, the scope is an entry below it."""
+        self.data.add_metrics(path if self.context == "shadow" else (*python_path(), path[-1]), metrics)
+
+    def touch(self, path: Path) -> None:
+        """A scope was entered."""
+        if self.context == "shadow":
+            self.data.touch(path)
+
     def write(self) -> None:
         """Its file, or what it would be on standard output for the name ``-``, or none."""
         if self.name in ("", "-"):
@@ -95,18 +104,6 @@ class Sessions:
         self.set_active([session], False)
         del self.known[session.number]
         session.write()
-
-    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
-        """Metrics of a scope, for all that are active."""
-        for session in self.active():
-            where = path if session.context == "shadow" else (*python_path(), path[-1])
-            session.data.add_metrics(where, metrics)
-
-    def touch(self, path: Path) -> None:
-        """A scope was entered."""
-        for session in self.active():
-            if session.context == "shadow":
-                session.data.touch(path)
 
 
 SESSIONS = Sessions()

@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "diff": "compare two kernels, configurations, targets or compilers: stages, passes, numbers",
     "emulate": "run a kernel of a file (PTX, or LLVM text for AMD GPUs) without a GPU, check it, count what it does",
     "explain": "run a program and say why its kernels were compiled again, are slow, or differ between devices",
+    "profile": "run a program and show where its time goes, kernel by kernel, and what to look at first",
     "tune": "run a program, tune its kernels, keep the results for later runs",
     "cache": "list, verify, prune or clear the cache of compiled kernels",
 }

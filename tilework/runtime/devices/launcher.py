@@ -35,6 +35,7 @@ class Launcher:
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self.name: str = metadata.name
+        self.source, self.metadata = source, metadata
         self.signature: list[Any] | None = list(source.signature.values()) if hasattr(source, "signature") else None
         self.num_ctas: int = getattr(metadata, "num_ctas", 1)
         self.scratch_size: int = getattr(metadata, "global_scratch_size", 0)

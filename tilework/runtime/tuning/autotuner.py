@@ -391,9 +391,13 @@ class Autotuner(Wrapper):
         best = min((order(timing) for timing in timings.values()), default=[math.inf])
         token = time_to_beat.set(best[0] if self._do_bench is None else math.inf)
         given_up.set(None)
+        if LISTENERS:
+            tell("measuring", tuner=self, begins=True)
         try:
             return self._bench(*args, config=config, **kwargs)
         finally:
+            if LISTENERS:
+                tell("measuring", tuner=self, begins=False)
             time_to_beat.reset(token)
             if (reason := given_up.get()) is not None:
                 self.stopped[config] = reason
