@@ -24,7 +24,7 @@ from tilework.profiler.statistics import Statistics
 from tilework.runtime.devices.active_driver import driver
 
 TARGETS_US = (5, 50, 500)
-ROUNDS, ROUND_SECONDS = 30, 0.02
+ROUNDS, ROUND_SECONDS = 20, 0.02
 
 
 @tilework.jit

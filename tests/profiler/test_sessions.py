@@ -18,6 +18,7 @@ from tilework.knobs import cuda_tools
 from tilework.profiler.flags import flags
 from tilework.profiler.hooks import Hook, HookManager
 from tilework.profiler.recorder import RECORDER
+from tilework.profiler.statistics import Statistics
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.launch import launch_log
 
@@ -100,6 +101,37 @@ def test_launches_in_machine_code_are_counted_and_stay_there() -> None:
     finally:
         RECORDER.watch = watch
     assert not through_python and nodes("fast.hatchet")["scale",]["count"] == 3 * launch_log.MOST_LINES // 2
+
+
+def test_hooks_come_and_go_and_launches_are_in_machine_code_again() -> None:
+    """Entries watch the lists of hooks: one that is empty again is the same list, and nothing is described anew."""
+    launch()
+    launch()
+    for _ in range(3):
+        proton.start("hook", hook="triton")
+        launch()
+        proton.finalize()
+    before = launch_log.COUNTER.__reduce__()
+    launch()
+    assert launch_log.COUNTER.__reduce__() == before, "no new entry was made"
+
+
+def test_a_kernel_with_very_many_works_stays_in_machine_code() -> None:
+    """With the same numbers only, until so many have been seen; then whatever they are."""
+    scale.device_caches.clear()
+    vars(scale).pop("_bind_grid", None)
+    statistics, seen = Statistics(), []
+    watch = RECORDER.watch
+    RECORDER.watch = lambda *args: (seen.append(args[4][1]), watch(*args))[1]  # pyright: ignore
+    try:
+        with statistics.collecting():
+            for n in [*range(2, 64), *range(2, 64)]:
+                launch(n)
+    finally:
+        RECORDER.watch = watch
+    (found,) = statistics.kernels.values()
+    assert found.count == 124 and launch_log.MOST_WAYS <= len(seen) < 64
+    assert {work.numbers[0][1] for work in found.works} == set(seen)
 
 
 def test_only_active_sessions_record() -> None:

@@ -24,7 +24,7 @@ class HookChain:
 
     def remove(self, func: Callable[..., Any]) -> None:
         """Stop calling `func`; nothing happens if it was not there."""
-        self.calls = [call for call in self.calls if call != func]
+        self.calls[:] = [call for call in self.calls if call != func]  # the same list: native launches watch it
 
     def __bool__(self) -> bool:
         return bool(self.calls)

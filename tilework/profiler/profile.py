@@ -8,7 +8,6 @@ activate(session)
 finalize()                                  # writes step.hatchet
 """
 
-import os
 from functools import wraps
 from typing import Any
 
@@ -82,8 +81,8 @@ def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any
     text = _get_mode_str(chosen, mode)
     if chosen == "instrumentation":
         InstrumentationHook(mode).activate()
-    for variable, knob in (("TRITON_PROTON_DISABLE", "disable"), ("TRITON_ENABLE_NVTX", "enable_nvtx")):
-        os.environ.setdefault(variable, str(int(getattr(knobs.proton, knob))))
+    for knob in ("disable", "enable_nvtx"):
+        setattr(knobs.proton, knob, getattr(knobs.proton, knob))  # processes that the program starts have the same
     session = SESSIONS.make(DEFAULT_PROFILE_NAME if name is None else str(name), context, data, chosen, text)
     flags.profiling_on = True
     SESSIONS.set_active([session], True)

@@ -127,18 +127,19 @@ def kernel_row(found: KernelTimes, statistics: Statistics, limits: Limits, rates
     row.compilations = [one for one in statistics.compilations if one.name == found.name]
     if found.overhead_count:
         row.overhead = found.overhead / found.overhead_count / 1e9
-    parts = [(work, seen) for work, seen in found.works.items()]
-    if sum(seen[0] for _, seen in parts) != found.count:  # launches that nobody looked at
+    seen = sum(launches for launches, _ in found.works.values())
+    if not seen:
         return row
-    needs = [(needed(work, statistics), seen[0]) for work, seen in parts]
-    row.is_told = all(told for (_, told), _ in needs)
+    needs = [(needed(work, statistics), launches) for work, (launches, _) in found.works.items()]
+    scale = found.count / seen  # of a kernel with very many works some were looked at
+    row.is_told = all(told for (_, told), _ in needs) and seen == found.count
     if all(need.bytes is not None for (need, _), _ in needs):
-        row.bytes = sum((need.bytes or 0.0) * count for (need, _), count in needs)
+        row.bytes = scale * sum((need.bytes or 0.0) * count for (need, _), count in needs)
     if all(need.flops is not None for (need, _), _ in needs):
         row.flops = {}
         for (need, _), count in needs:
             for kind, value in (need.flops or {}).items():
-                row.flops[kind] = row.flops.get(kind, 0.0) + value * count
+                row.flops[kind] = row.flops.get(kind, 0.0) + scale * value * count
     row.bounds = bounds_of(row, limits, rates)
     return row
 

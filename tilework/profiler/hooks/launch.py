@@ -34,6 +34,8 @@ class LaunchHook(Hook):
     def enter(self, metadata: Any) -> None:
         """Ask for what the author says, and keep it for the launch."""
         RECORDER.thread.operation = None
+        if not metadata.extras:  # nobody says anything
+            return
         before = stacks.LOCAL.stack.state
         stacks.set_state(COMPUTE_METADATA_SCOPE_NAME)
         try:

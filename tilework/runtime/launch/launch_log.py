@@ -8,12 +8,13 @@
 
 A line names its entry by number: `LOGGED[number]` is what it launches, with the `work` that the listener found for the launch that the
 entry was made of. With `fits=SAME_NUMBERS_FIT` only launches with the same grid and integers run in machine code, so that their work
-is the same; others take the Python path, where `watch` sees their arguments.
+is the same; others take the Python path, where `watch` sees their arguments. Of a kernel with very many works only some are seen.
 """
 
 import ctypes
 import itertools
 import threading
+from collections import Counter
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
@@ -22,6 +23,7 @@ from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.cpu.run.launcher_layout import ALL_FIT
 
 MOST_LINES = 1024
+MOST_WAYS = 32
 COUNTER = itertools.count(1)
 
 
@@ -78,6 +80,7 @@ class State:
         self.block: Any = None
         self.lock, self.is_reading = threading.RLock(), False
         self.thread = threading.local()  # its `last` launch through Python: (grid, work)
+        self.ways: Counter[int] = Counter()  # how many works are known of a kernel
 
     def prepare(self) -> None:
         if self.block is None:
@@ -107,6 +110,7 @@ def begin(listener: Listener, *, fits: int = ALL_FIT) -> None:
     STATE.prepare()
     STATE.block[native.LOG_FITS // 8] = fits
     STATE.kept = list(LOGGED.values())
+    STATE.ways.clear()
     STATE.listener = listener
     Launcher.watch = watch
     point(ctypes.addressof(STATE.block))
@@ -164,8 +168,18 @@ def watch(
     STATE.thread.last = grid, listener.watch(launcher, grid, stream, function, args, scratch, metadata)
 
 
-def last_launch() -> tuple[Extent, Any] | None:
-    """(grid, work) of the last launch of this thread through Python, while somebody listens; asked once."""
+def last_launch(result: Any) -> tuple[Extent, Any] | None:
+    """(grid, work) of the last launch of this thread through Python, of which an entry is made; None if nobody listens, or
+    if `result` was launched in so many ways already that the others shall fit whatever their numbers are.
+    """
     last = getattr(STATE.thread, "last", None)
     STATE.thread.last = None
-    return last
+    if last is None or STATE.listener is None:
+        return None
+    STATE.ways[id(result)] += 1
+    return last if STATE.ways[id(result)] <= MOST_WAYS else None
+
+
+def is_refusing() -> bool:
+    """Whether the listener wants all launches to take the Python path."""
+    return STATE.listener is not None and STATE.block[native.LOG_FITS // 8] == native.NONE_FIT

@@ -108,9 +108,10 @@ def entry_of(
     watched = (*watched, *device.watched)
     groups, kept = grouped(watched)
     ready = address(device.ready) if device.ready else 0
-    extent, work = last_launch() or (None, None)
+    extent, work = last_launch(result) or (None, None)
     logged = Logged(result, work)
-    mark = native.mark_of(extent, (value for _, value in guards.numbers)) if extent is not None else 0
+    numbers = (value for _, value in guards.numbers)
+    mark = native.mark_of(extent, numbers) if extent is not None else native.ANY_NUMBERS
     record = native.Record(
         positional, len(keywords), address(device.run), ready, device.words, tuple(guards.found), device.slots, groups,
         tuple(map(id, empties)), logged.identity, mark, tuple(slot for slot, _ in guards.numbers),

@@ -22,6 +22,7 @@ from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
 from tilework.runtime.launch.globals import Captured
+from tilework.runtime.launch.launch_log import is_refusing
 from tilework.runtime.launch.native_entry import (
     CONSTANTS,
     MOST_DESCRIPTIONS,
@@ -90,13 +91,19 @@ def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]
             with elsewhere:
                 return launch(grid, *args, **kwargs)
         kernel = fn.run(*args, grid=grid, warmup=False, **kwargs)
-        facts = tuned(args, kwargs) if left else None
+        facts = tuned(args, kwargs) if left and not is_watched() else None
         if facts is not None and (entry := describe(fn, kernel, grid, args, kwargs, facts)) is not None:
             left -= 1
             state[1:] = with_entry(state[1:], entry)
         return kernel
 
     return launch
+
+
+def is_watched() -> bool:
+    """Whether somebody wants to see launches in Python, so that no entry would fit."""
+    runtime = knobs.runtime
+    return bool(runtime.launch_enter_hook) or bool(runtime.launch_exit_hook) or is_refusing()
 
 
 def describe(

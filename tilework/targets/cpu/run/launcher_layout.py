@@ -98,6 +98,7 @@ LOG_NEXT, LOG_END, LOG_FITS, LOG_FULL, LOG_RECORD, LOG_EVENTS, LOG_EVENTS_END = 
 ALL_FIT, SAME_NUMBERS_FIT, NONE_FIT = range(3)
 LINE_FIELDS = ("identity", "mark", "called", "returned", "thread", "x", "y", "z", *RAN)
 LINE = 8 * len(LINE_FIELDS)
+ANY_NUMBERS = 0  # the mark of an entry that all launches fit
 MARK_START, MARK_FACTOR, ALL_BITS = 0xCBF29CE484222325, 0x100000001B3, 2**64 - 1
 
 MISSING = ...  # what is watched instead of a value: that a dictionary does not have the key

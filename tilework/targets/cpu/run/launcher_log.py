@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tilework.targets.cpu.run.launcher_guards import NULL, Writer, call_with, num
 from tilework.targets.cpu.run.launcher_layout import (
+    ANY_NUMBERS,
     EVENTS_AT,
     IDENTITY,
     LINE,
@@ -77,7 +78,9 @@ def need_loggable(b: Writer, record: Value, slots: Value, sizes: Value) -> None:
         b.need(b.icmp("ne", fits, NONE_FIT))
         is_known = b.icmp("sge", b.at(sizes, 0), 0)
         with b.if_(b.and_(b.icmp("eq", fits, SAME_NUMBERS_FIT), is_known)):
-            b.need(b.icmp("eq", b.call("mark", i64, [record, slots, sizes]), b.at(record, MARK)))
+            made_of = b.at(record, MARK)
+            with b.if_(b.icmp("ne", made_of, ANY_NUMBERS)):
+                b.need(b.icmp("eq", b.call("mark", i64, [record, slots, sizes]), made_of))
 
 
 def write_line(module: Module) -> None:
