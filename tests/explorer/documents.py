@@ -1,5 +1,6 @@
 """Pages of the tests' kernels, and questions to their data."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ def request(target: str, block: int = 256, launched: bool = True, **settings: An
     return Request(
         source, GPUTarget.parse(target), settings, Launch.of((4,), (*arrays, SIZE, block)) if launched else None
     )
+
+
+@cache
+def compiled(target: str, warps: int = 4) -> dict[str, Any]:
+    """Without a launch, for tests that only look."""
+    return build([request(target, launched=False, num_warps=warps)])
 
 
 def explored(target: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.explorer import kernels_to_explore as kernels
-from tests.explorer.documents import explored, keys_by_stage, line_of, text_of
+from tests.explorer.documents import compiled, explored, keys_by_stage, line_of, text_of
 from tilework.explorer.document import NotExplored, read, write
 from tilework.explorer.located import located_assembly, located_ir, located_llvm, located_sass
 from tilework.explorer.tables import Tables, edited
@@ -85,7 +85,7 @@ def test_counters_limits_and_remarks_are_those_of_the_tools(gpu: dict[str, Any])
 
 
 def test_the_cpu_has_loops_llvm_and_assembly_with_lines() -> None:
-    document = explored("cpu")
+    document = compiled("cpu")
     (entry,) = document["kernels"]
     found = keys_by_stage(document, entry)
     assert {"ttir", "ttcir", "llir", "asm"} <= set(found)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.explorer.documents import request
+from tests.explorer.documents import compiled
 from tests.explorer.kernels_to_explore import __file__ as FILE
 from tilework.explorer.compare import compare, data_of
-from tilework.explorer.document import build, write
+from tilework.explorer.document import write
 from tilework.tools.cli import main
 
 
@@ -17,7 +17,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("saved")
     files = [folder / "four.json", folder / "eight.html"]
     for file, warps in zip(files, (4, 8), strict=True):
-        write(build([request("cuda:90", launched=False, num_warps=warps)]), file)
+        write(compiled("cuda:90", warps), file)
     return files
 
 
@@ -43,7 +43,7 @@ def test_one_text_is_shown_whole(saved: list[Path], capsys: pytest.CaptureFixtur
 
 
 def test_targets_have_different_stages() -> None:
-    found = compare(build([request("cpu", launched=False)]), build([request("cuda:90", launched=False)]))
+    found = compare(compiled("cpu"), compiled("cuda:90"))
     assert ("TTCIR", 0) in found.only and ("PTX", 1) in found.only
     assert "only b ran triton-remake-carried-descriptors" in found.parted
     assert "canonicalize" in [step.name for step in found.steps]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.explorer.browser import Browser, find_chromium
-from tests.explorer.documents import line_of, request
+from tests.explorer.documents import compiled, line_of, request
 from tilework.explorer.compare import compare, data_of
 from tilework.explorer.document import build, write
 from tilework.explorer.page import COMPARISON
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.skipif(find_chromium() is None, reason="there is no Chr
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as patch, Browser(folder) as running:
-        write(build([request("cuda:90"), request("cpu", num_warps=8)]), folder / "page.html")
+        write(build([request("cuda:90", launched=False), request("cpu", num_warps=8)]), folder / "page.html")
         patch.setattr("tilework.explorer.page.LARGE", 0)
-        write(build([request("hip:gfx942")]), folder / "packed.html")
+        write(compiled("hip:gfx942"), folder / "packed.html")
         running.prefer("light")
         yield running
 
@@ -136,7 +136,7 @@ def test_another_kernel_has_its_own_stages_and_report(page: Browser) -> None:
 
 
 def test_a_comparison_opens_at_the_first_difference(browser: Browser) -> None:
-    one, other = (build([request("cuda:90", launched=False, num_warps=warps)]) for warps in (4, 8))
+    one, other = compiled("cuda:90"), compiled("cuda:90", 8)
     path = browser.folder / "diff.html"
     path.write_text(comparison_page(json.dumps(data_of(compare(one, other))), "diff", COMPARISON))
     browser.open(path.as_uri())

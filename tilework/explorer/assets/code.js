@@ -5,6 +5,7 @@ const views = new Set();
 
 const LANGUAGES = {
   python: /(?<com>#.*)|(?<str>"""[^]*?"""|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<key>\b(?:def|return|for|in|if|else|elif|while|and|or|not|is|None|True|False|import|from|as|with|assert|lambda|pass)\b)|(?<type>\btl\.\w+|\btriton\.\w+|\btilework\.\w+)|(?<val>@[\w.]+)|(?<num>\b\d[\d_.]*(?:e[+-]?\d+)?\b)/g,
+  string: /(?<str>.+)/g,
   mlir: /(?<com>\/\/.*)|(?<str>"(?:[^"\\]|\\.)*")|(?<val>%[\w.$#-]+|\^\w+)|(?<key>#\w+\b(?!\.))|(?<type>!?\b(?:tensor|ttg\.memdesc|tt\.ptr|tensordesc)\b|\b[iuf]\d+\b|\bbf16\b|\bindex\b)|(?<op>\b(?:tt|ttg|ttng|ttc|arith|scf|math|cf|gpu|llvm|nvvm|amdg|amdgpu|ub)\.[\w.]+|\bmodule\b)|(?<num>(?<![\w%])-?\d[\d.]*(?:e[+-]?\d+)?\b)/g,
   llvm: /(?<com>;.*)|(?<str>c?"(?:[^"\\]|\\.)*")|(?<val>%[\w.$-]+|@[\w.$-]+)|(?<type>\b(?:i\d+|half|bfloat|float|double|void|ptr|label|addrspace\(\d+\))\b)|(?<op>\b(?:load|store|call|br|ret|phi|select|icmp|fcmp|add|sub|mul|sdiv|udiv|srem|urem|fadd|fsub|fmul|fdiv|getelementptr|bitcast|sext|zext|trunc|and|or|xor|shl|lshr|ashr|extractelement|insertelement|shufflevector|extractvalue|insertvalue|fpext|fptrunc|switch|unreachable|atomicrmw|cmpxchg|fence|asm)\b)|(?<key>\b(?:define|declare|attributes|align|nsw|nuw|inbounds|to|x|volatile|sideeffect)\b)|(?<num>(?<![\w%@.])-?\d[\w.+]*)/g,
   asm: /(?<com>\/\/.*)|(?<str>"(?:[^"\\]|\\.)*")|(?<key>^\s*\.\w+|^[$.\w]+:)|(?<val>%[\w.]+|\b[svaR]\[?\d[\d:]*\]?|\bUR\d+|\bU?P\d|\bR\d+)|(?<op>(?<=^\s*(?:@!?%?\w+\s+)?(?:[\w-]+:[\w-]+:[\w-]+:[\w-]+:\w+\s+)?)[a-zA-Z][\w.]+(?=\s|;|$))|(?<num>(?<![\w%.])-?(?:0x[\da-fA-F]+|\d[\w.]*))/g,
@@ -85,7 +86,7 @@ class CodeView {
     const [key] = line.keys;
     const marks = this.pattern ? found(line.text, this.pattern) : [];
     const spans = this.types ? typesIn(line.text).map(([start, end]) => [start, end, this.known(line.text.slice(start, end))]).filter(([, , type]) => type >= 0) : [];
-    const body = line.kind === "file" || line.kind === "fold" ? escaped(line.text) : coloured(line.text, this.language, marks, spans);
+    const body = line.kind === "file" || line.kind === "fold" ? escaped(line.text) : coloured(line.text, line.language ?? this.language, marks, spans);
     const classes = ["row", line.kind ?? "", key === undefined ? "" : "linked", this.classes(line, index)].join(" ");
     const style = key === undefined ? "" : ` style="--h:${hueOf(key)}"`;
     const sign = line.sign === undefined ? "" : `<span class="sign">${line.sign}</span>`;

@@ -18,7 +18,7 @@ class App {
   }
 
   title(kernel) {
-    const facts = (one) => Object.entries({ ...one.constants, ...one.options }).map(([name, value]) => `${name}=${value}`);
+    const facts = (one) => Object.entries({ ...one.constants, ...one.options, ...one.signature }).map(([name, value]) => `${name}=${value}`);
     const others = DOC.kernels.filter((other) => other.name === kernel.name).map(facts);
     const differing = facts(kernel).filter((fact) => !others.every((other) => other.includes(fact)));
     return [kernel.name, kernel.target, ...differing.slice(0, 4)].join(" · ");
@@ -29,8 +29,8 @@ class App {
     link("pinned", null);
     const { kernel } = this;
     this.select.value = index;
-    this.chips.replaceChildren(...(DOC.kernels.length > 1 ? [] : [el("strong", {}, kernel.name), " ", el("span", { class: "chip" }, kernel.target)]), " ",
-      ...Object.entries(kernel.constants).slice(0, 4).map(([name, value]) => el("span", { class: "chip mono", style: "margin-right:4px" }, `${name}=${value}`)));
+    this.chips.replaceChildren(...(DOC.kernels.length > 1 ? [] : [el("strong", {}, kernel.name), el("span", { class: "chip" }, kernel.target)]),
+      ...Object.entries(kernel.constants).slice(0, 4).map(([name, value]) => el("span", { class: "chip mono" }, `${name}=${value}`)));
     this.facts.replaceChildren(...kernel.metrics.map(([name, value, of]) => el("div", { class: "fact" }, el("div", { class: "k" }, name),
       el("div", { class: `v${name === "spills" && value ? " bad" : ""}` }, number(value), el("span", { class: "u" }, of)))));
     this.source.show(kernel);

@@ -60,9 +60,14 @@ class SourceView {
       for (const part of ordered.filter(({ first, lines: some }) => some.some((_, index) => linked.has(keyOf(file, first + index))))) {
         const where = library ? `${label}, of tilework` : label;
         lines.push({ text: `  ${where}${part.name ? ` · ${part.name}` : ""}`, keys: [], kind: "file" });
+        let quoted = false; // whether a text in three quotes goes on
         part.lines.forEach((string, index) => {
+          const text = DOC.strings[string];
+          const quotes = text.split('"""').length - 1;
+          const language = quoted ? "string" : undefined;
+          quoted = quoted !== (quotes % 2 === 1);
           const key = keyOf(file, part.first + index);
-          lines.push({ text: DOC.strings[string], keys: linked.has(key) ? [key] : [], number: part.first + index, extra: this.beside(key, counts, most, remarks.get(key)) });
+          lines.push({ text, language: language ?? (quoted ? "string" : undefined), keys: linked.has(key) ? [key] : [], number: part.first + index, extra: this.beside(key, counts, most, remarks.get(key)) });
         });
       }
       if (!parts.length) lines.push({ text: `  ${path} cannot be read`, keys: [], kind: "file" });
