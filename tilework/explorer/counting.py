@@ -29,17 +29,18 @@ LARGEST = 256 << 20  # bytes of arguments that are copied
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel was called: the grid, and all arguments in order, constants too."""
+    """How a kernel was called: the grid, and all arguments in order, constants too. What tables of addresses point at is `kept`."""
 
     grid: tuple[int, ...]
     arguments: tuple[Any, ...]
+    kept: Any = None
 
     @classmethod
-    def of(cls, grid: Sequence[int], arguments: Sequence[Any]) -> "Launch | None":
+    def of(cls, grid: Sequence[int], arguments: Sequence[Any], kept: Any = None) -> "Launch | None":
         """A launch with copies of its arrays, as they are now; None if they are large."""
         if sum(size_of(argument) for argument in arguments) > LARGEST:
             return None
-        return cls(tuple(grid), tuple(map(copied, arguments)))
+        return cls(tuple(grid), tuple(map(copied, arguments)), kept)
 
 
 def size_of(argument: Any) -> int:

@@ -9,7 +9,7 @@ Where nobody has measured a target (AMD GPUs, the CPU) there are no rates, and s
 import re
 from typing import Any
 
-from tilework.analysis.cost import Cost, loop_cost, occupancy, straight_cost, together
+from tilework.analysis.cost import Cost, loop_cost, occupancy, partition_warps, straight_cost, together
 from tilework.ir import tt
 from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.locations import source_positions
@@ -40,7 +40,7 @@ def limits_of(ttgir: str, registers: int | None, shared: int | None) -> dict[str
     held = occupancy(kernel, registers, shared)
     if rates is None or held is None:
         return {}
-    warps = find_num_warps(kernel) or 1
+    warps = (find_num_warps(kernel) or 1) + partition_warps(kernel)
     codes = []
     for group in limited_codes(kernel):
         costs = [straight_cost(code) if type(code) is tt.FuncOp else loop_cost(code) for code in group]

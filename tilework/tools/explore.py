@@ -12,10 +12,10 @@ Options come before the program, everything behind it is the program's own.
 
 import argparse
 import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
+from tilework import knobs
 from tilework.errors import CompilationError, TritonError
 from tilework.tools.compile import UsageError
 
@@ -124,7 +124,7 @@ def named_request(named: str, signature: str, target: Any, settings: dict[str, A
         import numpy as np  # lazily: only arguments need it
 
         given = {**case.arguments(np.random.default_rng(0)), **fixed}
-        launch = Launch.of(case.grid, [given[name] for name in fn.arg_names])
+        launch = Launch.of(case.grid, [given[name] for name in fn.arg_names], kept=[given, case.memory(given)])
     return Request(ASTSource(fn, types, fixed, attrs), target, options, launch)
 
 
@@ -158,13 +158,18 @@ def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any],
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except Exception as error:
             own = error.__traceback__.tb_next.tb_next if error.__traceback__ and error.__traceback__.tb_next else None
-            traceback.print_exception(type(error), error, own)  # without the frames of this file
+            sys.excepthook(type(error), error, own)  # as if nobody had caught it, without the frames of this file
             code = 1
     if args.kernel:
         seen.kernels = {key: found for key, found in seen.kernels.items() if found[0].name == args.kernel}
     if not seen.kernels:
         named = f" called {args.kernel}" if args.kernel else ""
-        raise NotExplored(f"{script} has compiled no kernel{named}: does it launch one in this process?")
+        words = (
+            "TRITON_INTERPRET runs kernels as Python"
+            if knobs.runtime.interpret
+            else "does it launch one in this process?"
+        )
+        raise NotExplored(f"{script} has compiled no kernel{named}: {words}")
     if len(seen.kernels) > args.most:
         print(
             f"{len(seen.kernels)} kernels: the {args.most} that were launched last are shown; --most shows more",

@@ -18,7 +18,7 @@ class App {
   }
 
   title(kernel) {
-    const facts = (one) => Object.entries({ ...one.constants, ...one.options, ...one.signature }).map(([name, value]) => `${name}=${value}`);
+    const facts = (one) => Object.entries({ ...one.constants, ...one.options, ...one.signature }).filter(([name]) => name !== "auto_tma").map(([name, value]) => `${name}=${value}`);
     const others = DOC.kernels.filter((other) => other.name === kernel.name).map(facts);
     const differing = facts(kernel).filter((fact) => !others.every((other) => other.includes(fact)));
     return [kernel.name, kernel.target, ...differing.slice(0, 4)].join(" · ");
