@@ -57,3 +57,6 @@ def test_what_cannot_be_an_array_is_said() -> None:
         call(tl.exp, np.zeros(3, np.float32))
     with pytest.raises(Exception, match="cannot become an array"):
         call(nested, np.zeros(4, np.float32))
+    if not knobs.runtime.interpret:
+        with pytest.raises(tilework.CompilationError, match="<lambda> is not something a kernel can call"):
+            call(lambda x: x, np.zeros(4, np.float32))

@@ -26,8 +26,8 @@ FILES = (f"<call {number}>" for number in count())  # names of the texts, for tr
 def call(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What a function of the language gives for blocks with these values, as NumPy arrays.
 
-    `fn` is a name of `tl` or a jit function. A NumPy array is passed as a block of its shape (each size a power of two), a
-    NumPy number or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all else
+    `fn` is a name of `tl` or a jit function. A NumPy array (or a tensor of torch) is passed as a block of its shape, each size a power
+    of two, a NumPy number or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all else
     (Python's numbers, shapes, dtypes, functions) is a constant of the kernel. A tuple of results gives a tuple of arrays.
     NumPy has no bfloat16 and no float8: results of these types come back as float32, which holds all their values.
 
@@ -61,6 +61,8 @@ class Call:
     def parameter(self, value: Any) -> str:
         """How the kernel writes a value of the call."""
         name = f"a{len(self.declared)}"
+        if type(value).__module__ == "torch" and hasattr(value, "detach"):
+            value = value.detach().cpu().numpy()
         if not is_array(value):
             if isinstance(value, tuple) and any(map(is_array, value)):
                 return f"({', '.join(self.parameter(part) for part in value)},)"
@@ -139,7 +141,8 @@ class Call:
 
     @property
     def name(self) -> str:
-        return getattr(self.fn, "__name__", type(self.fn).__name__)
+        name = getattr(self.fn, "__name__", type(self.fn).__name__)
+        return name if name.isidentifier() else "function"  # a lambda, which the compiler will refuse
 
 
 def is_array(value: Any) -> bool:
