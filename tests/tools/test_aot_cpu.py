@@ -18,6 +18,7 @@ import pytest
 from tilework.aot.compile_kernel import CompileArgs, compile_kernel, main
 from tilework.aot.grid import GridError, parse_expression, parse_grid
 from tilework.aot.link import LinkerError, link_headers
+from tilework.targets.cpu import standalone
 from tilework.tools import cli
 
 ROOT = Path(__file__).parent.parent.parent
@@ -154,6 +155,17 @@ def test_programs_that_wait_for_each_other(folder: Path) -> None:
     six = ctypes.byref(ctypes.c_byte.in_dll(lib, "six"))
     assert lib[name](six, ctypes.c_void_p(turn.ctypes.data), ctypes.c_void_p(order.ctypes.data)) == 0
     assert list(order) == [0, 1, 2, 3, 4, 5] and turn[0] == 6
+
+
+@needs_compiler
+def test_programs_that_wait_in_vain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread for programs of which the last has to be first: an error, after a time that is short here."""
+    monkeypatch.setattr(standalone, "PATIENCE", -1)
+    name, (_, object) = compiled(folder, "in_turn", "*i32, *i32", "6, 1, 1", out_name="in_vain")
+    turn, order = np.zeros(1, np.int32), np.full(6, -1, np.int32)
+    lib = library(folder, "in_vain", [object])
+    assert lib[name](None, ctypes.c_void_p(turn.ctypes.data), ctypes.c_void_p(order.ctypes.data)) == -3
+    assert list(order) == [-1] * 6
 
 
 def test_what_cannot_be_compiled(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

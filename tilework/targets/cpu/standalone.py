@@ -170,13 +170,15 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
     leave_if(b, b.icmp("eq", total, num(0)), 0)
     place = b.alloca(array(i8, size_of(LAUNCH)), align=8)
     launch = b.record(place, LAUNCH)
-    launch.set(slots=slots, next=num(0), total=total, chunk=total, fault=word(0), seen=num(-1), since=num(0))
+    whole = num(1) if waits else total  # programs that wait are begun one by one, so that it is seen which have not
+    launch.set(slots=slots, next=num(0), total=total, chunk=whole, fault=word(0), seen=num(-1), since=num(0))
     for axis, (size, _) in zip("xyz", sizes, strict=True):
         b.store(b.trunc(size, i32), launch.at(axis), align=4)
     with b.unless(b.is_null(threads)):
         given = b.record(threads, THREADS)
         count = b.smax(b.sext(given.get("threads"), i64), num(1))
-        launch.set(chunk=num(1) if waits else b.smax(b.udiv(total, b.mul(count, num(CHUNKS))), num(1)))
+        if not waits:
+            launch.set(chunk=b.smax(b.udiv(total, b.mul(count, num(CHUNKS))), num(1)))
         b.call(given.get("run"), void, [threads, Value(ptr, "@tt.task"), place])
     b.run("tt.task", place)  # all of it, or what nobody has taken
     b.ret(launch.get("fault", "monotonic"))
