@@ -7,7 +7,7 @@ from typing import Any
 
 from tilework.errors import CompilationError
 from tilework.explain.findings import Finding
-from tilework.explain.slow import Case
+from tilework.explain.slow import Case, refused
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
 from tilework.target import GPUTarget
@@ -61,11 +61,6 @@ def case_of(
         return Case(name, module_for(source, target, settings), target, settings, grid, text=text)
     except (CompilationError, ValueError) as error:
         return refused(name, target, error)
-
-
-def refused(name: str, target: Any, error: BaseException | str) -> Finding:
-    first = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-    return Finding(name, f"{name} cannot be compiled for {target}: {first}", severity="warning")
 
 
 # ---- from records

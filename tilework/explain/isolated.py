@@ -8,8 +8,10 @@ back, and a kernel that kills its process kills the copy. Where processes cannot
 
 import json
 import os
+import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +26,8 @@ class Died:
     how: str
 
 
-def isolated(work: Callable[[], Any]) -> Any:
-    """The result of `work`, which JSON must have a form for."""
+def isolated(work: Callable[[], Any], seconds: float = 900.0) -> Any:
+    """The result of `work`, which JSON must have a form for; after so many seconds the copy is given up."""
     if not hasattr(os, "fork") or getattr(driver.active, "has_own_memory", False):
         return json.loads(json.dumps(work(), default=str))
     sys.stdout.flush()
@@ -36,13 +38,29 @@ def isolated(work: Callable[[], Any]) -> Any:
         os.close(readable)
         answer(work, writable)
     os.close(writable)
-    with open(readable, "rb") as pipe:
-        text = pipe.read()
+    text = read_until(readable, time.monotonic() + seconds)
+    if text is None:  # another thread held a lock when it was copied, perhaps
+        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
+    if text is None:
+        return Died(f"no answer in {seconds:.0f} s")
     if code < 0:
         return Died(signal.Signals(-code).name if -code in signal.valid_signals() else f"signal {-code}")
     return json.loads(text) if text else Died(f"exit code {code}")
+
+
+def read_until(readable: int, deadline: float) -> bytes | None:
+    """All that comes through a pipe; None if it is still open at the deadline."""
+    found = b""
+    with open(readable, "rb", buffering=0) as pipe:
+        while (left := deadline - time.monotonic()) > 0:
+            if select.select([pipe], [], [], left)[0]:
+                data = pipe.read(1 << 16)
+                if not data:
+                    return found
+                found += data
+    return None
 
 
 def answer(work: Callable[[], Any], writable: int) -> None:

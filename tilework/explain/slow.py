@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilework.errors import LIBRARY, Span, span_at
+from tilework.errors import LIBRARY, Span, TritonError, span_at
 from tilework.explain.findings import Finding, Section, counted, listed, ordered
 from tilework.ir.locations import source_positions
 from tilework.target import GPUTarget
@@ -48,7 +48,10 @@ def of_case(case: Case) -> list[Finding]:
     """All that is known about one specialisation."""
     from tilework.explain.host import grid_findings  # lazily: asks the machine
 
-    seen, remarks, facts = compiled(case)
+    try:
+        seen, remarks, facts = compiled(case)
+    except (TritonError, ValueError) as error:
+        return [refused(case.kernel, case.target, error)]
     found = [remark_finding(case, remark) for remark in remarks]
     found = [finding for finding in found if finding is not None]
     if case.target.backend == "cpu":
@@ -59,6 +62,11 @@ def of_case(case: Case) -> list[Finding]:
         found = [one for one in found if not (is_coalescing(one) and one.span is not None and one.span.line in lines)]
         found += [*measured, *resource_findings(case, seen, facts)]
     return [finding for finding in found if finding.weight > 0] or [nothing_found(case)]
+
+
+def refused(name: str, target: Any, error: BaseException | str) -> Finding:
+    first = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+    return Finding(name, f"{name} cannot be compiled for {target}: {first}", severity="warning")
 
 
 def is_coalescing(finding: Finding) -> bool:
@@ -251,6 +259,9 @@ OCCUPANCY = {
 
 def counted_findings(case: Case) -> Iterator[Finding]:
     """Bank conflicts and accesses that are not coalesced, as a launch of the kernel did them."""
+    if (why := case.counted.get("why")) is not None:
+        title = f"the emulator counted nothing: {why.splitlines()[0] if why else 'it ended early'} ({case.target})"
+        yield Finding(case.kernel, title, weight=0.3, facts={"target": str(case.target)})
     for line in case.counted.get("lines", ()):
         span = span_at(line["file"], line["line"], 0)
         column = len(span.text) - len(span.text.lstrip())

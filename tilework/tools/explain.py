@@ -35,6 +35,7 @@ from tilework.target import GPUTarget, UnknownTarget
 
 QUESTIONS = ("compiled", "tuned", "slow", "different")
 ASKED = ("compiled", "tuned", "slow")
+CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL")
 SAYS_TRITON = re.compile(r"^\s*(import|from)\s+triton\b", re.MULTILINE)
 
 
@@ -149,7 +150,7 @@ def nothing(args: argparse.Namespace, code: int) -> str:
     elif not args.is_module and not args.triton and says_triton(args.program) and not means_us(args):
         lines.append("   help: it says `import triton`, and Triton is installed here: --triton runs it with tilework")
     elif code:
-        lines.append("   note: the program failed before its first launch")
+        lines.append("   note: the program failed before that")
     return "\n".join(lines)
 
 
@@ -158,4 +159,5 @@ def ending(code: int) -> str:
     if code > 0:
         return f"ended with {code}; what happened until then is above"
     name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
-    return f"was killed by {name}; what happened until then is above (TRITON_SANITIZE=1 finds accesses out of bounds)"
+    hint = " (TRITON_SANITIZE=1 finds accesses out of bounds)" if name in CRASHES else ""
+    return f"was killed by {name}; what happened until then is above{hint}"
