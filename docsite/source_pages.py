@@ -18,7 +18,9 @@ def place_of(root: Path, file: str) -> str:
 
 
 def write(root: Path, files: Collection[str], site: Path, template: Any) -> None:
-    """Write the copies of `files`; of folders among them, lists."""
+    """Write the copies of `files`; of folders among them, lists, with their plain texts."""
+    texts = {str(text.relative_to(root)) for file in files for text in (root / file).glob("*.txt")}
+    files = texts.union(files)
     for file in sorted(files):
         body = listing(root, file, files) if (root / file).is_dir() else as_html(root / file)
         place = site / place_of(root, file)
