@@ -64,6 +64,31 @@ def test_what_was_meant_is_suggested(argv: list[str], words: str, capsys: pytest
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["opt", "nowhere.ttir"], "tilework opt: error: nowhere.ttir: no such file or directory"),
+        (["opt", "binary.ttir"], "tilework opt: error: binary.ttir: not text"),
+        (["opt", "bad.ttir", "--check-each", "--seed", "-5"], "tilework opt: error: --seed -5: expected"),
+        (["layout", "-i", "binary.ttir", "--shape", "4x4"], "tilework layout: error: binary.ttir: not text"),
+        (
+            ["layout", "#ttg.blocked<{}>", "--shape", "65536x65536"],
+            "tilework layout: error: shape 65536x65536: 4294967296",
+        ),
+        (["cache", "prune", "--older-than", "-1"], "tilework cache: error: --older-than -1: expected"),
+        (["cache", "info", "--dir", "good.py"], "tilework cache: error: good.py: it is not a directory"),
+        (["tune", "nowhere.py"], "tilework tune: error: there is no file nowhere.py"),
+        (["emulate", "folder.py"], "tilework emulate: error: folder.py: is a directory"),
+    ],
+)
+def test_other_commands_tell_bad_input_in_a_line(
+    argv: list[str], words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) in (1, 2)
+    told = capsys.readouterr().err
+    assert told.startswith(words) and told.count("\n") == 1
+
+
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tilework {__version__}\n"

@@ -26,6 +26,7 @@ from tilework.runtime.kernel_cache.evict import (
     remove_stale,
     verify,
 )
+from tilework.tools.messages import plain
 
 DAY = 86400.0
 
@@ -44,13 +45,15 @@ def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code."""
     try:
         store = EntryStore(args.dir or knobs.cache.dir)
+        if args.older_than is not None and not args.older_than >= 0:
+            raise RuntimeError(f"--older-than {args.older_than:g}: expected a number of days")
         bound = knobs.cache.max_size if args.max_size is None else parse_size(args.max_size)
         if not store.check_root():
             print(f"{store.root}: empty (the directory does not exist)")
             return 0
         return ACTIONS[args.action](store, args, bound)
     except (OSError, RuntimeError) as error:
-        print(f"tilework cache: error: {error}", file=sys.stderr)
+        print(f"tilework cache: error: {plain(error)}", file=sys.stderr)
         return 1
 
 

@@ -15,6 +15,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
 from xdsl.utils.exceptions import ParseError
@@ -32,6 +33,7 @@ from tilework.layouts.to_linear import (
     first_moved,
     to_linear,
 )
+from tilework.tools.messages import plain
 
 SINGLE_DASH = {
     "-alias-names": "--alias-names",
@@ -42,6 +44,7 @@ TENSOR = re.compile(r"tensor<((?:\d+x)+)([^,>]+)(?:,.*)?>", re.ASCII)
 SHAPE = re.compile(r"\d+(?:x\d+)*", re.ASCII)
 ELEMENT_BITS = re.compile(r"\D*(\d+)")
 PIECE_BYTES = 16
+MOST_ELEMENTS = 1 << 20  # that fit into a text which somebody could read
 
 
 def normalise(argv: Sequence[str]) -> list[str]:
@@ -84,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             sys.stdout.write(text)
     except (LayoutError, OSError, UnicodeDecodeError) as error:
-        print(f"tilework layout: error: {' '.join(str(error).split())}", file=sys.stderr)
+        where = f"{args.file}: " if isinstance(error, UnicodeDecodeError) else ""
+        print(f"tilework layout: error: {where}{' '.join(plain(error).split())}", file=sys.stderr)
         return 1
     return 0
 
@@ -138,6 +142,10 @@ def tensor_of(args: argparse.Namespace) -> tuple[tuple[int, ...], int | None]:
     for size in shape:
         if size < 1 or size & (size - 1):
             raise LayoutError(f"shape {sizes}: {size} is not a power of two")
+    if prod(shape) > MOST_ELEMENTS:
+        raise LayoutError(
+            f"shape {sizes}: {prod(shape)} elements are too many to show; at most {MOST_ELEMENTS} are possible"
+        )
     return shape, None if bits is None else max(8, bits)
 
 

@@ -30,6 +30,7 @@ from tilework.ir.verify import first_problem
 from tilework.targets.diagnostics import wanted
 from tilework.tools.check_each import check_each
 from tilework.tools.diagnostics import Diagnostic, Position, unmet
+from tilework.tools.messages import plain
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
 from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment_remarks
 
@@ -110,8 +111,11 @@ def run(args: argparse.Namespace) -> int:
         pipelines = [*args.pipeline, *(REPRODUCED.findall(text) if args.run_reproducer else ())]
         passes = [one for pipeline in pipelines for one in parse_pipeline(pipeline)]
         given = dict(given_value(entry) for entry in args.given)
+        if args.seed < 0:
+            raise ValueError(f"--seed {args.seed}: expected a number from 0 on")
     except (OSError, ValueError, KeyError, DiagnosticException) as error:
-        print(f"tilework opt: error: {first_line(error)}", file=sys.stderr)
+        where = f"{args.file}: " if isinstance(error, UnicodeDecodeError) else ""
+        print(f"tilework opt: error: {where}{first_line(plain(error))}", file=sys.stderr)
         return 1
     file = "<stdin>" if args.file == "-" else args.file
     outputs: list[str] = []
@@ -130,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         emit("// -----\n".join(outputs), args.output)
     except OSError as error:
-        print(f"tilework opt: error: {first_line(error)}", file=sys.stderr)
+        print(f"tilework opt: error: {plain(error)}", file=sys.stderr)
         return 1
     return int(failed)
 
