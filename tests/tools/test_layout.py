@@ -124,7 +124,7 @@ def test_output_to_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         (["", "--shape", "4"], "is no layout"),
         ([BLOCKED + " and more", "--shape", "4x4"], "follows the layout"),
         (["#ttg.shared_memory", "--shape", "4"], "is no layout"),
-        (["-i", "no/such/file", "--shape", "4"], "No such file"),
+        (["-i", "no/such/file", "--shape", "4"], "no such file"),
         ([BLOCKED, "--shape", "1024x1024", "--svg", "x.svg"], "too large to read"),
     ],
 )
