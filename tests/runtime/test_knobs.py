@@ -51,9 +51,11 @@ runtime.num_threads                             TILEWORK_NUM_THREADS            
 runtime.device                                  TILEWORK_DEVICE                     None
 runtime.native_launch                           TILEWORK_NATIVE_LAUNCH              True
 runtime.explain                                 TILEWORK_EXPLAIN                    None
+runtime.progress                                TILEWORK_PROGRESS                   True
 runtime.cpu_dots                                TILEWORK_CPU_DOTS                   True
 language.fp32_default                           TRITON_F32_DEFAULT                  None
 language.default_fp_fusion                      TRITON_DEFAULT_FP_FUSION            True
+language.strict_triton                          TILEWORK_STRICT_TRITON              False
 nvidia.dump_nvptx                               NVPTX_ENABLE_DUMP                   False
 nvidia.disable_ptxas_opt                        DISABLE_PTXAS_OPT                   False
 nvidia.ptxas_options                            PTXAS_OPTIONS                       None

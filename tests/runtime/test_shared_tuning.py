@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from tests.runtime.test_benchmark_timing import FakeDevice
 from tests.runtime.test_cache_managers import FakeRedis
 from tilework import knobs
 from tilework.errors import DoesNotFit
+from tilework.runtime import progress as progress_module
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import remote
+from tilework.runtime.progress import LongStep, Progress
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Config, autotune
 from tilework.runtime.tuning.benchmark import do_bench, is_precise, steps, time_to_beat
-from tilework.runtime.tuning.progress import Progress
 
 ROOT = Path(__file__).parent.parent.parent
 CONFIGS = blocks(16, 32, 64, 128)
@@ -285,12 +287,26 @@ def test_progress(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with Progress("tuning", 3, 1) as progress:
         progress.step()
     assert capsys.readouterr().err == ""
-    knobs.autotuning.print = True
-    with Progress("tuning", 3, 1) as progress:
+    with Progress("tuning", 3, 1, is_listed=True) as progress:
         progress.step()
         progress.step()
     assert capsys.readouterr().err == "tuning: 2/3, 0 s left\ntuning: 3/3\n"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with Progress("tuning", 3, 1):
-        pass
+    monkeypatch.setattr(progress_module, "BARS", {})  # without rich and tqdm
+    with Progress("tuning", 3, 1, delay=0), Progress("inner", 2, delay=0) as inner:
+        inner.step()
     assert capsys.readouterr().err == "\r\x1b[Ktuning: 1/3\r\x1b[K"
+    with LongStep("compiling k", 2, delay=0.01) as steps:
+        steps.step("ttir")
+        steps.step("ptx")
+        for _ in range(1000):
+            if "ptx" in (text := capsys.readouterr().err):
+                break
+            time.sleep(0.01)
+    assert text.startswith("\r\x1b[Kcompiling k (ptx): 1/2")
+    monkeypatch.setenv("TILEWORK_PROGRESS", "0")
+    with Progress("tuning", 3, 1, delay=0):
+        pass
+    with Progress("tuning", 3, 1):  # nobody waits for what is over at once
+        pass
+    assert capsys.readouterr().err == "\r\x1b[K"

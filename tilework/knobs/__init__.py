@@ -401,6 +401,7 @@ class runtime_knobs(base_knobs):
     device = env_opt_str("TILEWORK_DEVICE")
     native_launch = env_bool("TILEWORK_NATIVE_LAUNCH", True)
     explain = env_opt_str("TILEWORK_EXPLAIN")  # 1: say why kernels are compiled; a folder: record it there
+    progress = env_bool("TILEWORK_PROGRESS", True)
     cpu_dots = env_bool("TILEWORK_CPU_DOTS", True)  # 0: no instructions that only dots of bf16, f16 and int8 have
     debug: bool
     sanitize: bool | str

@@ -50,6 +50,7 @@ MEANINGS = {
     "TILEWORK_DEVICE": "Where kernels run: `auto`, `cuda`, `hip`, `native` (the CPU), `evaluator`, `emulator` or `emulator:sm_80`. Not set: a GPU if there is one, the CPU for arrays of the host",
     "TILEWORK_NATIVE_LAUNCH": "Launches like earlier ones run in machine code; off: all go through Python",
     "TILEWORK_EXPLAIN": "On: say why each kernel is compiled, as it happens. A folder: write it there, which `tilework explain` does",
+    "TILEWORK_PROGRESS": "Show on a terminal how far tuning, benchmarks and long compilations have come",
     "TILEWORK_CPU_DOTS": "Use the CPU's instructions for products of bf16, f16 and int8",
     "TRITON_DEBUG": "`tl.device_assert` is checked, and so is overflow of integers; as `debug=True` for every kernel",
     "TRITON_SANITIZE": "Kernels check themselves: `1` (bounds, undefined elements, arithmetic), `strict` (warnings are errors) or `race` (races between programs)",

@@ -19,6 +19,7 @@ from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.progress import LongStep
 from tilework.runtime.recording.source_parts import source_parts
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.options import CompileOptions
@@ -162,23 +163,25 @@ def build(
     binary = backend.binary_after(overrides.last or source.ext, options)
     binary = binary if binary in stages else list(stages)[-1]
     timer.ir_initialization += microseconds(start)
-    for stage, run in stages.items():
-        start = time.perf_counter()
-        file = overrides.product(stage)
-        product = run(product) if file is None else entry_of(backend, options, stage)(file)
-        if (limits := device_limits.get()) is not None:
-            backend.check_fit(stage, product, options, limits)
-        is_located = isinstance(source, IRSource) and source.ext == stage  # in the user's own file
-        if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
-            product = located_in_file(product, stage, name, key)
-        data = stage_data(product)
-        facts |= backend.kernel_facts(stage, product, facts["name"], options, given)
-        timer.lowering_stages.append((stage, microseconds(start)))
-        overrides.dump(stage, data)
-        if not knobs.compilation.store_binary_only or stage == binary:
-            files[f"{name}.{stage}"] = data
-        if stage == binary:
-            break
+    with LongStep(f"compiling {source.name}", len(stages)) as progress:
+        for stage, run in stages.items():
+            progress.step(stage)
+            start = time.perf_counter()
+            file = overrides.product(stage)
+            product = run(product) if file is None else entry_of(backend, options, stage)(file)
+            if (limits := device_limits.get()) is not None:
+                backend.check_fit(stage, product, options, limits)
+            is_located = isinstance(source, IRSource) and source.ext == stage  # in the user's own file
+            if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
+                product = located_in_file(product, stage, name, key)
+            data = stage_data(product)
+            facts |= backend.kernel_facts(stage, product, facts["name"], options, given)
+            timer.lowering_stages.append((stage, microseconds(start)))
+            overrides.dump(stage, data)
+            if not knobs.compilation.store_binary_only or stage == binary:
+                files[f"{name}.{stage}"] = data
+            if stage == binary:
+                break
     if knobs.compilation.store_binary_only:
         del files[f"{name}.source"]
     metadata = {

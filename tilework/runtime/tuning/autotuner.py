@@ -34,13 +34,13 @@ from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bound
+from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
 from tilework.runtime.tuning.config import Config
 from tilework.runtime.tuning.dtype_texts import DTYPE_TEXTS, dtype_text
 from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function
 from tilework.runtime.tuning.misfits import refusing_misfits
-from tilework.runtime.tuning.progress import Progress
 from tilework.runtime.tuning.pruning import Pruned, prune
 from tilework.runtime.tuning.restore import Restore
 from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
@@ -290,7 +290,8 @@ class Autotuner(Wrapper):
         timings |= results.load(configs)
         missing = [config for config in configs if config not in timings]
         self.failures = {config: error for config, error in self.failures.items() if config in timings}
-        progress = Progress(f"autotuning {self.__name__}", len(configs), len(configs) - len(missing))
+        known, is_listed = len(configs) - len(missing), knobs.autotuning.print
+        progress = Progress(f"autotuning {self.__name__}", len(configs), known, delay=0, is_listed=is_listed)
         with progress, refusing_misfits(jit_function(self.fn)), self.compile_ahead(missing, args, kwargs) as ahead:
             later: list[int] = []  # what another process is measuring
             for index in chain(range(len(missing)), later):

@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.progress import Progress
 
 RETURN_MODES = ("min", "max", "mean", "median", "all")
 ESTIMATE_CALLS = 5
@@ -82,21 +83,43 @@ def do_bench(
             fn()
             end.record()
             pairs.append((start, end))
+            if progress.is_shown:
+                progress.step()
         clock.synchronize()
         return [start.elapsed_time(end) for start, end in pairs]
 
-    best = time_to_beat.get()
+    best, warmups, calls = time_to_beat.get(), repeats(warmup, estimate), repeats(rep, estimate)
+    progress = Progress("do_bench", warmups + calls)
+    with progress:
+        return measured(
+            fn, measure, progress, best, (warmups, calls, repeats(FEW_MS, estimate)), quantiles, return_mode
+        )
+
+
+def measured(
+    fn: Callable[[], Any],
+    measure: Callable[[int], list[float]],
+    progress: Progress,
+    best: float,
+    counts: tuple[int, int, int],
+    quantiles: Sequence[float] | None,
+    return_mode: str,
+) -> Times:
+    """The times of the calls that are needed; `counts` are those for warming up, for measuring, and between two short rounds."""
+    warmups, calls, pause = counts
     if best < math.inf and min(measure(FEW)) > HOPELESS * best:
-        for _ in range(repeats(FEW_MS, estimate)):
+        for _ in range(pause):
             fn()
         again = measure(FEW)
         if min(again) > HOPELESS * best:
             given_up.set(reason_of(again, best))
             return summarize(again, quantiles, return_mode)
-    for _ in range(repeats(warmup, estimate)):
+    for _ in range(warmups):
         fn()
+        if progress.is_shown:
+            progress.step()
     times: list[float] = []
-    for count, slowdown in steps(repeats(rep, estimate), best):
+    for count, slowdown in steps(calls, best):
         times += measure(count)
         if min(times) > slowdown * best:
             given_up.set(reason_of(times, best))

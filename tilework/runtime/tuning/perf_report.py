@@ -24,6 +24,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tilework.runtime.progress import Progress
+
 
 class Benchmark:
     """What to measure: the points of the x axis, one line per value of `line_arg`, fixed `args` for both.
@@ -178,18 +180,24 @@ class Mark:
         """Call the function at every point of every line."""
         names = list(benchmark.line_names)
         table = Table([*benchmark.x_names, *names, *(f"{n}-min" for n in names), *(f"{n}-max" for n in names)])
+        progress = Progress(benchmark.plot_name, len(benchmark.x_vals) * len(benchmark.line_vals))
+        with progress:
+            self.fill(table, benchmark, kwargs, progress)
+        return table
+
+    def fill(self, table: Table, benchmark: Benchmark, kwargs: dict[str, Any], progress: Progress) -> None:
+        """The rows of the table, one for each point."""
         for x in benchmark.x_vals:
             point = list(x) if isinstance(x, list | tuple) else [x] * len(benchmark.x_names)
             if len(point) != len(benchmark.x_names):
                 raise ValueError(f"expected {len(benchmark.x_names)} values for {list(benchmark.x_names)}, got {x!r}")
             named = dict(zip(benchmark.x_names, point, strict=True))
-            results = [
-                self.fn(**named, **{benchmark.line_arg: line}, **benchmark.args, **kwargs)
-                for line in benchmark.line_vals
-            ]
+            results = []
+            for line in benchmark.line_vals:
+                results.append(self.fn(**named, **{benchmark.line_arg: line}, **benchmark.args, **kwargs))
+                progress.step(", ".join(f"{name}={value}" for name, value in named.items()))
             triples = [result if isinstance(result, list | tuple) else (result, None, None) for result in results]
             table.rows.append([*point, *(triple[part] for part in range(3) for triple in triples)])
-        return table
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
