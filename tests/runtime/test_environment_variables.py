@@ -67,6 +67,7 @@ def test_the_list_is_complete() -> None:
         "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE",
         "TILEWORK_PERFORMANCE_REMARKS",
         "TILEWORK_PLAIN_DOTS",
+        "TILEWORK_STRICT_TRITON",
         "TILEWORK_WARP_SPECIALIZE",
     }
 
