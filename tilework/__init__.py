@@ -79,3 +79,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tilework' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """Also what is not loaded yet."""
+    return sorted({*globals(), *__all__})

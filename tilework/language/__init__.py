@@ -38,3 +38,8 @@ def __getattr__(name: str) -> Any:
     if name == "semantic":
         return import_module("tilework.language.semantic")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Also what is not loaded yet."""
+    return sorted({*globals(), "semantic"})

@@ -296,7 +296,9 @@ class JITCallable:
 
 
 def no_source(fn: Callable[..., Any]) -> ValueError:
-    return ValueError(f"@jit functions should be defined in a Python file: no source for {fn!r}")
+    from tilework.language.interactive import no_source  # lazily: only mistakes need it
+
+    return no_source(fn)
 
 
 def is_method(value: Any, owner: Any) -> bool:
@@ -305,15 +307,15 @@ def is_method(value: Any, owner: Any) -> bool:
 
 
 def source_lines(fn: Callable[..., Any]) -> list[str]:
-    """The lines of the function's file. Code without one ("<string>") has only what was registered under that name,
-    as notebooks do, and that must be this function's: `python -c` registers its own text there too."""
-    file, first = fn.__code__.co_filename, fn.__code__.co_firstlineno
+    """The lines of the function's file, or what `interactive.py` finds for code without one ("<string>", "<stdin>")."""
+    file = fn.__code__.co_filename
     if not file.startswith("<"):
         if not file.startswith(LIBRARY):
             linecache.checkcache(file)  # a file that was written again since it was last read is read again
         return linecache.getlines(file, fn.__globals__)
-    lines = linecache.getlines(file)
-    return lines if any(f"def {fn.__name__}" in line for line in lines[first - 1 :]) else []
+    from tilework.language.interactive import unfiled_lines  # lazily: most functions have a file
+
+    return unfiled_lines(fn)
 
 
 class BoundJITMethod:

@@ -50,6 +50,12 @@ class Encoding:
     NAME: ClassVar[str] = ""
     ALIAS: ClassVar[str | None] = None
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tilework.layouts.notebook import encoding_html  # lazily: only notebooks need it
+
+        return encoding_html(self)
+
     def __init_subclass__(cls, name: str = "", alias: str | None = None) -> None:
         cls.NAME, cls.ALIAS = name, alias
         cls.__hash__ = Encoding.__hash__  # else the decorator replaces it

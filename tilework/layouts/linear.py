@@ -430,6 +430,12 @@ class LinearLayout:
 
     # Text
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tilework.layouts.notebook import layout_html  # lazily: only notebooks need it
+
+        return layout_html(self)
+
     def __repr__(self) -> str:
         return f"LinearLayout({dict(self.bases)}, {dict(self.outs)})"
 

@@ -43,3 +43,8 @@ def __getattr__(name: str) -> Any:
     if name in PLACES:
         return import_module(PLACES[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Also what is not loaded yet."""
+    return sorted({*globals(), *NAMES, *PLACES})

@@ -13,3 +13,8 @@ def __getattr__(name: str) -> Any:
     if name != "hip":
         raise AttributeError(f"tl.extra has no {name!r}")
     return import_module("tilework.language.extra.hip")
+
+
+def __dir__() -> list[str]:
+    """Also what is not loaded yet."""
+    return sorted({*globals(), *__all__})

@@ -177,6 +177,17 @@ class CompiledKernel:
         self.__dict__.update(state)
         self.metadata = make_metadata(state["metadata"])
 
+    def __repr__(self) -> str:
+        from tilework.runtime.notebook import compiled_text  # lazily: few look at it
+
+        return compiled_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tilework.runtime.notebook import compiled_html  # lazily: only notebooks need it
+
+        return compiled_html(self)
+
     def _init_handles(self) -> None:
         """Load the binary; a kernel that needs too much fails here, and again at every further launch.
 

@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilework.language.annotations import signature_of
+from tilework.language.function import FunctionSignature
 from tilework.runtime.launch.jit import JITFunction, KernelInterface
 
 
@@ -16,6 +18,27 @@ class Wrapper(KernelInterface):
         self.__name__, self.__doc__ = self.base_fn.__name__, self.base_fn.__doc__
         self.__module__ = self.base_fn.__module__
         self.arg_names = list(arg_names)
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """That of the Python function, as `inspect.signature` finds it here too."""
+        return signature_of(self.base_fn)
+
+    __signature__ = FunctionSignature()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(f"launch `{self.__name__}` over a grid: `{self.__name__}[grid](...)`")
+
+    def __repr__(self) -> str:
+        from tilework.runtime.notebook import wrapper_text  # lazily: few look at it
+
+        return wrapper_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tilework.runtime.notebook import wrapper_html  # lazily: only notebooks need it
+
+        return wrapper_html(self)
 
 
 class Heuristics(Wrapper):

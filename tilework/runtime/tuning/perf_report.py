@@ -96,6 +96,12 @@ class Table:
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tilework.runtime.notebook import table_html  # lazily: only notebooks need it
+
+        return table_html(self)
+
     def write_csv(self, path: Path, precision: int) -> None:
         """The same numbers, comma-separated, under one line of names."""
         with path.open("w", newline="") as file:
@@ -124,6 +130,18 @@ class Mark:
     def __init__(self, fn: Callable[..., Any], benchmarks: Benchmark | Sequence[Benchmark]) -> None:
         self.fn = fn
         self.benchmarks = benchmarks
+        self.reports: list[tuple[Benchmark, Table]] = []  # of the last run
+
+    def __repr__(self) -> str:
+        count = 1 if isinstance(self.benchmarks, Benchmark) else len(self.benchmarks)
+        state = "\n".join(f"{benchmark.plot_name}:\n{table.text()}" for benchmark, table in self.reports)
+        return state or f"Mark({self.fn.__name__}, {count} benchmarks, not run yet)"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the reports of the last run."""
+        from tilework.runtime.notebook import mark_html  # lazily: only notebooks need it
+
+        return mark_html(self)
 
     def run(
         self,
@@ -158,7 +176,7 @@ class Mark:
         folder = Path(save_path) if save_path else None
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-        tables = []
+        tables, self.reports = [], []
         for benchmark in benchmarks:
             table = self.measure(benchmark, kwargs)
             if (show_plots or folder is not None) and has("matplotlib"):
@@ -169,6 +187,7 @@ class Mark:
             if folder is not None:
                 shown.write_csv(folder / f"{benchmark.plot_name}.csv", save_precision)
             tables.append((benchmark, shown))
+            self.reports.append((benchmark, shown))
         if folder is not None:
             write_html(folder, tables)
         if not return_df:
