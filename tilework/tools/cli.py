@@ -31,6 +31,7 @@ SUBCOMMANDS = {
     "explain": "run a program and say why its kernels were compiled again, are slow, or differ between devices",
     "profile": "run a program and show where its time goes, kernel by kernel, and what to look at first",
     "tune": "run a program, tune its kernels, keep the results for later runs",
+    "doctor": "say what works on this machine, and what to install",
     "cache": "list, verify, prune or clear the cache of compiled kernels",
 }
 UNRECOGNIZED = re.compile(r"unrecognized arguments: (\S+)")
