@@ -23,7 +23,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("aot.md", "amd.md", "guides/*"),
     ),
     "Seeing inside": (
-        *("explorer.md", "profiler.md", "explain.md", "diff.md", "doctor.md", "sanitizer.md", "emulator.md"),
+        *("explorer.md", "profiler.md", "explain.md", "diff.md", "command-line.md", "sanitizer.md", "emulator.md"),
         "cost-model.md",
     ),
     "The language": ("reference/language.md", *FAMILY_PAGES["language"], "reference/language/*"),
