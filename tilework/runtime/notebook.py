@@ -65,7 +65,7 @@ def function_html(fn: Any) -> str:
 def compiled_kernels(fn: Any) -> list[Any]:
     """What the kernel has been compiled to in this process."""
     found = (kernel for kernels in getattr(fn, "cache", {}).values() for kernel in list(kernels.values()))
-    return [kernel for kernel in found if hasattr(kernel, "metadata")]
+    return list({kernel.hash: kernel for kernel in found if hasattr(kernel, "metadata")}.values())
 
 
 def described(kernel: Any) -> str:

@@ -84,6 +84,17 @@ def is_wanted() -> bool:
     return sys.stderr is not None and sys.stderr.isatty() and knobs.runtime.progress
 
 
+def made_bar(progress: "Progress") -> Any:
+    """The best bar that there is; a library that is installed and does not work is none."""
+    for library, make in BARS.items():
+        if find_spec(library) is not None:
+            try:
+                return make(progress)
+            except Exception:
+                continue
+    return LineBar(progress)
+
+
 class Progress:
     """See the module; the `done` steps of `total` that are known at the start cost nothing."""
 
@@ -119,8 +130,7 @@ class Progress:
             return
         self.next = now + INTERVAL
         if self.bar is None:
-            library = next((name for name in BARS if find_spec(name) is not None), None)
-            self.bar = LineBar(self) if library is None else BARS[library](self)
+            self.bar = made_bar(self)
         self.bar.show(self)
 
     @property
