@@ -34,6 +34,12 @@ def test_misspelt_variables_and_bad_values_are_told(monkeypatch: pytest.MonkeyPa
     assert "expected int" in lines["TILEWORK_SERVER_IDLE"].text
 
 
+@pytest.mark.parametrize(("device", "state"), [("native", "ok"), ("cudda", "!!"), ("emulator:sm_9", "!!")])
+def test_the_device_that_is_asked_for_is_looked_at(device: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWORK_DEVICE", device)
+    assert doctor.asked_device().state == state
+
+
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "file"))

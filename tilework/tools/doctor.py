@@ -155,6 +155,19 @@ def device_lines(args: argparse.Namespace) -> Iterable[Line]:
         else:
             yield Line(name, ABSENT, f"no GPU: {driver.gpus.found.why_unusable()}")
     yield tried("emulator", "emulator", args)
+    if knobs.runtime.device is not None:
+        yield asked_device()
+
+
+def asked_device() -> Line:
+    """What TILEWORK_DEVICE asks for, and whether it can be had."""
+    from tilework.runtime.devices.active_driver import default_driver  # lazily: needs what may be missing
+
+    try:
+        target = default_driver().get_current_target()
+    except Exception as error:
+        return Line("TILEWORK_DEVICE", BROKEN, " ".join(str(error).split()))
+    return Line("TILEWORK_DEVICE", OK, f"{knobs.runtime.device}: kernels are compiled for {target}")
 
 
 def gpu_drivers() -> list[Any]:
