@@ -70,6 +70,7 @@ def test_kernels_of_cells_run_and_are_shown() -> None:
     stages = Outline(compiled._repr_html_())
     assert stages.tags.count("details") == len([stage for stage in compiled.asm if stage != "obj"])
     assert "tt.store" in stages.text
+    assert repr(compiled.asm).startswith("AsmDict(source: ") and " bytes, ttir: " in repr(compiled.asm)
 
 
 def test_autotuners_are_shown_before_and_after_tuning() -> None:

@@ -92,6 +92,9 @@ class AsmDict(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._files)
 
+    def __repr__(self) -> str:
+        return f"AsmDict({', '.join(f'{stage}: {len(data)} bytes' for stage, data in self._files.items())})"
+
 
 def make_metadata(data: Mapping[str, Any]) -> Any:
     """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
