@@ -303,7 +303,7 @@ def test_progress(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
             if "ptx" in (text := capsys.readouterr().err):
                 break
             time.sleep(0.01)
-    assert text.startswith("\r\x1b[Kcompiling k (ptx): 1/2")
+    assert text.startswith("\r\x1b[Kcompiling k (ptx): 1/2, 0 s")
     monkeypatch.setenv("TILEWORK_PROGRESS", "0")
     with Progress("tuning", 3, 1, delay=0):
         pass

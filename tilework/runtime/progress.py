@@ -105,6 +105,7 @@ class Progress:
         self.next = self.start + delay
         self.is_listed = is_listed
         self.is_shown = False
+        self.is_even = True  # steps take about the same time
         self.bar: Any = None
 
     def __enter__(self) -> "Progress":
@@ -138,10 +139,11 @@ class Progress:
         return f"{self.title} ({self.detail})" if self.detail else self.title
 
     def __str__(self) -> str:
-        left = ""
-        if self.known < self.done < self.total:
-            seconds = (time.monotonic() - self.start) / (self.done - self.known) * (self.total - self.done)
-            left = f", {seconds:.0f} s left"
+        left, passed = "", time.monotonic() - self.start
+        if not self.is_even:
+            left = f", {passed:.0f} s"
+        elif self.known < self.done < self.total:
+            left = f", {passed / (self.done - self.known) * (self.total - self.done):.0f} s left"
         return f"{self.heading}: {self.done}/{self.total}{left}"
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -156,6 +158,7 @@ class LongStep:
 
     def __init__(self, title: str, total: int, delay: float = 1.0) -> None:
         self.progress = Progress(title, total, delay=delay)
+        self.progress.is_even = False
         self.delay, self.is_over, self.drawing = delay, threading.Event(), threading.Lock()
 
     def __enter__(self) -> "LongStep":
