@@ -7,6 +7,7 @@ offset of shared memory it lies. Code outside of `layouts/` asks these questions
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from importlib import import_module
 from typing import Any, ClassVar, TypeAlias
 
 from tilework.layouts.errors import LayoutError
@@ -51,10 +52,8 @@ class Encoding:
     ALIAS: ClassVar[str | None] = None
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from tilework.layouts.notebook import encoding_html  # lazily: only notebooks need it
-
-        return encoding_html(self)
+        """What a notebook shows; the picture is drawn with what is built on layouts."""
+        return import_module("tilework.layouts.notebook").encoding_html(self)
 
     def __init_subclass__(cls, name: str = "", alias: str | None = None) -> None:
         cls.NAME, cls.ALIAS = name, alias

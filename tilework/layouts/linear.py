@@ -27,6 +27,7 @@ reshaping the outs is none. Sizes are powers of two. The order of ins and outs m
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 
 from tilework.layouts.elimination import divide, eliminate, solve
 from tilework.layouts.errors import LayoutError
@@ -431,10 +432,8 @@ class LinearLayout:
     # Text
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from tilework.layouts.notebook import layout_html  # lazily: only notebooks need it
-
-        return layout_html(self)
+        """What a notebook shows; the picture is drawn with what is built on layouts."""
+        return import_module("tilework.layouts.notebook").layout_html(self)
 
     def __repr__(self) -> str:
         return f"LinearLayout({dict(self.bases)}, {dict(self.outs)})"
