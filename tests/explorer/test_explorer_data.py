@@ -5,14 +5,20 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.explorer import kernels_to_explore as kernels
-from tests.explorer.documents import compiled, explored, keys_by_stage, line_of, text_of
+from tests.explorer.documents import SIZE, compiled, explored, keys_by_stage, line_of, request, text_of
+from tilework.explorer.counting import Launch, count
 from tilework.explorer.document import NotExplored, read, write
 from tilework.explorer.located import located_assembly, located_ir, located_llvm, located_sass
 from tilework.explorer.tables import Tables, edited
 from tilework.explorer.watching import watching
+from tilework.ir.parser import parse_module
+from tilework.targets.base import run_passes
+from tilework.targets.observe import observer
+from tilework.targets.recording import recording
 from tilework.tools.cli import main
 
 LIMIT = 5_000_000  # bytes of a page
@@ -192,3 +198,22 @@ def test_a_page_keeps_its_data(
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!data:)""", text.partition('id="data"')[0]), (
         "it needs nothing else"
     )
+
+
+def test_nothing_is_recorded_unless_somebody_asks() -> None:
+    module = parse_module("module {\n}\n")
+    assert observer(module, ["cse"], "make_ttir") is None
+    with recording() as seen:
+        run_passes(module, ["canonicalize", "cse"], "make_ttir")
+    assert [(run.tag, [step.name for step in run.steps]) for run in seen.runs] == [
+        ("make_ttir", ["canonicalize", "cse"])
+    ]
+    assert observer(module, ["cse"], "make_ttir") is None
+
+
+def test_of_a_large_grid_the_first_programs_are_counted() -> None:
+    arrays = [np.ones(SIZE, np.float32) for _ in range(3)]
+    asked = request("cuda:90", launched=False)
+    found = count(asked.source, asked.target, {}, Launch.of((1000, 2), (*arrays, SIZE, 256)))
+    assert (found["programs"], found["of"]) == (4, 2000)
+    assert found["total"]["sectors"] == 3 * 126

@@ -33,11 +33,22 @@ class Search {
       this.part(stage.title, hits);
     }
     this.part("passes", this.app.passes(kernel).steps.flatMap((step) => (step.name.toLowerCase().includes(active) ? [[step.number, "", step.name, () => this.app.goPass(step.number)]] : [])));
+    this.part("what passes wrote", this.written(matches));
     this.part("remarks", kernel.remarks.flatMap((remark, index) => ([remark.text, ...remark.notes].join(" ").toLowerCase().includes(active) ? [[index, "", remark.text, () => this.app.goRemark(remark)]] : [])));
     this.part("layouts", this.app.types(kernel).list.flatMap((entry) => ([entry.type, ...entry.values].join(" ").toLowerCase().includes(active) ? [[entry.index, "", `${entry.values.slice(0, 3).join(" ")}  ${entry.label}`, () => this.app.showLayout(entry.index)]] : [])));
     this.count.textContent = String(this.total);
     this.results.hidden = !this.hits.length;
     if (!this.hits.length) this.count.textContent = "nothing";
+  }
+
+  written(matches) {
+    // lines that a pass put into the text, each with the pass
+    const hits = [];
+    for (const step of this.app.passes(this.app.kernel).steps) {
+      const found = step.edits.flatMap(([, , rows]) => rows).find((row) => matches[DOC.rowStrings[row]]);
+      if (found !== undefined) hits.push([step.number, "", `${step.name.replace(/\{.*/s, "")}: ${textOf(found).trim()}`, () => this.app.goPass(step.number)]);
+    }
+    return hits;
   }
 
   part(title, hits) {
@@ -59,7 +70,6 @@ class Search {
     this.hits.forEach(({ button }, at) => button.classList.toggle("on", at === this.chosen));
     this.hits[this.chosen].button.scrollIntoView({ block: "nearest" });
     this.hits[this.chosen].go();
-    this.look.pattern = null;
     for (const view of views) view.search(this.input.value.trim().toLowerCase());
   }
 
