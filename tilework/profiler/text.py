@@ -31,8 +31,8 @@ def text_of(report: Report, most: int = 40) -> str:
 def headline(report: Report) -> str:
     root = report.root
     names = {row.name for row in report.kernels}
-    part = f", {100 * root.seconds / report.seconds:.0f} % of it in {len(names)} kernels" if names else ""
-    launches = f", {root.calls} launches" if names else ""
+    part = f", {100 * root.seconds / report.seconds:.0f} % of it in {counted(len(names), 'kernel')}" if names else ""
+    launches = f", {counted(root.calls, 'launch', 'launches')}" if names else ""
     return f"{report.program}: {report.seconds:.3f} s{part}{launches}; {report.device}"
 
 
@@ -46,7 +46,12 @@ def compile_lines(report: Report) -> list[str]:
         for group, words in ((rest, "compiled"), (hits, "taken from the cache"))
         if group
     ]
-    return [f"{len(found)} specialisations of kernels: {', '.join(parts)}"]
+    return [f"{counted(len(found), 'specialisation')} of kernels: {', '.join(parts)}"]
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """``1 kernel``, ``2 kernels``"""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def limit_lines(report: Report) -> list[str]:
