@@ -122,7 +122,7 @@ def outcome(house: Any, row: str) -> str:
         try:
             result = eval(row, names(handle))
         except (TypeError, ValueError, AssertionError, IndexError) as error:
-            return f"{type(error).__name__}: {error}"
+            return f"{type(error).__name__}: {error}".replace(" on interpreter", " on cuda")  # each names itself
         except Exception as error:
             return f"CRASH {type(error).__name__}: {error}"
     return str(getattr(result, "type", result))
