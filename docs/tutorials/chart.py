@@ -10,14 +10,15 @@ system is. The colours of the series can be told apart on both, and from each ot
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import cycle
 from pathlib import Path
 
 WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 72, 24, 74, 58
-COLORS = ("#2f81f7", "#e0752d", "#2aa198", "#b35bd6", "#8b949e", "#c9952b")
-DASHES = ("", "6 4", "2 3", "9 3 2 3", "", "6 4")
+OURS = (("#2f81f7", ""), ("#2aa198", "2 3"), ("#b35bd6", "9 3 2 3"), ("#8b949e", "6 4"))
+NUMPY = (("#e0752d", "6 4"), ("#c9952b", "9 3 2 3"))
 RAMP = (
     (46, 32, 99),
     (46, 103, 173),
@@ -59,21 +60,23 @@ def lines(
         text(across.place(tick), HEIGHT - BOTTOM + 18, number(tick, x_log), anchor="middle")
         for tick in across.ticks
     ]
-    for index, (name, line) in enumerate(series.items()):
+    looks = looks_of(series)
+    for name, line in series.items():
+        color, dashes = looks[name]
         points = [
             (across.place(at), up.place(value)) for at, value in zip(x, line, strict=True)
         ]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
         if name not in points_only:
             parts.append(
-                f"<polyline points='{path}' fill='none' stroke='{color(index)}' stroke-width='2.2' "
-                f"stroke-dasharray='{DASHES[index % len(DASHES)]}' stroke-linejoin='round'/>"
+                f"<polyline points='{path}' fill='none' stroke='{color}' stroke-width='2.2' "
+                f"stroke-dasharray='{dashes}' stroke-linejoin='round'/>"
             )
         radius = 3.4 if name in points_only or not points_only else 0.0
         for (a, b), at, value in zip(points, x, line, strict=True):
             tip = f"{name}, {number(at, x_log)} {x_label}: {number(value)} {y_label}"
             parts.append(
-                f"<circle cx='{a:.1f}' cy='{b:.1f}' r='{radius}' fill='{color(index)}'><title>{escape(tip)}</title></circle>"
+                f"<circle cx='{a:.1f}' cy='{b:.1f}' r='{radius}' fill='{color}'><title>{escape(tip)}</title></circle>"
             )
     write(file, title, parts)
 
@@ -103,15 +106,17 @@ def bars(
     room = (WIDTH - LEFT - RIGHT) / len(groups)
     width = min(64.0, 0.8 * room / len(series))
     for place, group in enumerate(groups):
+        looks = looks_of(series if len(series) > 1 else [group])
         middle = LEFT + room * (place + 0.5)
         parts.append(text(middle, HEIGHT - BOTTOM + 18, group, anchor="middle"))
         for index, (name, line) in enumerate(series.items()):
             left = middle + width * (index - len(series) / 2)
             top = up.place(line[place])
-            tip = f"{name}, {group}: {number(line[place])} {y_label}"
+            color, _ = looks[name if len(series) > 1 else group]
+            tip = f"{name}, {group}: {number(line[place])} {y_label}".removeprefix(", ")
             parts.append(
                 f"<rect x='{left + 1:.1f}' y='{top:.1f}' width='{width - 2:.1f}' height='{up.place(0) - top:.1f}' "
-                f"rx='2' fill='{color(index)}'><title>{escape(tip)}</title></rect>"
+                f"rx='2' fill='{color}'><title>{escape(tip)}</title></rect>"
             )
             words = number(line[place])
             size = min(11.0, width / (0.58 * len(words)))
@@ -295,12 +300,12 @@ def legend(
 ) -> Iterator[str]:
     """A square, a point or a piece of the line before each name."""
     left, width = float(LEFT), 12 if as_squares else 24
-    for index, name in enumerate(names):
-        dashes, thick = ("", 12) if as_squares else (DASHES[index % len(DASHES)], 3)
+    for name, (color, dashes) in looks_of(names).items():
+        dashes, thick = ("", 12) if as_squares else (dashes, 3)
         yield (
-            f"<circle cx='{left + width - 6:.0f}' cy='48' r='4' fill='{color(index)}'/>"
+            f"<circle cx='{left + width - 6:.0f}' cy='48' r='4' fill='{color}'/>"
             if name in points_only
-            else f"<line x1='{left:.0f}' x2='{left + width:.0f}' y1='48' y2='48' stroke='{color(index)}' "
+            else f"<line x1='{left:.0f}' x2='{left + width:.0f}' y1='48' y2='48' stroke='{color}' "
             f"stroke-width='{thick}' stroke-dasharray='{dashes}'/>"
         )
         yield text(left + width + 6, 52, name)
@@ -334,8 +339,10 @@ def tick_places(count: int) -> range:
     return range(0, count, max(1, round(count / 8)))
 
 
-def color(index: int) -> str:
-    return COLORS[index % len(COLORS)]
+def looks_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """The colour and the dashes of each series: NumPy's are the same in all pictures."""
+    ours, numpy = cycle(OURS), cycle(NUMPY)
+    return {name: next(numpy if "NumPy" in name else ours) for name in names}
 
 
 def ramp(part: float) -> str:
