@@ -66,6 +66,9 @@ def finding_of(kernel: str, group: Sequence[Record], own: Sequence[Record]) -> F
     elif words or first.get("against"):
         title += f": {words or 'all parts of its key are the same, and its files were not there'}"
     notes = [f"{milliseconds(seconds if is_tuning else first['seconds'])}; {position(first, own)}"]
+    elsewhere = sum(row["process"] != first["process"] for row in group)
+    if is_tuning and elsewhere:
+        notes.append(f"{elsewhere} of them in other processes, most likely of the compile server")
     if len(group) > 1 and not is_tuning:
         notes.append(f"{len(group)} times for this reason, {milliseconds(seconds)} in all{changes(group)}")
     if first.get("against") is None:

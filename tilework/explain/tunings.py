@@ -7,7 +7,7 @@ from tilework.errors import Span
 from tilework.explain.findings import Finding, Section, counted, milliseconds, ordered
 
 Record = Mapping[str, Any]
-SHOWN = 12  # configurations of one tuning
+SHOWN = {"best": 1, "slower": 5, "stopped": 3, "failed": 4, "pruned": 3}  # configurations of one tuning
 
 
 def why_tuned(records: Sequence[Record]) -> Section:
@@ -25,7 +25,7 @@ def finding_of(row: Record, rows: Sequence[Record]) -> Finding:
     words = "; ".join(difference["words"] for difference in row["differences"])
     title = f"{name} was tuned again: {words}" if words else f"{name} was tuned for the first time in this process"
     configs = row["configs"]
-    states = {state: [one for one in configs if one["state"] == state] for state in ORDER}
+    states = {state: [one for one in configs if one["state"] == state] for state in SHOWN}
     counts = ", ".join(f"{len(found)} {WORDS[state]}" for state, found in states.items() if found and state != "best")
     notes = [
         f"{milliseconds(row['seconds'])} for {counted(len(configs), 'configuration')}"
@@ -33,10 +33,10 @@ def finding_of(row: Record, rows: Sequence[Record]) -> Finding:
     ]
     if row["from_disk"]:
         notes.append(f"{row['from_disk']} of the timings are from disk")
-    shown = [config_line(one, states["best"]) for state in ORDER for one in by_time(states[state])]
-    notes += shown[:SHOWN]
-    if len(shown) > SHOWN:
-        notes.append(f"{len(shown) - SHOWN} more configurations; --json has them all")
+    for state, most in SHOWN.items():
+        notes += [config_line(one, states["best"]) for one in by_time(states[state])[:most]]
+        if (more := len(states[state]) - most) > 0:
+            notes.append(f"{more} more {WORDS[state]}; --json has them all")
     calls = [Span(**call) for call in row.get("calls", ())]
     helps = [difference["help"] for difference in row["differences"] if difference["help"]]
     return Finding(
@@ -51,7 +51,6 @@ def finding_of(row: Record, rows: Sequence[Record]) -> Finding:
     )
 
 
-ORDER = ("best", "slower", "stopped", "failed", "pruned")
 WORDS = {
     "slower": "slower than the best",
     "stopped": "given up early",

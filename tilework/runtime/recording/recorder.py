@@ -27,7 +27,7 @@ from tilework.runtime.recording.key_differences import Comparison, compared
 from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
 
 LONGEST_VALUE = 60
-FRONT = "source"  # the suffix of a module before any pass
+WORKER = "tilework.runtime.workers.compile_worker"
 
 
 class Quiet(threading.local):
@@ -132,7 +132,9 @@ def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
 
 
 def is_tuning() -> bool:
-    """Whether this thread compiles what an autotuner tries."""
+    """Whether this thread compiles what an autotuner tries, here or as a worker of the compile server."""
+    if WORKER in sys.modules:
+        return True
     module = sys.modules.get("tilework.runtime.tuning.autotuner")
     return module is not None and module.LAUNCH.named is not None
 
