@@ -24,7 +24,7 @@ demo: $(STAMP)            ## compile the examples, run them, compare with NumPy
 	$(BIN)/python -m examples.demo
 
 docs: $(STAMP)            ## site/index.html: guides, tutorials and the reference; opens without a server
-	$(BIN)/python -m mkdocs build --quiet --strict
+	$(BIN)/python -m mkdocs build --strict
 	@echo "open site/index.html"
 
 # products are small: threads would mostly wait for each other, awake

@@ -27,7 +27,7 @@ def build_once(folder: Path) -> Path:
                 "PYTHONPATH": str(ROOT),
                 "TRITON_CACHE_DIR": str(folder / "cache"),
             }
-            command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(site)]
+            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
             done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     return site

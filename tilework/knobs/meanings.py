@@ -86,8 +86,8 @@ MEANINGS = {
     "AMDGCN_SCALARIZE_PACKED_FOPS": NO_EFFECT,
     # proton
     "TRITON_PROTON_DISABLE": "The profiler records nothing",
-    "TRITON_CUPTI_LIB_PATH": "The folder of NVIDIA's profiling library",
-    "TRITON_ENABLE_NVTX": "Scopes of the profiler are shown to NVIDIA's tools, too",
+    "TRITON_CUPTI_LIB_PATH": NO_EFFECT,
+    "TRITON_ENABLE_NVTX": NO_EFFECT,
 }
 
 ON = "on or off"
