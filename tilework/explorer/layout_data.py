@@ -16,15 +16,13 @@ from tilework.explorer.located import closing
 from tilework.ir.encodings import encoding_attr, encoding_of, shared_of
 from tilework.ir.parser import IRParser, IRSyntaxError
 from tilework.ir.types import bit_width, shape_of
-from tilework.layouts.banks import warp_access
+from tilework.layouts.banks import access_table
 from tilework.layouts.errors import LayoutError
-from tilework.layouts.linear import LinearLayout
-from tilework.layouts.to_linear import first_moved, to_linear
+from tilework.layouts.to_linear import to_linear
 
 TYPE = re.compile(r"(?:!ttg\.memdesc|tensor)<")
 ALIAS = re.compile(r"^#(\w+) = (.*)$")
 NAME = re.compile(r"#(\w+)\b(?!\.)")
-PIECE_BITS = 128
 
 
 def aliases_of(lines: Iterable[str]) -> dict[str, str]:
@@ -79,15 +77,5 @@ def layout_of(type: str) -> dict[str, Any] | None:
         "shape": [size for _, size in layout.outs],
         "bits": bits,
         "bases": {name: [list(basis) for basis in bases] for name, bases in layout.bases},
-        **({"conflicts": conflicts_of(layout, bits)} if is_shared else {}),
+        **({"conflicts": access_table(layout, bits)} if is_shared else {}),
     }
-
-
-def conflicts_of(layout: LinearLayout, bits: int) -> list[list[Any]]:
-    """The turns more that a warp takes which reads a row or a column, one element or 16 bytes for each lane; None: it cannot."""
-    fastest, rank = first_moved(layout, "offset")[0], len(layout.outs)
-    ways = [(name, along) for name, along in (("a row", rank - 1), ("a column", rank - 2)) if along >= 0]
-    return [
-        [name, *(warp_access(layout, along, size, fastest, bits) for size in (1, max(1, PIECE_BITS // bits)))]
-        for name, along in ways
-    ]

@@ -21,7 +21,7 @@ from functools import lru_cache
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.packing import log2
 from tilework.layouts.swizzle import BANK_BITS, VECTOR_BITS, WORD_BITS, span_size
-from tilework.layouts.to_linear import MEMO
+from tilework.layouts.to_linear import MEMO, first_moved
 
 BANKS = BANK_BITS // WORD_BITS
 
@@ -102,3 +102,20 @@ def warp_access(shared: LinearLayout, along: int, vector: int, fastest: int, bit
     if len(lanes) < 5 or any(offset & (vector - 1) for offset in lanes):
         return None
     return lane_conflicts(lanes[:5], piece, bits)
+
+
+def access_table(shared: LinearLayout, bits: int) -> list[tuple[str, int | None, int | None]]:
+    """The conflicts of a warp that reads along a row or a column, one element for each lane and 16 bytes for each; None: it cannot.
+
+    >>> from tilework.layouts.encodings import SwizzledShared
+    >>> from tilework.layouts.to_linear import to_linear
+    >>> access_table(to_linear(SwizzledShared(1, 1, 1, (1, 0)), (64, 64)), 16)
+    [('row', 0, 0), ('column', 31, 7)]
+    """
+    fastest, rank = first_moved(shared, "offset")[0], len(shared.outs)
+    single, wide = 1, max(1, VECTOR_BITS // bits)
+    ways = [(name, along) for name, along in (("row", rank - 1), ("column", rank - 2)) if along >= 0]
+    return [
+        (name, warp_access(shared, along, single, fastest, bits), warp_access(shared, along, wide, fastest, bits))
+        for name, along in ways
+    ]

@@ -23,16 +23,13 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from tilework.ir.encodings import EncodingAttr, encoding_attr
 from tilework.ir.parser import ALIAS_DEFINITION, IRParser, IRSyntaxError
-from tilework.layouts.banks import warp_access
+from tilework.layouts.banks import access_table
 from tilework.layouts.encodings import Encoding, NvmmaShared, Shared
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.picture import hardware_view, tensor_view
 from tilework.layouts.svg import draw
-from tilework.layouts.to_linear import (
-    first_moved,
-    to_linear,
-)
+from tilework.layouts.to_linear import to_linear
 from tilework.tools.messages import plain
 
 SINGLE_DASH = {
@@ -43,7 +40,6 @@ SINGLE_DASH = {
 TENSOR = re.compile(r"tensor<((?:\d+x)+)([^,>]+)(?:,.*)?>", re.ASCII)
 SHAPE = re.compile(r"\d+(?:x\d+)*", re.ASCII)
 ELEMENT_BITS = re.compile(r"\D*(\d+)")
-PIECE_BYTES = 16
 MOST_ELEMENTS = 1 << 20  # that fit into a text which somebody could read
 
 
@@ -191,14 +187,9 @@ def read_aliases(file: str, wanted: Sequence[str]) -> dict[str, Encoding]:
 
 def conflicts_text(layout: LinearLayout, bits: int) -> str:
     """A table: a warp that reads along a row or a column, one element or 16 bytes for each lane."""
-    fastest, rank = first_moved(layout, "offset")[0], len(layout.outs)
     head = f"bank conflicts of one warp ({bits}-bit elements)"
     lines = ["", f"{head}   one element per lane   16 bytes per lane"]
-    for name, along in (("row-wise", rank - 1), ("column-wise", rank - 2)):
-        if along < 0:
-            continue
-        pieces = (1, max(1, PIECE_BYTES * 8 // bits))
-        counts = [warp_access(layout, along, vector, fastest, bits) for vector in pieces]
+    for name, *counts in access_table(layout, bits):
         cells = ["-" if count is None else str(count) for count in counts]
-        lines.append(f"{'  ' + name:<{len(head)}}   {cells[0]:<20}   {cells[1]}")
+        lines.append(f"{f'  {name}-wise':<{len(head)}}   {cells[0]:<20}   {cells[1]}")
     return "\n".join(lines) + "\n"

@@ -164,7 +164,7 @@ class LayoutsView {
       parts.push(el("span", {}, strip(Array.from({ length: BANKS }, (_, bank) => bankColour(bank))), "bank 0 to 31, each 4 bytes wide"));
       for (const [name, single, wide] of layout.conflicts ?? []) {
         const words = (turns) => (turns === null ? "not possible" : turns ? `${turns} more turns` : "no conflict");
-        parts.push(el("span", {}, `a warp reads ${name}: ${words(single)} (one element a lane), ${words(wide)} (16 bytes a lane)`));
+        parts.push(el("span", {}, `a warp reads a ${name}: ${words(single)} (one element a lane), ${words(wide)} (16 bytes a lane)`));
       }
     } else {
       const { warp: warps = 1, lane: lanes = 1 } = layout.sizes;
