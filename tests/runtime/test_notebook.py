@@ -125,8 +125,12 @@ def test_exec_needs_the_text_beside_the_function() -> None:
     with pytest.raises(ValueError, match=r"no source for `scale`; it was made by exec .*`__source__`"):
         exec(CELL, scope)
     exec(CELL, {**scope, "__source__": CELL})
-    with pytest.raises(ValueError, match="no source"):
-        exec(CELL, {**scope, "__source__": "def other(): pass"})
+    for wrong in ("def other(): pass", CELL.replace("by *", "2 *"), "\n" + CELL, "def scale(", CELL + "\0"):
+        with pytest.raises(ValueError, match="no source"):
+            exec(CELL, {**scope, "__source__": wrong})
+    inner = "def outer():\n" + "".join(f"    {line}\n" for line in CELL.splitlines()) + "    return scale\n"
+    exec(inner, nested := {**scope, "__source__": inner})
+    assert nested["outer"]().src == CELL.partition("\n")[2]
 
 
 def test_the_plain_prompt_has_a_history(monkeypatch: pytest.MonkeyPatch) -> None:

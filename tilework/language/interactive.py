@@ -2,13 +2,13 @@
 
 Notebooks, IPython and the prompt of Python 3.13 keep what was typed where `linecache` finds it. `exec` keeps nothing, but the
 text may stand beside the function, as `__source__` of its globals. The prompt of earlier Pythons keeps nothing either; the lines
-are in the history of `readline`, if they were typed, and count only if they give the very code that the function has.
+are in the history of `readline`, if they were typed. Both count only if they give the very code that the function has.
 """
 
 import inspect
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -28,10 +28,12 @@ ADVICE = {
 def unfiled_lines(fn: Callable[..., Any]) -> list[str]:
     """The lines of what has no file, up to the function at least; none if they cannot be had."""
     name, first = fn.__code__.co_filename, fn.__code__.co_firstlineno
+    lines = linecache.getlines(name)
+    if any(f"def {fn.__name__}" in line for line in lines[first - 1 :]):
+        return lines
     beside = fn.__globals__.get("__source__")
-    for lines in (linecache.getlines(name), beside.splitlines(True) if isinstance(beside, str) else []):
-        if any(f"def {fn.__name__}" in line for line in lines[first - 1 :]):
-            return lines
+    if isinstance(beside, str) and any(part.co_firstlineno == first for part in same_parts(beside, fn)):
+        return beside.splitlines(True)
     return from_history(fn) if name in TYPED and "readline" in sys.modules else []
 
 
@@ -47,13 +49,21 @@ def from_history(fn: Callable[..., Any]) -> list[str]:
     above = start
     while above and typed[above - 1].startswith("@"):
         above -= 1
+    body = inspect.getblock(typed[start:])
+    return [*typed[above:start], *body] if any(same_parts("".join(body), fn)) else []
+
+
+def same_parts(text: str, fn: Callable[..., Any]) -> Iterator[CodeType]:
+    """The functions in a text that do what `fn` does; none if it is no Python."""
     try:
-        body = inspect.getblock(typed[start:])
-        parts = compile("".join(body), "<stdin>", "exec").co_consts
-    except SyntaxError:
-        return []
-    is_its_own = any(isinstance(part, CodeType) and is_same(part, fn.__code__) for part in parts)
-    return [*typed[above:start], *body] if is_its_own else []
+        left = [compile(text, "<text>", "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return
+    while left:
+        code = left.pop()
+        left += [part for part in code.co_consts if isinstance(part, CodeType)]
+        if is_same(code, fn.__code__):
+            yield code
 
 
 def is_same(one: CodeType, other: CodeType) -> bool:
