@@ -17,7 +17,9 @@ from tilework.profiler.advice import advice
 from tilework.profiler.estimate import estimate
 from tilework.profiler.limits import Limits
 from tilework.profiler.report import Report, Row
+from tilework.profiler.run_program import Program
 from tilework.profiler.statistics import Compilation
+from tilework.profiler.text import text_of
 from tilework.profiler.work import work_of
 from tilework.tools.cli import main
 
@@ -105,6 +107,30 @@ def test_a_program_without_kernels(tmp_path: Path) -> None:
     assert code == 0 and "no kernel was launched" in printed
     assert main(["profile", str(tmp_path / "none.py")]) == 2
     assert main(["profile", "--html", str(tmp_path / "no" / "x.html"), str(tmp_path / "program.py")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("import triton", True),
+        ("import torch, triton", True),
+        ("    from triton.runtime import driver", True),
+        ("import tritonclient", False),
+        ("print('import triton')", False),
+        ("import tilework; tilework.as_triton()\nimport triton", False),
+    ],
+)
+def test_programs_that_say_triton(line: str, says: bool, tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(f"{line}\n")
+    assert Program(str(tmp_path / "p.py"), ()).says_triton() == says
+
+
+def test_an_emulated_device_counts_steps(tmp_path: Path) -> None:
+    steps = report(row("a", 5.0, None), seconds=1.0)
+    steps.is_real, steps.bandwidth = False, None
+    shown = text_of(steps)
+    assert "its clock counts steps" in shown and "% of it in" not in shown and "look first: `a` has 100 %" in shown
+    assert main(["profile", "-m", "no.such.module"]) == 2
 
 
 # ---- estimates

@@ -6,7 +6,7 @@ launches that cost as much as what they run; then the kernel with the most time 
 
 from collections.abc import Callable
 
-from tilework.profiler.report import MEMORY, Report, Row
+from tilework.profiler.report import MEMORY, Report, Row, counted
 
 MUCH = 0.5  # of the program's time
 GOOD = 0.7  # of the limit
@@ -18,7 +18,8 @@ Rule = Callable[[Report], str | None]
 
 def advice(report: Report) -> str:
     """What to look at first."""
-    return next(text for rule in RULES if (text := rule(report)) is not None)
+    rules = RULES if report.is_real else (nothing, kernel)  # steps cannot be compared with seconds
+    return next(text for rule in rules if (text := rule(report)) is not None)
 
 
 def nothing(report: Report) -> str | None:
@@ -45,8 +46,8 @@ def compiling(report: Report) -> str | None:
     slowest = max(report.compilations, key=lambda one: one.seconds)
     missed = sum(not one.hit for one in report.compilations)
     return (
-        f"{percent(seconds / report.seconds)} of the time is compiling: {missed} kernels were not in the cache, `{slowest.name}` took"
-        f" {slowest.seconds * 1e3:.0f} ms. A second run finds them there; why one is compiled again says:"
+        f"{percent(seconds / report.seconds)} of the time is compiling: {counted(missed, 'kernel')} not in the cache, `{slowest.name}` took"
+        f" {slowest.seconds * 1e3:.0f} ms. A second run finds all there; why one is compiled again says:"
         f" tilework explain --why compiled {report.program}"
     )
 

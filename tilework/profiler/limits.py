@@ -88,6 +88,11 @@ class Limits:
         return LIKE.get(kind, kind) if self.is_host or kind == "fp8" else kind
 
     @property
+    def is_real(self) -> bool:
+        """Whether the device's clock is one."""
+        return not is_emulated()
+
+    @property
     def is_host(self) -> bool:
         return self.device.startswith("cpu")
 
@@ -130,7 +135,7 @@ class Limits:
 
 
 def is_emulated() -> bool:
-    return (knobs.runtime.device or "").startswith(("emulator", "evaluator"))
+    return (knobs.runtime.device or "").startswith("emulator")
 
 
 def device_facts() -> str:

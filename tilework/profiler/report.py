@@ -82,6 +82,7 @@ class Report:
     compilations: Sequence[Compilation]
     bandwidth: float | None
     rates: Mapping[str, float]
+    is_real: bool = True  # an emulated device counts steps, not time
 
     @property
     def kernels(self) -> list[Row]:
@@ -97,7 +98,8 @@ def make_report(statistics: Statistics, limits: Limits, program: str) -> Report:
         at(root, found.path).children.append(row)
     total(root)
     bandwidth = limits.bandwidth if statistics.kernels else None
-    return Report(root, program, limits.device, statistics.seconds, statistics.compilations, bandwidth, rates)
+    facts = (limits.device, statistics.seconds, statistics.compilations, bandwidth, rates)
+    return Report(root, program, *facts, is_real=limits.is_real)
 
 
 def at(root: Row, path: Path) -> Row:
@@ -128,7 +130,7 @@ def kernel_row(found: KernelTimes, statistics: Statistics, limits: Limits, rates
     if found.overhead_count:
         row.overhead = found.overhead / found.overhead_count / 1e9
     seen = sum(launches for launches, _ in found.works.values())
-    if not seen:
+    if not seen or not limits.is_real:
         return row
     needs = [(needed(work, statistics), launches) for work, (launches, _) in found.works.items()]
     scale = found.count / seen  # of a kernel with very many works some were looked at
@@ -176,3 +178,8 @@ def module_of(launcher: Any, kernels: tuple[Any, ...]) -> Any:
         if "ttir" in kernel.asm:
             return parse_module(kernel.asm["ttir"], f"{kernel.name}.ttir")
     return None
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """``1 kernel``, ``2 kernels``"""
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -18,7 +18,7 @@ from tilework.profiler.report import make_report
 from tilework.profiler.statistics import Statistics
 from tilework.profiler.text import text_of
 
-SAYS_TRITON = re.compile(r"^\s*(import|from)\s+triton\b", re.MULTILINE)
+SAYS_TRITON = re.compile(r"^\s*(import\s+(.*,\s*)?|from\s+)triton\b", re.MULTILINE)
 
 
 class Program(NamedTuple):
@@ -39,13 +39,22 @@ class Program(NamedTuple):
         text = Path(self.name).read_text(encoding="utf-8", errors="replace")
         return SAYS_TRITON.search(text) is not None and "as_triton" not in text
 
+    def is_there(self) -> bool:
+        """Whether there is such a file, or module."""
+        if not self.is_module:
+            return os.path.isfile(self.name)
+        sys.path.insert(0, os.getcwd())
+        try:
+            return find_spec(self.name) is not None
+        except ImportError:
+            return False
+
     def run(self) -> None:
         """As ``python SCRIPT`` and ``python -m MODULE`` do."""
         if self.as_triton or (self.says_triton() and find_spec("triton") is None):
             as_triton()
         sys.argv = [self.name, *self.arguments]
         if self.is_module:
-            sys.path.insert(0, os.getcwd())
             runpy.run_module(self.name, run_name="__main__", alter_sys=True)
         else:
             sys.path.insert(0, "")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tilework.profiler.advice import advice
-from tilework.profiler.report import COLUMNS, MEMORY, Report, Row
+from tilework.profiler.report import COLUMNS, MEMORY, Report, Row, counted
 
 WIDTH = 9
 NOTES = {
@@ -31,7 +31,8 @@ def text_of(report: Report, most: int = 40) -> str:
 def headline(report: Report) -> str:
     root = report.root
     names = {row.name for row in report.kernels}
-    part = f", {100 * root.seconds / report.seconds:.0f} % of it in {counted(len(names), 'kernel')}" if names else ""
+    share = f"{100 * root.seconds / report.seconds:.0f} % of it in " if report.is_real else ""
+    part = f", {share}{counted(len(names), 'kernel')}" if names else ""
     launches = f", {counted(root.calls, 'launch', 'launches')}" if names else ""
     return f"{report.program}: {report.seconds:.3f} s{part}{launches}; {report.device}"
 
@@ -49,14 +50,11 @@ def compile_lines(report: Report) -> list[str]:
     return [f"{counted(len(found), 'specialisation')} of kernels: {', '.join(parts)}"]
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """``1 kernel``, ``2 kernels``"""
-    return f"{count} {one if count == 1 else many or one + 's'}"
-
-
 def limit_lines(report: Report) -> list[str]:
-    if report.bandwidth is None:
+    if not report.is_real:
         return ["  an emulated device has no limits, and its clock counts steps, not time"]
+    if report.bandwidth is None:
+        return ["  the limits of this machine cannot be measured"]
     rates = ", ".join(f"{kind} {rate / 1e12:.3g} TFLOP/s" for kind, rate in report.rates.items())
     text = f"limits of this machine, measured: copies {report.bandwidth / 1e9:.3g} GB/s{', ' if rates else ''}{rates}"
     return [f"  {text}"]

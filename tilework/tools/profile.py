@@ -35,14 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code is that of the program."""
-    if not args.is_module and not os.path.isfile(args.program):
-        return refuse(f"there is no file {args.program}")
+    program = Program(args.program, tuple(args.arguments), args.is_module, args.triton)
+    if not program.is_there():
+        return refuse(f"there is no {'module' if args.is_module else 'file'} {args.program}")
     for option in ("html", "trace", "output"):
         if (path := getattr(args, option)) and not os.access(folder := Path(path).absolute().parent, os.W_OK):
             return refuse(
                 f"--{option} {path}: the folder {folder} {'cannot be written' if folder.is_dir() else 'is not there'}"
             )
-    program = Program(args.program, tuple(args.arguments), args.is_module, args.triton)
     return run_profiled(
         program, html=args.html, trace=args.trace, output=args.output, top=args.top, measure=args.measure
     )
