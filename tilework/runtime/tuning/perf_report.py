@@ -199,14 +199,16 @@ class Mark:
         """Call the function at every point of every line."""
         names = list(benchmark.line_names)
         table = Table([*benchmark.x_names, *names, *(f"{n}-min" for n in names), *(f"{n}-max" for n in names)])
-        progress = Progress(benchmark.plot_name, len(benchmark.x_vals) * len(benchmark.line_vals))
-        with progress:
-            self.fill(table, benchmark, kwargs, progress)
+        points = list(benchmark.x_vals)
+        with Progress(benchmark.plot_name, len(points) * len(names)) as progress:
+            self.fill(table, benchmark, points, kwargs, progress)
         return table
 
-    def fill(self, table: Table, benchmark: Benchmark, kwargs: dict[str, Any], progress: Progress) -> None:
+    def fill(
+        self, table: Table, benchmark: Benchmark, points: Sequence[Any], kwargs: dict[str, Any], progress: Progress
+    ) -> None:
         """The rows of the table, one for each point."""
-        for x in benchmark.x_vals:
+        for x in points:
             point = list(x) if isinstance(x, list | tuple) else [x] * len(benchmark.x_names)
             if len(point) != len(benchmark.x_names):
                 raise ValueError(f"expected {len(benchmark.x_names)} values for {list(benchmark.x_names)}, got {x!r}")
