@@ -102,6 +102,12 @@ def test_sessions_of_the_program_are_its_own(tmp_path: Path) -> None:
     assert own["metrics"]["count"] == 1
 
 
+def test_a_copy_of_the_program_shows_nothing(tmp_path: Path) -> None:
+    text = "import os, sys\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\nsys.exit(0 if child else 5)\n"
+    code, printed, _ = profile(tmp_path, "program.py", text=text)
+    assert code == 0 and printed.count("look first:") == 1
+
+
 def test_a_program_without_kernels(tmp_path: Path) -> None:
     code, printed, _ = profile(tmp_path, "program.py", text="print(1)")
     assert code == 0 and "no kernel was launched" in printed

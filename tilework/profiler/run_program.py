@@ -65,10 +65,12 @@ def run_profiled(
     program: Program, *, html: str | None, trace: str | None, output: str | None, top: int, measure: bool
 ) -> int:
     """Run it, print the profile, write the files; the exit code of the program."""
-    statistics = Statistics(traces=trace is not None or html is not None)
+    statistics, process = Statistics(traces=trace is not None or html is not None), os.getpid()
     with statistics.collecting():
         code = exit_code_of(program)
     sys.stdout.flush()
+    if os.getpid() != process:  # the program has forked, and this is the end of the copy
+        return code
     limits = Limits.load()
     if measure:
         limits.measure_again()

@@ -13,6 +13,7 @@ is the same; others take the Python path, where `watch` sees their arguments. Of
 
 import ctypes
 import itertools
+import os
 import threading
 from collections import Counter
 from typing import Any, Protocol
@@ -90,6 +91,15 @@ class State:
 
 
 STATE = State()
+
+
+def forget_lock() -> None:
+    """A forked child does not have the thread that may hold it."""
+    STATE.lock, STATE.is_reading = threading.RLock(), False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget_lock)
 
 
 def attach(context_word: int) -> None:
