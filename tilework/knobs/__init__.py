@@ -29,7 +29,6 @@ TRUE = frozenset({"1", "y", "yes", "on", "true"})
 FALSE = frozenset({"", "0", "n", "no", "off", "false"})
 SANITIZE_MODES = ("strict", "race")
 SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-
 propagate_env: bool = True
 
 
@@ -38,7 +37,6 @@ class Env:
 
 
 env = Env()
-OFF = ("", "0", "off", "false", "no")
 
 
 def getenv(key: str, default: str | None = None) -> str | None:
@@ -48,7 +46,7 @@ def getenv(key: str, default: str | None = None) -> str | None:
 
 def is_on(key: str) -> bool:
     """Whether a variable without a knob is set to something that is not "off"."""
-    return os.environ.get(key, "").lower() not in OFF
+    return os.environ.get(key, "").lower() not in FALSE
 
 
 def environment_without(keys: Iterable[str]) -> dict[str, str]:
@@ -487,8 +485,7 @@ class proton_knobs(base_knobs):
 
 def refresh_knobs() -> None:
     """Read from the environment again what is read once."""
-    runtime.refresh()
-    compilation.refresh()
+    runtime.refresh(), compilation.refresh()
 
 
 build = build_knobs()

@@ -278,7 +278,7 @@ RULES: dict[type[Operation], Structure] = {
     tt.AtomicCASOp: atomic,
 }
 # operations per element, as the kernel's author wrote them
-FLOATING: dict[type[Operation], int] = dict.fromkeys(
+FLOATING: dict[Any, int] = dict.fromkeys(
     (
         arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp,
         arith.MinnumfOp, arith.NegfOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.ClampFOp, math.ExpOp, math.Exp2Op, math.LogOp,

@@ -20,7 +20,6 @@ A tuning that is interrupted goes on where it was at the next call.
 import copy
 import math
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +40,7 @@ from tilework.runtime.tuning.config import Config
 from tilework.runtime.tuning.dtype_texts import DTYPE_TEXTS, dtype_text
 from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function
 from tilework.runtime.tuning.misfits import refusing_misfits
-from tilework.runtime.tuning.pruning import Pruned, prune
+from tilework.runtime.tuning.pruning import Pruned, Tuning, prune
 from tilework.runtime.tuning.restore import Restore
 from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
 from tilework.runtime.tuning.summary import summary
@@ -66,16 +65,8 @@ QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError, *PASSING)
 MOST_WAIT = 30.0  # seconds for another process to measure something
-CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
-
-
-class Tuning(threading.local):
-    """What a thread tunes for: the positional arguments of the launch, by name."""
-
-    named: dict[str, Any] | None = None
-
-
 LAUNCH = Tuning()
+CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the kernel
 
 
 class Autotuner(Wrapper):

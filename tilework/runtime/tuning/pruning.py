@@ -1,5 +1,6 @@
 """Which configurations are worth measuring: `prune_configs_by` of an autotuner, and why the others are not."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,12 @@ from tilework.errors import AutotunerError
 from tilework.runtime.tuning.config import Config
 
 Pruned = dict[Config, str]
+
+
+class Tuning(threading.local):
+    """What a thread tunes for: the positional arguments of the launch, by name."""
+
+    named: dict[str, Any] | None = None
 
 
 def prune(
