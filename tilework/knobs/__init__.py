@@ -119,8 +119,7 @@ class env_base(Generic[T]):
 
     def __set__(self, group: Any, value: Any) -> None:
         if value is env:
-            self.__delete__(group)
-            return
+            return self.__delete__(group)
         group.__dict__[self.name] = value
         setenv(self.key, toenv(value))
 
@@ -485,7 +484,8 @@ class proton_knobs(base_knobs):
 
 def refresh_knobs() -> None:
     """Read from the environment again what is read once."""
-    runtime.refresh(), compilation.refresh()
+    for group in (runtime, compilation):
+        group.refresh()
 
 
 build = build_knobs()

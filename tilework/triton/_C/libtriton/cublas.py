@@ -70,7 +70,7 @@ class CublasLt:
         call("cublasLtCreate", ctypes.byref(self.handle))
 
     def __del__(self) -> None:
-        if getattr(self, "handle", None):
+        if getattr(self, "handle", None) and library is not None:  # None while Python ends
             library().cublasLtDestroy(self.handle)
 
     def matmul(self, a: Any, b: Any, c: Any) -> None:
