@@ -39,7 +39,8 @@ def test_the_installed_program_finds_the_files_of_the_current_folder(tmp_path: P
     environment = {**os.environ, "TRITON_CACHE_DIR": str(warm_cache)}
     installed = Path(sys.executable).with_name("tilework")
     program = [str(installed)] if installed.is_file() else [sys.executable, "-m", "tilework"]
-    line = blocks("sh")[-1].splitlines()[0].replace(" out", f" {tmp_path}/out")
+    (line,) = (line for line in blocks("sh")[-1].splitlines() if line.startswith("tilework compile "))
+    line = line.replace(" out", f" {tmp_path}/out")
     done = subprocess.run(
         [*program, *shlex.split(line)[1:]], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )

@@ -82,7 +82,7 @@ def test_passes_are_listed_with_a_summary(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["opt", "missing.ttir"], "No such file"),
+        (["opt", "missing.ttir"], "missing.ttir: no such file"),
         (["opt", "{add}", "-p", "no-such-pass"], "no pass is called `no-such-pass`"),
         (["optimise"], "no command 'optimise'"),
     ],
