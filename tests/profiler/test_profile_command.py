@@ -12,7 +12,6 @@ import tilework.language as tl
 from tests.profiler.profiled_kernel import double
 from tests.runtime.forked_script import run_forked
 from tilework.ir.parser import parse_module
-from tilework.profiler import limits as limits_module
 from tilework.profiler.advice import advice
 from tilework.profiler.estimate import estimate
 from tilework.profiler.limits import Limits
@@ -227,7 +226,7 @@ def test_what_to_look_at_first(made: Report, words: str) -> None:
 
 def test_limits_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
-    monkeypatch.setattr(limits_module.knobs.cache, "dir", str(tmp_path))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(Limits, "measure_copy", lambda self: measured.append("copy") or 5.0)
     first, second = Limits.load(), Limits.load()
     assert first.bandwidth == first.bandwidth == second.bandwidth == Limits.load().bandwidth == 5.0
