@@ -2,7 +2,9 @@
 
 import inspect
 import linecache
+import os
 import sys
+import tempfile
 from html.parser import HTMLParser
 from types import SimpleNamespace
 from typing import Any
@@ -59,7 +61,7 @@ def run_cell(text: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def test_kernels_of_cells_run_and_are_shown() -> None:
-    kernel = run_cell(CELL, "/tmp/ipykernel_1/4711.py")["scale"]
+    kernel = run_cell(CELL, os.path.join(tempfile.gettempdir(), "ipykernel_1", "4711.py"))["scale"]
     x = np.ones(8, np.float32)
     compiled = kernel[(1,)](x, 3.0)
     assert x.tolist() == [3.0] * 8
