@@ -391,6 +391,24 @@ class StageError(TritonError, RuntimeError):
     """
 
 
+class BundleError(TritonError, RuntimeError):
+    """A file of compiled kernels that cannot be used: damaged, changed, of another version, or for other machines.
+
+    Example:
+        import pathlib, tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "app.tilebundle")
+            file.write_bytes(b"something else")
+            try:
+                tilework.load(file)
+            except tilework.errors.BundleError as error:
+                assert "no bundle" in str(error)
+            else:
+                raise AssertionError("it was taken")
+    """
+
+
 class AutotunerError(ReportedError):
     """No configuration is left to try.
 

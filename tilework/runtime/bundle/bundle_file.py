@@ -1,0 +1,302 @@
+"""The file with compiled kernels: how it is laid out, written and read. Of tilework it needs nothing but its errors.
+
+    write_bundle("app.tilebundle", Contents(targets=[...], kernels=[...], entries=[...], blobs={...}))
+    bundle = BundleFile.open("app.tilebundle")              the header and the index are verified here
+    entry = bundle.find(target=0, key="5e1f...")            by the number of a target and the key of a specialisation
+    files = bundle.files(entry)                             {"json": ..., "obj": ...}: each verified when it is read
+
+    offset  size
+    0       8      magic: 89 54 57 42 4E 44 4C 0A (".TWBNDL\\n"); a transfer as text would destroy it
+    8       4      version of this format                                           (all numbers little-endian)
+    12      4      0
+    16      8      bytes of the index
+    24      8      bytes of the file
+    32      32     HMAC-SHA256 of bytes 0 to 31 and the index, under the writer's key; zeros without one
+    64      32     SHA-256 of bytes 0 to 63 and the index: the digest of the bundle
+    96      ...    the index, JSON
+    ...     ...    the sections, one behind the other, nothing between or behind them
+
+The index says the size and the SHA-256 of every section, so the digest covers every byte of the file. It is all that is read
+when a bundle is opened; a section is read, and compared with its hash, when it is asked for, and what has been compared is what
+is used: the file is not looked at again. Equal sections are there once. The same contents give the same bytes.
+
+| in the index | |
+|---|---|
+| `tilework` | the version that compiled; no other one reads it, because how kernels are launched may have changed |
+| `targets` | a dictionary each: `backend`, `arch`, `warp_size` and what a machine must have (`needs`) |
+| `kernels` | `name`, `module`, and `source`, the hash of its text, of the functions it calls and of the globals it reads |
+| `sections` | `[size, sha256]` in the order of the file |
+| `entries` | for each target, by key: `[kernel, {extension: section}]` |
+| `blobs` | name to section: whatever else the runtime needs (the manifest, tunings, machine code of launchers) |
+"""
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilework.errors import BundleError
+from tilework.version import __version__
+
+MAGIC = b"\x89TWBNDL\n"
+FORMAT = 1
+FIXED = struct.Struct("<8sIIQQ")
+DIGEST = 32
+HEADER = FIXED.size + 2 * DIGEST
+NO_KEY = bytes(DIGEST)
+LARGEST_INDEX = 1 << 30
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One specialisation of a kernel for one target: numbers of the target and the kernel, and its files by extension.
+
+    The files are those of an entry of the disk cache: ``json`` is the metadata, another one the binary that it names.
+    """
+
+    target: int
+    kernel: int
+    key: str
+    files: Mapping[str, Any]  # contents when it is written, numbers of sections when it is read
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What goes into a bundle."""
+
+    targets: Sequence[Mapping[str, Any]]
+    kernels: Sequence[Mapping[str, Any]]
+    entries: Sequence[Entry]
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __version__) -> bytes:
+    """A bundle as it stands in a file; with a key it is signed."""
+    numbers: dict[bytes, int] = {}  # by content
+    rows: list[dict[str, Any]] = [{} for _ in contents.targets]
+
+    def number(data: bytes) -> int:
+        return numbers.setdefault(bytes(data), len(numbers))
+
+    for entry in sorted(contents.entries, key=lambda entry: (entry.target, entry.kernel, entry.key)):
+        if entry.key in rows[entry.target]:
+            raise ValueError(f"two entries of target {entry.target} have the key {entry.key}")
+        files = {name: number(data) for name, data in sorted(entry.files.items())}
+        rows[entry.target][entry.key] = [entry.kernel, files]
+    blobs = {name: number(data) for name, data in sorted(contents.blobs.items())}
+    index = json.dumps(
+        {
+            "tilework": version,
+            "targets": list(contents.targets),
+            "kernels": list(contents.kernels),
+            "sections": [[len(data), hashlib.sha256(data).hexdigest()] for data in numbers],
+            "entries": rows,
+            "blobs": blobs,
+        },
+        sort_keys=True,
+        separators=(",", ":"),
+    ).encode()
+    total = HEADER + len(index) + sum(map(len, numbers))
+    fixed = FIXED.pack(MAGIC, FORMAT, 0, len(index), total)
+    fixed += NO_KEY if key is None else signature(key, fixed + index)
+    return b"".join((fixed, hashlib.sha256(fixed + index).digest(), index, *numbers))
+
+
+def write_bundle(path: str | os.PathLike[str], contents: Contents, key: bytes | None = None) -> str:
+    """Put a bundle in place in one step, and return its digest; who reads the old one meanwhile goes on with that."""
+    data, path = bundle_bytes(contents, key), os.fspath(path)
+    temporary = f"{path}.{os.getpid()}-{os.urandom(6).hex()}"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise BundleError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return data[HEADER - DIGEST : HEADER].hex()
+
+
+def signature(key: bytes, data: bytes) -> bytes:
+    import hmac  # lazily: few bundles are signed
+
+    return hmac.digest(key, data, "sha256")
+
+
+class BundleFile:
+    """An open bundle whose index has been verified; see the module. Use `open`."""
+
+    def __init__(self, path: str, handle: int, read: "Verified") -> None:
+        self.path, self.digest, self.is_signed = path, read.digest, read.is_signed
+        start, index = read.sections_at, read.index
+        try:
+            self.version: str = index["tilework"]
+            self.targets: list[dict[str, Any]] = [dict(target) for target in index["targets"]]
+            self.kernels: list[dict[str, Any]] = [dict(kernel) for kernel in index["kernels"]]
+            self._entries: list[dict[str, Any]] = [dict(rows) for rows in index["entries"]]
+            self._blobs: dict[str, int] = dict(index["blobs"])
+            self._sections: list[tuple[int, int, str]] = []
+            for size, checksum in index["sections"]:
+                if not isinstance(size, int) or size < 0 or not isinstance(checksum, str):
+                    raise ValueError(f"section {len(self._sections)} has the size {size!r}")
+                self._sections.append((start, size, checksum))
+                start += size
+        except (KeyError, TypeError, ValueError) as error:
+            raise BundleError(f"{path} has an index that says nothing sensible: {error}") from None
+        if len(self._entries) != len(self.targets) or start != read.size:
+            raise BundleError(f"{path} has an index that does not describe this file")
+        self._handle = handle
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        digest: str | None = None,
+        key: bytes | None = None,
+        version: str = __version__,
+    ) -> "BundleFile":
+        """Open and verify; `digest` is what the file must have, `key` what it must be signed with."""
+        path = os.fspath(path)
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise BundleError(f"the bundle {path} cannot be read: {error.strerror}") from error
+        try:
+            read = verified(path, handle, digest, key)
+            made = read.index.get("tilework")
+            if made != version:
+                raise BundleError(
+                    f"{path} was compiled by tilework {made}, and this is {version}: compile it again, `tilework precompile`"
+                )
+            return cls(path, handle, read)
+        except BaseException as error:
+            os.close(handle)
+            if isinstance(error, OSError):
+                raise BundleError(f"the bundle {path} cannot be read: {error.strerror}") from error
+            raise
+
+    def __del__(self) -> None:
+        if (handle := self.__dict__.pop("_handle", None)) is not None:
+            os.close(handle)
+
+    def section(self, number: int) -> bytes:
+        """One section, verified."""
+        try:
+            start, size, checksum = self._sections[number]
+        except (IndexError, TypeError):
+            raise BundleError(f"{self.path} has no section {number!r}") from None
+        try:
+            data = read_all(self._handle, size, start)
+        except OSError as error:
+            raise BundleError(f"the bundle {self.path} cannot be read: {error.strerror}") from error
+        if len(data) != size or hashlib.sha256(data).hexdigest() != checksum:
+            raise BundleError(
+                f"{self.path} is damaged: section {number} is not what was written; nothing of it is used"
+            )
+        return data
+
+    def find(self, target: int, key: str) -> Entry | None:
+        """The entry of a specialisation for the target of that number."""
+        row = self._entries[target].get(key)
+        return None if row is None else self._entry(target, key, row)
+
+    def _entry(self, target: int, key: str, row: Any) -> Entry:
+        try:
+            kernel, files = row
+            self.kernels[kernel]
+            return Entry(target, kernel, key, {str(name): number for name, number in files.items()})
+        except (IndexError, TypeError, ValueError, AttributeError):
+            raise BundleError(f"{self.path} has an index that says nothing sensible about {key}") from None
+
+    def entries(self) -> Iterator[Entry]:
+        """All of them, target by target."""
+        for target, rows in enumerate(self._entries):
+            for key, row in rows.items():
+                yield self._entry(target, key, row)
+
+    def files(self, entry: Entry) -> dict[str, bytes]:
+        """The files of an entry by extension, verified."""
+        return {name: self.section(number) for name, number in entry.files.items()}
+
+    def blob(self, name: str) -> bytes | None:
+        """What is kept under a name, verified; None if there is none."""
+        return self.section(self._blobs[name]) if name in self._blobs else None
+
+    @property
+    def blobs(self) -> list[str]:
+        return list(self._blobs)
+
+    def sizes(self, entry: Entry) -> dict[str, int]:
+        """Bytes of each file of an entry."""
+        return {name: self._sections[number][1] for name, number in entry.files.items()}
+
+    def verify(self) -> None:
+        """Verify every section, used or not."""
+        for number in range(len(self._sections)):
+            self.section(number)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What is known of a file whose header and index are what was written."""
+
+    digest: str
+    index: Mapping[str, Any]
+    is_signed: bool
+    sections_at: int
+    size: int
+
+
+def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> Verified:
+    """Read the header and the index, and verify them."""
+    header = read_all(handle, HEADER, 0)
+    if header[: len(MAGIC)] != MAGIC[: len(header)] or not header:
+        raise BundleError(f"{path} is no bundle of compiled kernels: it begins with {header[: len(MAGIC)]!r}")
+    if len(header) < HEADER:
+        raise BundleError(f"{path} is cut short: it has {len(header)} bytes, and the header of a bundle has {HEADER}")
+    _, version, reserved, index_size, total = FIXED.unpack_from(header)
+    if version != FORMAT:
+        raise BundleError(f"{path} has version {version} of the format, and this tilework reads version {FORMAT}: compile it"
+                          " again, `tilework precompile`")  # fmt: skip
+    size = os.fstat(handle).st_size
+    if size != total:
+        raise BundleError(f"{path} is {'cut short' if size < total else 'damaged'}: it has {size} bytes, not {total}")
+    if reserved or index_size > min(total - HEADER, LARGEST_INDEX):
+        raise BundleError(f"{path} is damaged: its header says nothing sensible")
+    index, signed = read_all(handle, index_size, HEADER), header[: HEADER - DIGEST]
+    found = hashlib.sha256(signed + index).hexdigest()
+    if found != header[HEADER - DIGEST :].hex():
+        raise BundleError(f"{path} is damaged: its digest is not that of its index; nothing of it is used")
+    if digest is not None and found != digest.lower():
+        raise BundleError(f"{path} is not the bundle that was asked for: its digest is {found}, not {digest}")
+    written, is_signed = signed[FIXED.size :], signed[FIXED.size :] != NO_KEY
+    if key is not None:
+        if not is_signed:
+            raise BundleError(
+                f"{path} is not signed, and TILEWORK_BUNDLE_KEY asks for a signature: compile it with that key"
+            )
+        import hmac  # lazily: few bundles are signed
+
+        if not hmac.compare_digest(written, signature(key, signed[: FIXED.size] + index)):
+            raise BundleError(f"{path} is signed with another key, or was changed by someone who does not have the key")
+    try:
+        parsed = json.loads(index)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise BundleError(f"{path} has an index that is not JSON")
+    return Verified(found, parsed, is_signed, HEADER + index_size, size)
+
+
+def read_all(handle: int, size: int, offset: int) -> bytes:
+    """So many bytes, or what there is of them."""
+    data = os.pread(handle, size, offset)
+    while len(data) < size and (more := os.pread(handle, size - len(data), offset + len(data))):
+        data += more
+    return data
