@@ -192,6 +192,10 @@ def test_kernels_know_their_architecture() -> None:
     assert ["9.42" in ttir_of(arch) for arch in ("gfx942", "gfx90a")] == [True, False]
     with pytest.raises(CompilationError, match=r"(?s)to\(FORMAT\).*fp8e4b15 not supported.* on hip:gfx90a"):
         ttir_of("gfx90a", tl.float8e4b15)
+    with pytest.raises(
+        CompilationError, match=r"(?s)to\(FORMAT\).*fp8e4nv not supported.* on hip:gfx90a.*SOFTWARE_FP8=1"
+    ):
+        ttir_of("gfx90a", tl.float8e4nv)
     with pytest.raises(CompilationError, match=r"(?s)tl.dot\(.*input_precision must be.*Got tf32 on hip:gfx90a"):
         ttir_of("gfx90a", precision="tf32")
 

@@ -84,6 +84,7 @@ MEANINGS = {
     "TRITON_HIP_USE_IN_THREAD_TRANSPOSE": "Operands turn over in registers; not set: where the GPU is known to gain",
     "TRITON_HIP_USE_ASYNC_COPY": "Loads of pipelined loops go to LDS without registers",
     "AMDGCN_SCALARIZE_PACKED_FOPS": NO_EFFECT,
+    "TILEWORK_SOFTWARE_FP8": "8-bit floats on CDNA 1 and 2, which have no instructions for them, as under `as_triton`; else an error",
     # proton
     "TRITON_PROTON_DISABLE": "The profiler records nothing",
     "TRITON_CUPTI_LIB_PATH": NO_EFFECT,

@@ -70,9 +70,10 @@ class Values(Carrier):
         """Refuse the fp8 formats that the target does not know."""
         if element.is_fp8() and element.name not in self.options.supported_fp8_dtypes:
             supported = tuple(self.options.supported_fp8_dtypes)
+            help = "" if supported else ", which has no 8-bit floats; TILEWORK_SOFTWARE_FP8=1 converts them in software"
             raise ValueError(
                 f"type {element} not supported in this architecture. The supported fp8 dtypes are {supported}"
-                f"{self.on_target}"
+                f"{self.on_target}{help}"
             )
 
     def full(self, shape: Sequence[int], value: Any, dtype: dtype | None) -> tensor:

@@ -88,6 +88,9 @@ KNOWN = {
 }
 
 
+FLOAT8 = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
+
+
 def family_of(arch: str) -> Family:
     """The generation of a known architecture."""
     return KNOWN[arch]
@@ -108,7 +111,7 @@ def describe(arch: str) -> Target | None:
         features=frozenset({*family.features, Feature.BF16_FROM_INTEGER, f"mfma{family.mfma}", f"wmma{family.wmma}"}),
         limits=Limits(vector_bits=128, threads=1024, registers=1 << 16, shared_bytes=family.lds),
         label=name,
-        float8=("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16"),
+        float8=() if family.mfma in (1, 2) else FLOAT8,
         slow_float8=("fp8e4b8", "fp8e5b16") if family.mfma == 4 else (),
         least_dot=(1, 1, 1),
         least_byte_dot=(1, 1, 1),

@@ -6,7 +6,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import DoesNotFit
 from tilework.target import Target
-from tilework.targets.amd.arch import AmdFeature
+from tilework.targets.amd.arch import FLOAT8, AmdFeature
 from tilework.targets.amd.options import HipOptions
 from tilework.targets.base import Backend, Stage, run_passes
 from tilework.targets.diagnostics import wants_remarks
@@ -121,7 +121,7 @@ class HipBackend(Backend):
             {**settings, "arch": target.arch},
             backend_name="hip",
             warp_size=target.warp_size,
-            supported_fp8_dtypes=target.float8,
+            supported_fp8_dtypes=FLOAT8 if knobs.amd.software_fp8 or knobs.language.is_triton else target.float8,
             deprecated_fp8_dot_operand_dtypes=target.slow_float8,
             default_dot_input_precision="tf32" if has_tf32 else "ieee",  # as tl.dot decides
             allowed_dot_input_precisions=(*PRECISIONS, "tf32") if has_tf32 else PRECISIONS,
