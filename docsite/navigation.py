@@ -20,7 +20,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Tutorials": ("tutorials/index.md", "tutorials/*"),
     "Guides": (
         *("cpu*.md", "gpu*.md", "emulator-and-sanitizer.md", "tuning.md", "torch_compile.md", "notebook*.md"),
-        *("aot.md", "serving.md", "amd.md", "guides/*"),
+        *("aot.md", "serving.md", "amd.md", "reproducible.md", "guides/*"),
     ),
     "Seeing inside": (
         *("explorer.md", "profiler.md", "explain.md", "diff.md", "command-line.md", "sanitizer.md", "emulator.md"),

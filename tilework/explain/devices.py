@@ -62,7 +62,7 @@ def interpreted(launch: Launch) -> None:
 
     fn = launch.fn
     kernel = InterpretedFunction(fn.fn, debug=fn.debug)
-    kernel.sanitize = None
+    kernel.sanitize, kernel.reproducible = None, fn.reproducible
     options = {name: value for name, value in launch.options.items() if name in COMPILER_OPTIONS}
     kernel[launch.grid](*launch.values, **options)
 

@@ -38,6 +38,7 @@ from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.hints import poison
 from tilework.ir.locations import file_loc, name_loc, place
+from tilework.ir.reproducible import mark_reproducible
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
@@ -101,6 +102,8 @@ class ModuleGenerator:
         module = ModuleOp([])
         module.location = file_loc(kernel.fn.where.file, kernel.fn.where.first_line, 0)
         module.body.block.add_ops(function.op for function in self.functions.values() if function.op is not None)
+        if self.options.reproducible:
+            mark_reproducible(module)
         return module
 
     def compile_function(

@@ -34,6 +34,7 @@ class FrontendOptions:
     debug: bool = False
     sanitize: bool | str = False
     sanitize_overflow: bool = True
+    reproducible: bool = False
     supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "tf32"

@@ -132,10 +132,12 @@ class runtime_knobs(base_knobs):
     debug: bool
     sanitize: bool | str
     sanitize_overflow: bool
+    reproducible: bool
     READ_ONCE = {
         "debug": env_bool("TRITON_DEBUG"),
         "sanitize": env_sanitize("TRITON_SANITIZE"),
         "sanitize_overflow": env_bool("TRITON_SANITIZE_OVERFLOW", True),
+        "reproducible": env_bool("TILEWORK_REPRODUCIBLE"),
     }
 
     jit_cache_hook: Callable[..., Any] | None = None

@@ -55,6 +55,7 @@ MEANINGS = {
     "TRITON_DEBUG": "`tl.device_assert` is checked, and so is overflow of integers; as `debug=True` for every kernel",
     "TRITON_SANITIZE": "Kernels check themselves: `1` (bounds, undefined elements, arithmetic), `strict` (warnings are errors) or `race` (races between programs)",
     "TRITON_SANITIZE_OVERFLOW": "Whether the sanitizer and `debug` look at overflow of integers",
+    "TILEWORK_REPRODUCIBLE": "The same bits on every device, with any number of warps and threads; as `reproducible=True` for every kernel",
     # language
     "TRITON_F32_DEFAULT": "The precision of dots of float32: `tf32`, `tf32x3` or `ieee`. Not set: the target's",
     "TRITON_DEFAULT_FP_FUSION": "Products and sums of floats may become one instruction with one rounding",

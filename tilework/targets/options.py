@@ -18,6 +18,8 @@ from tilework import knobs
 from tilework.errors import OptionError, did_you_mean
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 
+REPRODUCIBLE = {"reproducible": True, "enable_fp_fusion": False, "default_dot_input_precision": "ieee"}
+
 
 @dataclass(frozen=True)
 class CompileOptions:
@@ -51,6 +53,7 @@ class CompileOptions:
         False  # loads of rectangles become copies through descriptors that the launch makes; or "pays": some
     )
     cluster_dims: tuple[int, int, int] = field(default=(1, 1, 1))
+    reproducible: bool = False  # the same bits everywhere
 
     def __post_init__(self) -> None:
         for name in ("num_warps", "num_ctas", "num_stages"):
@@ -77,8 +80,10 @@ class CompileOptions:
             "debug": knobs.runtime.debug,
             "sanitize": knobs.runtime.sanitize,
             "sanitize_overflow": knobs.runtime.sanitize_overflow,
+            "reproducible": knobs.runtime.reproducible,
         }
-        return cls(**{**defaults, **derived, **given})
+        chosen = {**defaults, **derived, **given}
+        return cls(**(chosen | REPRODUCIBLE if chosen["reproducible"] else chosen))
 
     def hash(self) -> str:
         """SHA-256 over every field; files that the options name count with their content."""

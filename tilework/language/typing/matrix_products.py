@@ -80,7 +80,7 @@ class Dots(Windows):
             name = self.options.f32_default or asked or self.options.default_dot_input_precision
         allowed = tuple(self.options.allowed_dot_input_precisions)
         assert str(name).lower() in allowed, f"input_precision must be one of {allowed}. Got {name}{self.on_target}"
-        return str(name).lower()
+        return "ieee" if self.options.reproducible else str(name).lower()
 
     def _check_min_dot_size(self, lhs: tensor, rhs: tensor) -> None:
         left, right = shape_of(lhs), shape_of(rhs)

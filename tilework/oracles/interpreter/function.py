@@ -37,7 +37,7 @@ from tilework.oracles.interpreter.tensors import plain
 REFUSED = ("device", "device_type", "stream")
 COMPILER_OPTIONS = frozenset(
     "num_warps num_ctas num_stages maxnreg arch ptx_version ptx_options ir_override enable_fp_fusion enable_reflect_ftz"
-    " launch_cooperative_grid launch_pdl auto_tma debug sanitize sanitize_overflow extern_libs supported_fp8_dtypes"
+    " launch_cooperative_grid launch_pdl auto_tma debug sanitize sanitize_overflow reproducible extern_libs supported_fp8_dtypes"
     " deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions"
     " max_num_imprecise_acc_default backend_name warp_size instrumentation_mode cluster_dims waves_per_eu"
     " matrix_instr_nonkdim kpack".split()
@@ -54,6 +54,7 @@ class Options:
     debug: bool = False
     sanitize: bool = False
     sanitize_overflow: bool = True
+    reproducible: bool = False
     arch: int | str | None = None
     backend_name: str = "interpreter"
     supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
@@ -145,6 +146,7 @@ class InterpretedFunction(JITFunction):
     needs_source = False
     rewritten_fn: ClassVar[MutableMapping[Any, Callable[..., Any]]] = WeakKeyDictionary()
     sanitize: bool | None = None
+    reproducible: bool | None = None
 
     def __init__(self, fn: Callable[..., Any], **jit_kwargs: Any) -> None:
         super().__init__(fn, **jit_kwargs)
@@ -230,4 +232,5 @@ class InterpretedFunction(JITFunction):
         if self.debug is not None:
             known.setdefault("debug", self.debug)
         known.setdefault("sanitize", bool(self.sanitize))
+        known.setdefault("reproducible", bool(self.reproducible))
         return dict(bound.arguments), Options(**known)

@@ -44,7 +44,7 @@ def compile(
     source = IRSource(src) if isinstance(src, str | Path) else src
     chosen: GPUTarget = target or driver.active.get_current_target()
     backend = find_backend(chosen)
-    parsed = backend.parse_options(dict(options or {}))
+    parsed = backend.parse_options({**source.parse_options(), **(options or {})})
     if knobs.compilation.enable_asan:
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars

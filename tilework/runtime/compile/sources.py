@@ -151,15 +151,21 @@ class IRSource:
         return context.adopt(product) if self.ext in IR_STAGES else product
 
     def parse_options(self) -> dict[str, Any]:
-        """Compile options that the text implies: TTGIR says for how many warps it is."""
+        """Compile options that the text implies: TTGIR says for how many warps it is, and any IR whether it is reproducible."""
         found = re.search(r'"ttg\.num-warps" = (\d+) : i32', self.text)
-        return {} if found is None else {"num_warps": int(found[1])}
+        marked = re.search(r"^module attributes \{.*tilework\.reproducible", self.text, re.MULTILINE)
+        return ({} if found is None else {"num_warps": int(found[1])}) | ({"reproducible": True} if marked else {})
 
     def module(self, options: "FrontendOptions") -> Any:
         """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
-        from tilework.ir.snapshot import parse_with_places  # lazily: the compiler loads when something is compiled
+        # lazily: the compiler loads when something is compiled
+        from tilework.ir.reproducible import mark_reproducible
+        from tilework.ir.snapshot import parse_with_places
 
-        return parse_with_places(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
+        module = parse_with_places(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
+        if options.reproducible:
+            mark_reproducible(module)
+        return module
 
 
 def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dict[str, str]:

@@ -53,7 +53,7 @@ def lower(
         assert "tt.get_program_id x" in stages["ttir"] and "%ctaid.x" in stages["ptx"]
     """
     backend = find_backend(target)
-    options = backend.parse_options(settings)
+    options = backend.parse_options({**source.parse_options(), **settings})
     available = backend.stages(options)
     shown = {view: stage for view, (stage, _) in backend.views.items() if stage in available}
     for name in stages:

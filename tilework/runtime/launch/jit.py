@@ -81,6 +81,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._argument_globals: dict[str, Any] = {}
         self._compiled_as: dict[int, str] = {}
         self.sanitize: bool | str | None = None
+        self.reproducible: bool | None = None
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the grid.
@@ -233,7 +234,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         """What changes the code of every specialisation."""
         mode = knobs.compilation.instrumentation_mode
         runtime, revision = knobs.runtime, SOURCES["revision"]
-        return self.debug, runtime.debug, mode, self.sanitize, runtime.sanitize, runtime.sanitize_overflow, revision
+        checks = self.sanitize, runtime.sanitize, runtime.sanitize_overflow
+        return self.debug, runtime.debug, mode, *checks, self.reproducible, runtime.reproducible, revision
 
     def _pack_args(
         self,
@@ -255,9 +257,13 @@ class JITFunction(KernelInterface, LanguageFunction):
         sanitize = options.get("sanitize", self.sanitize)
         if sanitize is None:
             sanitize = knobs.runtime.sanitize
+        reproducible = options.get("reproducible", self.reproducible)
+        if reproducible is None:
+            reproducible = knobs.runtime.reproducible
         return {
             **backend.launch_defaults(),
-            **{name: value for name, value in options.items() if name != "sanitize"},
+            **{name: value for name, value in options.items() if name not in ("sanitize", "reproducible")},
+            **({"reproducible": bool(reproducible)} if reproducible or knobs.runtime.reproducible else {}),
             **({"sanitize": knobs.sanitize_mode(sanitize)} if sanitize or knobs.runtime.sanitize else {}),
             **(
                 {}
@@ -405,6 +411,7 @@ def jit(
     noinline: bool | None = None,
     interpret: bool | None = None,
     sanitize: bool | str | None = None,
+    reproducible: bool | None = None,
 ) -> Any:
     """Make a kernel, or a function for kernels, of a Python function.
 
@@ -419,6 +426,9 @@ def jit(
     and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"` looks for races
     between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it runs as
     plain Python on NumPy instead.
+
+    With `reproducible=True`, or TILEWORK_REPRODUCIBLE=1 in the environment, the results have the same bits on every device, with
+    any number of warps, stages and threads: see docs/reproducible.md. Functions that the kernel calls follow the kernel.
 
     Example:
         @tilework.jit
@@ -458,9 +468,10 @@ def jit(
 
             made = InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
             made.sanitize = bool(knobs.runtime.sanitize if sanitize is None else sanitize)
+            made.reproducible = bool(knobs.runtime.reproducible if reproducible is None else reproducible)
         else:
             made = JITFunction(function, **settings)
-            made.sanitize = sanitize
+            made.sanitize, made.reproducible = sanitize, reproducible
         return made
 
     return decorate(fn) if fn is not None else decorate
