@@ -22,6 +22,7 @@ import ast
 import linecache
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -343,6 +344,11 @@ class SanitizerWarning(UserWarning):
 
 class BeyondTriton(UserWarning):
     """A kernel of a program written for Triton uses what Triton does not have."""
+
+
+def warn_beyond_triton(refusal: str | Exception, file: str, line: int) -> None:
+    """Say at the user's line in which words Triton refuses it."""
+    warnings.warn_explicit(f"Triton refuses this: {refusal}", BeyondTriton, file, line)
 
 
 class PerformanceWarning(UserWarning):

@@ -161,6 +161,13 @@ def test_refused(kernel: tilework.JITFunction, words: str) -> None:
     assert words in message_of(error(kernel, np.zeros(1, np.int32), 3, options={"beyond_triton": "allow"}))
 
 
+@tilework.jit
+def odd_sizes(x):
+    i = tl.arange(0, 6)
+    z = tl.zeros((6, 4), tl.int32)
+    tl.store(x + i, tl.sum(z, 1) + i)
+
+
 def test_programs_for_triton_are_told() -> None:
     """A warning at the line, or an error in Triton's words."""
     with warnings.catch_warnings(record=True) as told:
@@ -169,4 +176,10 @@ def test_programs_for_triton_are_told() -> None:
     (warning,) = told
     assert warning.category is BeyondTriton and warning.filename == __file__
     assert "break" in ends.src.splitlines()[warning.lineno - ends.where.first_line]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        text(odd_sizes, np.zeros(8, np.int32), options={"beyond_triton": "warn"})
+    lines = [odd_sizes.src.splitlines()[warning.lineno - odd_sizes.where.first_line] for warning in told]
+    assert [line.split("=")[0].strip() for line in lines] == ["i", "z"]
+    assert "Triton refuses this: Shape element 0 must be a power of 2" in str(told[1].message)
     assert "kernels have no `break`" in message_of(error(ends, np.zeros(8, np.int32), 5))

@@ -322,7 +322,7 @@ def kernel_of(statement: str) -> InterpretedFunction:
     ("statement", "text"),
     [
         ("x = tl.reshape(tl.arange(0, 64), (32,))", "reshape() cannot change total number of elements"),
-        ("x = tl.arange(0, 63)", "arange's range must be a power of 2"),
+        ("x = tl.arange(0, n)", "arange's arguments must be of type tl.constexpr"),
         ("x = tl.arange(0, 8) + tl.arange(0, 4)", "incompatible dimensions at index 0: 8 and 4"),
         ("x = tl.load(n)", "Unsupported ptr type int32"),
         ("x = tl.dot(tl.zeros((16, 16), tl.float16), tl.zeros((32, 16), tl.float16))", "not compatible for matmul"),

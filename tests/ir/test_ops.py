@@ -78,6 +78,7 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
         "tt.broadcast %row : tensor<1x64xf32> -> tensor<4x64xf32>",
         lambda v: tt.BroadcastOp.make(v.row, tensor((4, 64), f32), LOC),
     ),
+    ("tt.resize %t : tensor<64xf32> -> tensor<96xf32>", lambda v: tt.ResizeOp.make(v.t, tensor((96,), f32), LOC)),
     ("tt.cat %t, %t : tensor<64xf32> -> tensor<128xf32>", lambda v: tt.CatOp.make(v.t, v.t, tensor((128,), f32), LOC)),
     ("tt.join %t, %t : tensor<64xf32> -> tensor<64x2xf32>", lambda v: tt.JoinOp.make(v.t, v.t, LOC)),
     ("tt.split %pair : tensor<32x2xf32> -> tensor<32xf32>", lambda v: tt.SplitOp.make(v.pair, LOC)),

@@ -7,10 +7,13 @@ from tests.ir.values import in_function
 from tilework.ir.parser import IRSyntaxError, parse_module
 
 BAD = [
+    ("tt.splat %x : f32 -> tensor<0xf32>", r'must be positive, but %.* = "tt.splat".* has none'),
     (
-        "tt.splat %x : f32 -> tensor<3xf32>",
+        "tt.splat %x : f32 -> tensor<3xf32, #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>>",
         r'must be power-of-two, but %.* = "tt.splat".*doesn.t follow the rule \(3\) elements',
     ),
+    ("tt.resize %t : tensor<64xf32> -> tensor<8x8xf32>", "rank of source must be same as rank of result"),
+    ("tt.resize %t : tensor<64xf32> -> tensor<96xf16>", "same element type"),
     ("tt.splat %x : f32 -> tensor<2097152xf32>", "Maximum allowed number of elements is 1048576, but"),
     ("tt.splat %x : f32 -> tensor<8xi32>", "requires the same element type for all operands and results"),
     ("tt.unsplat %t : tensor<64xf32>", "exactly one element"),

@@ -127,8 +127,7 @@ def test_blocks() -> None:
     ("shape", "error", "text"),
     [
         ([], TypeError, "dimension"),
-        ([4, 3], ValueError, "^Shape element 1 must be a power of 2$"),
-        ([0], ValueError, "^Shape element 0 must be a power of 2$"),
+        ([3, 0], ValueError, "^Shape element 1 must be positive, got 0$"),
         ([4, 2.0], TypeError, "Shape element 1"),
         ([1024, 2048], ValueError, "2097152.*1048576"),
     ],

@@ -59,7 +59,7 @@ def frontend() -> Iterator[Callable[[dtype], Any]]:
     builder.loc = unknown
     with builder.enter_function(entry):
         builder.set_to_end(entry)
-        with active(Frontend(builder, FrontendOptions())):
+        with active(Frontend(builder, FrontendOptions(beyond_triton="error"))):
             yield one_value
 
 
@@ -67,7 +67,7 @@ def frontend() -> Iterator[Callable[[dtype], Any]]:
 def interpreter() -> Iterator[Callable[[dtype], Any]]:
     memory = Memory()
     memory.add(region_of_array("memory", MEMORY), MEMORY)
-    semantic = Interpreter(Options(), memory, (1, 1, 1))
+    semantic = Interpreter(Options(beyond_triton="error"), memory, (1, 1, 1))
     semantic.enter_program((0, 0, 0))
     with active(semantic), np.errstate(all="ignore"):
         yield zeros

@@ -252,7 +252,9 @@ def test_errors_read_as_tritons(run) -> None:
         "except triton.CompilationError as error:\n"
         "    print(error.__cause__)\n    assert 'at 2:4:' in str(error)\n"
     )
-    assert "arange's range must be a power of 2" in run("-m", "tilework.as_triton", "main.py", main=script)
+    strict = {"TILEWORK_STRICT_TRITON": "1"}
+    printed = run("-m", "tilework.as_triton", "main.py", main=script, environment=strict)
+    assert "arange's range must be a power of 2" in printed
 
 
 def test_autotuning_compiles_candidates_that_say_triton(run) -> None:

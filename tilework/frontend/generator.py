@@ -12,7 +12,6 @@ in it; the frames of the compiler are cut from the traceback.
 
 import ast
 import re
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,7 +20,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Region
 
-from tilework.errors import BeyondTriton, CompilationError, UnsupportedLanguageConstruct, split_help
+from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help, warn_beyond_triton
 from tilework.frontend import calls, control_flow, expressions, loops, match_statement, statements  # noqa: F401  # they fill the table of visitors
 from tilework.frontend.advice import python_words, with_advice
 from tilework.frontend.exits import visit_body
@@ -130,9 +129,12 @@ class ModuleGenerator:
             cursor += len(leaves)
         scope = Scope(dict(zip(names, values, strict=True)), fn.get_capture_scope(), fn.parse(), fn.where)
         function = FunctionGenerator(self, fn, scope, body, is_kernel)
+        calls = self.semantic.called_at
+        self.semantic.called_at = (*calls, self.builder.loc)
         with self.builder.saved(), self.builder.enter_function(entry):
             self.builder.loc = loc
             function.compile_body()
+        self.semantic.called_at = calls
         result = function.result
         target.result = result
         target.op = tt.FuncOp.make(
@@ -238,8 +240,7 @@ class FunctionGenerator:
         if self.options.beyond_triton == "error":
             raise refusal if isinstance(refusal, Exception) else self.unsupported(node, refusal)
         if self.options.beyond_triton == "warn":
-            line = self._line + getattr(node, "lineno", 1)
-            warnings.warn_explicit(f"Triton refuses this: {refusal}", BeyondTriton, self._file, line)
+            warn_beyond_triton(refusal, self._file, self._line + getattr(node, "lineno", 1))
 
     def describe_names(self, node: ast.AST) -> str:
         """The values in `node`, in the user's words: `` `a` is fp32[64, 16], `b` is fp32[32, 16]``."""

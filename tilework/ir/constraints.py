@@ -166,7 +166,7 @@ def encodings(types: Iterable[Attribute]) -> set[Attribute]:
 
 @dataclass(frozen=True)
 class TensorSize(OpTrait):
-    """Every tensor has a power of two of elements, at most 2**20."""
+    """Every tensor has elements, at most 2**20; with a layout it has a power of two of them."""
 
     def verify(self, op: Operation) -> None:
         for type in types_of(op):
@@ -179,7 +179,9 @@ class TensorSize(OpTrait):
                 raise VerifyException(
                     f"Maximum allowed number of elements is {MAX_ELEMENTS}, but {generic_text(op)} has more than that"
                 )
-            if count & (count - 1) or count == 0:
+            if count == 0:
+                raise VerifyException(f"Number of elements must be positive, but {generic_text(op)} has none")
+            if count & (count - 1) and not isinstance(type.encoding, NoneAttr):
                 raise VerifyException(
                     f"Number of elements must be power-of-two, but {generic_text(op)} "
                     f"doesn't follow the rule ({count}) elements"

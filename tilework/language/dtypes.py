@@ -286,7 +286,7 @@ def const_pointer_type(element_ty: Any, address_space: int = 1) -> pointer_type:
 
 
 class block_type(dtype):
-    """A block of elements: ``block_type(float16, [4, 8])``. Every size is a power of two.
+    """A block of elements: ``block_type(float16, [4, 8])``; sizes are any positive numbers, ``[3, 5]`` too.
 
     The type of a `tensor` that is not a scalar: ``x.type``.
 
@@ -300,7 +300,7 @@ class block_type(dtype):
         if not sizes:
             raise TypeError("a block needs at least one dimension; a value of rank 0 has its plain dtype")
         self.element_ty: dtype = _unwrap_if_constexpr(element_ty)
-        self.numel = validate_block_shape(sizes)
+        self.numel = count_elements(sizes)
         self.sizes = builtins.tuple(map(int, sizes))
         self.shape = tuple(self.sizes)
         self.name = f"<{self.shape}, {self.element_ty}>"
@@ -339,17 +339,32 @@ class block_type(dtype):
         return f"{self.element_ty.mangle()}S{'_'.join(map(str, self.sizes))}S"
 
 
-def validate_block_shape(shape: Sequence[Any]) -> int:
-    """The number of elements of a legal block shape: constant powers of two, at most `TRITON_MAX_TENSOR_NUMEL`."""
+def count_elements(shape: Sequence[Any]) -> int:
+    """The number of elements of a legal block shape: positive constants, whose product is at most `TRITON_MAX_TENSOR_NUMEL`."""
     for index, size in enumerate(shape):
         if not isinstance(size, int):
             raise TypeError(f"Shape element {index} must have type `constexpr[int]`, got `{size}`")
-        if size <= 0 or size & (size - 1):
-            raise ValueError(f"Shape element {index} must be a power of 2")
+        if size <= 0:
+            raise ValueError(f"Shape element {index} must be positive, got {size}")
     numel = prod(shape)
     if numel > TRITON_MAX_TENSOR_NUMEL:
         raise ValueError(f"numel ({numel}) exceeds triton maximum tensor numel ({TRITON_MAX_TENSOR_NUMEL})")
     return numel
+
+
+def odd_size(shape: Sequence[Any]) -> str | None:
+    """What Triton says of the first size that is no power of two."""
+    for index, size in enumerate(shape):
+        if isinstance(size, int) and (size <= 0 or size & (size - 1)):
+            return f"Shape element {index} must be a power of 2"
+    return None
+
+
+def validate_block_shape(shape: Sequence[Any]) -> int:
+    """`count_elements` of a shape that Triton takes too: of powers of two."""
+    if (refusal := odd_size(shape)) is not None:
+        raise ValueError(refusal)
+    return count_elements(shape)
 
 
 void = dtype("void")

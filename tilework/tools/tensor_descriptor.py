@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilework.language.dtypes import validate_block_shape
+from tilework.language.dtypes import count_elements
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.launch.specialize import dtype_code
 
@@ -23,7 +23,7 @@ PADDINGS = ("zero", "nan")
 
 
 class IllegalBlockShape(AssertionError, ValueError):
-    """The block shape of a descriptor breaks a rule for all blocks, such as being powers of two."""
+    """The block shape of a descriptor breaks a rule for all blocks, such as being positive."""
 
 
 @dataclass
@@ -86,9 +86,9 @@ class TensorDescriptor:
 
 
 def check_block_shape(shape: Sequence[int]) -> None:
-    """Powers of two, and not too many elements in all."""
+    """Positive sizes, and not too many elements in all."""
     try:
-        validate_block_shape(list(shape))
+        count_elements(shape)
     except (TypeError, ValueError) as error:
         raise IllegalBlockShape(str(error)) from None
 

@@ -40,6 +40,7 @@ class Kernel:
 
     def __init__(self, *types: Any, **options: Any) -> None:
         settings = {
+            "beyond_triton": "error",
             "debug": False,
             "sanitize": False,
             "sanitize_overflow": True,

@@ -29,6 +29,7 @@ from tilework.language import core as tl
 from tilework.oracles.evaluator import evaluate
 
 OPTIONS: dict[str, Any] = {
+    "beyond_triton": "error",
     "num_warps": 4,
     "num_stages": 3,
     "debug": False,

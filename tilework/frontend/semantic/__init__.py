@@ -13,6 +13,9 @@ and give them their types, and one method here builds the ops:
 
 from typing import Any
 
+from xdsl.dialects.builtin import LocationAttr
+
+from tilework.errors import LIBRARY, warn_beyond_triton
 from tilework.frontend.semantic.arith import ArithMixin
 from tilework.frontend.semantic.casts import CastMixin
 from tilework.frontend.semantic.constants import ConstantMixin
@@ -24,6 +27,7 @@ from tilework.frontend.semantic.running import ProgramMixin
 from tilework.frontend.semantic.shape import ShapeMixin
 from tilework.frontend.semantic.windows import WindowMixin
 from tilework.ir.builder import Builder
+from tilework.ir.locations import source_positions
 from tilework.language.semantic import Semantic as Meaning
 
 
@@ -46,3 +50,13 @@ class Semantic(
         self.builder = builder
         self.options = options
         self.argument_hints = {}
+        self.called_at: tuple[LocationAttr, ...] = ()  # the calls that led to the function that is being compiled
+
+    def beyond_triton(self, refusal: Exception) -> None:
+        """An error or a warning, at the user's line, where programs shall run on Triton too."""
+        if self.options.beyond_triton == "error":
+            raise refusal
+        if self.options.beyond_triton == "warn":
+            places = [place for loc in (self.builder.loc, *reversed(self.called_at)) for place in source_positions(loc)]
+            file, line, _ = next((place for place in places if not place[0].startswith(LIBRARY)), places[0])
+            warn_beyond_triton(refusal, file, line)

@@ -51,6 +51,10 @@ class ShapeMixin:
         type = ir_type(block(x.dtype, shape))
         return self._view(tt.BroadcastOp.make(x.handle, type, self.builder.loc), x, shape)
 
+    def resized(self: "Semantic", x: tl.tensor, shape: Shape) -> tl.tensor:
+        type = ir_type(block(x.dtype, shape))
+        return self._view(tt.ResizeOp.make(x.handle, type, self.builder.loc), x, shape)
+
     def _splat(self: "Semantic", x: tl.tensor, type: dtype) -> tl.tensor:
         known, result = constant_value(x.handle), ir_type(type)
         if known is not None and not isnan(known):  # a NaN keeps its payload only through tt.splat

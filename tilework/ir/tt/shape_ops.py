@@ -127,6 +127,23 @@ class BroadcastOp(Op):
                 )
 
 
+class ResizeOp(Op):
+    """The first elements along each dimension; where the result is larger, the new elements are undefined.
+
+    ``%y = tt.resize %x : tensor<96xf32> -> tensor<128xf32>``
+    """
+
+    name = "tt.resize"
+    src = operand_def(TENSOR)
+    result = result_def(TENSOR)
+    form = CONVERSION
+    traits = traits_def(Pure(), SameElement(), SameEncoding(), TensorSize())
+
+    def verify_(self) -> None:
+        if len(shape_of(self.src.type)) != len(shape_of(self.result.type)):
+            raise VerifyException(f"rank of source must be same as rank of result: {self.src.type}, {self.result.type}")
+
+
 class CatOp(Op):
     """Concatenate, in an order that is not specified: ``%z = tt.cat %x, %y : tensor<8xf32> -> tensor<16xf32>``."""
 

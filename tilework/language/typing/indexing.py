@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tilework.language.compile_time import slice, tuple
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.python_names import describe_type
-from tilework.language.typing.shapes import check_broadcast_to, check_shape, shape_of
+from tilework.language.typing.shapes import check_broadcast_to, shape_of
 from tilework.language.typing.views import Views
 from tilework.language.values import tensor
 
@@ -56,7 +56,7 @@ class Indexing(Views):
         """``x[index]``."""
         parts, new_axes = self.parts(x, index)
         if not all(part.is_whole(size) for part, size in zip(parts, shape_of(x), strict=True)):
-            check_shape(sizes_of(parts))
+            self.checked_shape(sizes_of(parts))
             x = self.taken(x, parts)
         for axis in new_axes:
             x = self.expand_dims(x, axis)

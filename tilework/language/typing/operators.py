@@ -25,7 +25,7 @@ from tilework.language.typing.promotion import (
     shown_type,
     wider_for,
 )
-from tilework.language.typing.shapes import block, check_shape, common_shape, plain_shape, shape_of
+from tilework.language.typing.shapes import beyond_triton, block, common_shape, plain_shape, shape_of
 from tilework.language.values import tensor
 
 OVERFLOWING = {"+": "add", "-": "sub", "*": "mul"}
@@ -76,9 +76,15 @@ class Values(Carrier):
                 f"{self.on_target}{help}"
             )
 
+    def checked_shape(self, shape: Shape) -> Shape:
+        """`shape`, if a block may have it; Triton wants powers of two."""
+        if (refusal := beyond_triton(shape)) is not None:
+            self.beyond_triton(ValueError(refusal))
+        return shape
+
     def full(self, shape: Sequence[int], value: Any, dtype: dtype | None) -> tensor:
         """A block filled with one number or scalar; with an empty `shape`, that scalar."""
-        sizes = check_shape(plain_shape(shape))
+        sizes = self.checked_shape(plain_shape(shape))
         if isinstance(value, tensor):
             if isinstance(value.type, block_type):
                 assert value.type.numel == 1, f"only a scalar can fill a block, got a block of type {value.type}"
@@ -175,7 +181,7 @@ class Values(Carrier):
         """Copy a scalar into every element of a block."""
         if value.type.is_block():
             raise ValueError(f"Cannot splat a block: expected a scalar, got {value.type}")
-        return self.stretch(value, check_shape(tuple(shape)))
+        return self.stretch(value, self.checked_shape(tuple(shape)))
 
     def unsplat(self, value: tensor) -> tensor:
         """The only element of a one-element block, as a scalar."""

@@ -10,16 +10,16 @@ from math import prod
 from typing import Any
 
 from tilework.language.compile_time import constexpr
-from tilework.language.dtypes import block_type, dtype, validate_block_shape
+from tilework.language.dtypes import block_type, count_elements, dtype, odd_size
 from tilework.language.typing.carrier import Shape
 from tilework.language.values import tensor
 
 
 @cache
-def check_shape(shape: Shape) -> Shape:
-    """`shape`, if a block may have it."""
-    validate_block_shape(shape)
-    return shape
+def beyond_triton(shape: Shape) -> str | None:
+    """Nothing, or why Triton refuses `shape`; an error if a block may not have it here either."""
+    count_elements(shape)
+    return odd_size(shape)
 
 
 @cache
@@ -71,16 +71,13 @@ def common_shape(left: Shape, right: Shape) -> Shape:
 
 
 def check_range(start: Any, end: Any) -> None:
-    """`arange` counts upwards in int32, a power of two times."""
+    """`arange` counts upwards in int32."""
     if type(start) is not int or type(end) is not int:
         raise ValueError(f"arange's arguments must be of type tl.constexpr, got {start!r} and {end!r}")
     if start < 0 or end >= 1 << 31:
         raise ValueError(f"arange must fit in int32 and start at 0 or above, got [{start}, {end})")
     if end <= start:
         raise ValueError(f"arange's end argument must be greater than the start argument: [{start}, {end})")
-    if (length := end - start) & (length - 1):
-        raise ValueError("arange's range must be a power of 2")
-    check_shape((length,))
 
 
 def check_broadcast_to(have: Shape, wanted: Shape) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 from tilework.language.typing.carrier import Body, Pair
 from tilework.language.typing.operators import Operators
 from tilework.language.typing.shapes import (
+    beyond_triton,
     check_broadcast_to,
     check_gather,
     check_order,
     check_range,
     check_reshape,
-    check_shape,
     common_input_shape,
     normal_axis,
     plain_shape,
@@ -27,12 +27,14 @@ class Views(Operators):
     def arange(self, start: int, end: int) -> tensor:
         """The int32 block ``[start, start + 1, ..., end - 1]``."""
         check_range(start, end)
+        if beyond_triton((end - start,)) is not None:
+            self.beyond_triton(ValueError("arange's range must be a power of 2"))
         return self.counting(start, end)
 
     def broadcast_to(self, value: Any, shape: Sequence[int]) -> tensor:
         """`value` repeated to exactly `shape`; a block must have the same rank already."""
         value = self.to_tensor(value)
-        wanted = check_shape(plain_shape(shape))
+        wanted = self.checked_shape(plain_shape(shape))
         if value.type.is_block():
             check_broadcast_to(shape_of(value), wanted)
         return self.stretch(value, wanted)
@@ -44,7 +46,7 @@ class Views(Operators):
 
     def reshape(self, value: Any, shape: Sequence[int], can_reorder: bool = False) -> tensor:
         """The same elements in row-major order (in any order with `can_reorder`) under another shape."""
-        value, wanted = self.to_tensor(value), check_shape(plain_shape(shape))
+        value, wanted = self.to_tensor(value), self.checked_shape(plain_shape(shape))
         check_reshape(shape_of(value), wanted)
         return self.reshaped(value, wanted, can_reorder)
 
@@ -67,7 +69,7 @@ class Views(Operators):
         assert lhs.type == rhs.type and len(shape_of(lhs)) == 1, (
             f"cat takes two 1-D blocks of one type, got {lhs.type} and {rhs.type}"
         )
-        check_shape((2 * shape_of(lhs)[0],))
+        self.checked_shape((2 * shape_of(lhs)[0],))
         return self.concatenated(lhs, rhs)
 
     def join(self, lhs: Any, rhs: Any) -> tensor:
@@ -77,7 +79,7 @@ class Views(Operators):
             raise ValueError(
                 f"join takes values of one element type, got {lhs.dtype} and {rhs.dtype}; cast one of them"
             )
-        check_shape((*shape_of(lhs), 2))
+        self.checked_shape((*shape_of(lhs), 2))
         return self.joined(lhs, rhs)
 
     def split(self, value: tensor) -> Pair:
@@ -95,7 +97,7 @@ class Views(Operators):
         shape = shape_of(value)
         assert len(shape) == 1, f"histogram only supports 1D input, got shape {list(shape)}"
         assert value.dtype.is_int(), f"histogram only supports integer input, got {value.dtype}"
-        (bins,) = check_shape(plain_shape((num_bins,)))
+        (bins,) = self.checked_shape(plain_shape((num_bins,)))
         condition = self.optional_tensor(mask)
         if condition is not None:
             if not condition.dtype.is_bool():

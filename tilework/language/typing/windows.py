@@ -21,7 +21,7 @@ from tilework.language.typing.access import (
 )
 from tilework.language.typing.carrier import Shape
 from tilework.language.typing.promotion import plain
-from tilework.language.typing.shapes import block, check_shape, plain_shape, shape_of
+from tilework.language.typing.shapes import block, plain_shape, shape_of
 from tilework.language.values import tensor
 
 INTEGERS = ("uint32", "int32", "uint64", "int64")
@@ -43,7 +43,7 @@ class Windows(Access):
                 f"{getattr(base, 'type', base)}"
             )
         base = self._byte_pointers(base)
-        sizes = check_shape(plain_shape(as_list(block_shape)))
+        sizes = self.checked_shape(plain_shape(as_list(block_shape)))
         axes = plain_shape(as_list(order))
         lists = {"shape": as_list(shape), "strides": as_list(strides), "offsets": as_list(offsets), "order": axes}
         for name, values in lists.items():
@@ -93,7 +93,7 @@ class Windows(Access):
                 f"Expected one stride and one block size per dimension: {rank} dimensions, {len(steps)} strides, "
                 f"{len(sizes)} block sizes"
             )
-        check_shape(sizes)
+        self.checked_shape(sizes)
         base = self._byte_pointers(base)
         element = base.type.element_ty
         self.check_dtype(element)

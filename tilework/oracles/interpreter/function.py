@@ -62,6 +62,7 @@ class Options:
     default_dot_input_precision: str = "tf32"
     allowed_dot_input_precisions: tuple[str, ...] = DOT_PRECISIONS
     max_num_imprecise_acc_default: int = 0
+    beyond_triton: str = "allow"  # or "error"
     f32_default: ClassVar[str | None] = None
 
     @staticmethod

@@ -26,6 +26,13 @@ class Shapes(Operators):
     def reshaped(self, x: tl.tensor, shape: Shape, can_reorder: bool) -> tl.tensor:
         return tensor(x.handle.reshape(shape), x.dtype)
 
+    def resized(self, x: tl.tensor, shape: Shape) -> tl.tensor:
+        """Elements that are not there are copies of others, which no result may depend on."""
+        have = x.handle.shape
+        return tensor(
+            x.handle[np.ix_(*(np.arange(size) % own for size, own in zip(shape, have, strict=True)))], x.dtype
+        )
+
     def permuted(self, x: tl.tensor, order: Shape) -> tl.tensor:
         return tensor(np.transpose(x.handle, order), x.dtype)
 

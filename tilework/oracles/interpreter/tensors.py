@@ -36,6 +36,10 @@ class Values(Meaning):
     def __init__(self, options: Any) -> None:
         self.options = options
 
+    def beyond_triton(self, refusal: Exception) -> None:
+        if self.options.beyond_triton == "error":
+            raise refusal
+
     def constant(self, value: Any, type: dtype) -> tl.tensor:
         element = type.scalar
         check_constant(value, element.name)
