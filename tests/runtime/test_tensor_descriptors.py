@@ -9,6 +9,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import AMPERE, HOPPER
+from tilework import knobs
 from tilework.compiler import ASTSource, lower
 from tilework.targets.base import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -59,6 +60,10 @@ def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
 def test_an_illegal_block_shape_is_a_value_error_too() -> None:
     with pytest.raises(ValueError, match="must be positive"):
         TensorDescriptor.from_tensor(aligned((8, 8)), [-1, 4])
+    TensorDescriptor.from_tensor(aligned((8, 8)), [5, 4])
+    knobs.language.strict_triton = True
+    with pytest.raises(ValueError, match="Shape element 0 must be a power of 2"):
+        TensorDescriptor.from_tensor(aligned((8, 8)), [5, 4])
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilework.language.dtypes import count_elements
+from tilework import knobs
+from tilework.language.dtypes import count_elements, validate_block_shape
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.launch.specialize import dtype_code
 
@@ -86,9 +87,9 @@ class TensorDescriptor:
 
 
 def check_block_shape(shape: Sequence[int]) -> None:
-    """Positive sizes, and not too many elements in all."""
+    """Positive sizes, and not too many elements in all; powers of two where only Triton's language is wanted."""
     try:
-        count_elements(shape)
+        (validate_block_shape if knobs.language.strict_triton else count_elements)(shape)
     except (TypeError, ValueError) as error:
         raise IllegalBlockShape(str(error)) from None
 
