@@ -288,6 +288,10 @@ class ArgumentError(TritonError, TypeError):
     """
 
 
+class CompilerMissing(TritonError, ImportError):
+    """Something must be compiled where the compiler is not installed."""
+
+
 class OptionError(TritonError, KeyError):
     """A keyword of a launch that is neither a parameter of the kernel nor an option; also a KeyError.
 

@@ -61,6 +61,9 @@ def test_a_format_and_ml_dtypes_agree_on_every_code(name: str) -> None:
     assert not np.isfinite(beyond).any() and np.isnan(beyond[1])
     negative_zero = np.array([1 << (format.bits - 1)], f"u{dtype.itemsize}").view(dtype).astype(np.float64)
     assert (negative_zero == 0).all() == format.has_negative_zero
+    every = np.arange(1 << min(format.bits, 16)).astype(f"u{dtype.itemsize}")
+    values = [format.value(int(code)) for code in every]
+    np.testing.assert_array_equal(every.view(dtype).astype(np.float64), values)
 
 
 @given(st.floats(allow_nan=False))

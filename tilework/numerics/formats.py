@@ -10,7 +10,7 @@ A format has a sign, an exponent and a fraction; what differs is the bias, and w
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import copysign, frexp, inf, isfinite, ldexp
+from math import copysign, frexp, inf, isfinite, ldexp, nan
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,6 +60,14 @@ class Format:
         exponent, fraction = divmod(code, 1 << self.fraction)
         hidden = 1 << self.fraction if exponent else 0
         return ldexp(float(hidden | fraction), max(exponent, 1) - self.bias - self.fraction)
+
+    def value(self, code: int) -> float:
+        """The number of any code."""
+        sign = 1 << (self.bits - 1)
+        size = code & (sign - 1)
+        if code == self.nan or size > self.largest:
+            return copysign(inf if size == self.overflow != self.nan else nan, -1 if code & sign else 1)
+        return copysign(self.number(size), -1 if code & sign else 1)
 
 
 FORMATS = {

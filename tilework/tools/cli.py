@@ -14,10 +14,11 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 from tilework import knobs
-from tilework.errors import did_you_mean
+from tilework.errors import CompilerMissing, did_you_mean
 from tilework.version import __version__
 
 SUBCOMMANDS = {
@@ -64,9 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in SUBCOMMANDS:
         print(f"tilework: error: no command '{name}'{did_you_mean(name, SUBCOMMANDS)}\n{usage()}", file=sys.stderr)
         return 2
-    tool = import_module(f"tilework.tools.{name}")
-    args = parser_of(name).parse_args(getattr(tool, "normalise", list)(rest))
     try:
+        tool = imported(name)
+        args = parser_of(name).parse_args(getattr(tool, "normalise", list)(rest))
         code = tool.run(args)
         sys.stdout.flush()
         return code
@@ -76,6 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"tilework {name}: interrupted", file=sys.stderr)
         return 130
+    except CompilerMissing as error:
+        print(f"tilework {name}: error: {error}", file=sys.stderr)
+        return 1
     except Exception as error:
         if knobs.compilation.front_end_debugging:
             raise
@@ -83,9 +87,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 70
 
 
+def imported(name: str) -> ModuleType:
+    """The module of a subcommand; `CompilerMissing` if it needs the compiler, and that is not there."""
+    try:
+        return import_module(f"tilework.tools.{name}")
+    except ImportError:
+        from tilework.runtime.compile.compiler_presence import require_compiler  # lazily: only then
+
+        require_compiler()
+        raise
+
+
 def parser_of(name: str) -> Parser:
     """What reads the options of a subcommand."""
-    tool = import_module(f"tilework.tools.{name}")
+    tool = imported(name)
     parser = Parser(prog=f"tilework {name}", description=tool.__doc__, allow_abbrev=False)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.more_options = getattr(tool, "more_options", tuple)()

@@ -9,6 +9,7 @@ from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.knobs.hooks import LISTENERS, tell
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
+from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.devices.active_driver import driver
@@ -40,6 +41,7 @@ def compile(
         compiled[(1, 1, 1)](out, 7)
         assert out[0] == 7 and compiled.metadata.num_warps == 8
     """
+    require_compiler()
     start = began = time.perf_counter()
     source = IRSource(src) if isinstance(src, str | Path) else src
     chosen: GPUTarget = target or driver.active.get_current_target()

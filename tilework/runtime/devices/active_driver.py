@@ -42,7 +42,9 @@ def default_driver() -> "Driver":
     asked = knobs.runtime.device if knobs.runtime.device != AUTO else None
     if (asked or "").partition(":")[0] == EMULATOR:
         from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
+        from tilework.runtime.compile.compiler_presence import require_compiler
 
+        require_compiler()
         return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
     drivers = registered_drivers()
     if wanted := drivers_asked_for(asked, drivers):

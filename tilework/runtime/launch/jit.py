@@ -463,8 +463,10 @@ def jit(
             raise TypeError(f"@jit decorates a function, not {type(function).__name__}")
         function = getattr(function, "fn", function) if isinstance(function, LanguageFunction) else function
         if interpret or (interpret is None and knobs.runtime.interpret):
-            # lazily: a whole executor, which few programs use
-            from tilework.oracles.interpreter import InterpretedFunction
+            from tilework.runtime.compile.compiler_presence import require_compiler  # lazily: few programs use it
+
+            require_compiler()
+            from tilework.oracles.interpreter import InterpretedFunction  # lazily: a whole executor
 
             made = InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
             made.sanitize = bool(knobs.runtime.sanitize if sanitize is None else sanitize)

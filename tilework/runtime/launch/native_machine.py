@@ -66,7 +66,9 @@ def machine(*, waits: bool = True) -> Machine | None:
 
 def is_possible() -> bool:
     """Whether a launcher can work here."""
-    return knobs.runtime.native_launch and is_plain_python() and arrays_are_as_expected()
+    if not (knobs.runtime.native_launch and is_plain_python() and arrays_are_as_expected()):
+        return False
+    return launcher_object(time.CLOCK_MONOTONIC, tuple_items()).is_possible()
 
 
 def forget_making() -> None:

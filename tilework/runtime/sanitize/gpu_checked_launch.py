@@ -5,6 +5,7 @@ A launch waits for its kernel. What the kernel must not touch it has not touched
 
 import ctypes
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from tilework.errors import SANITIZER, SanitizerError
@@ -66,6 +67,12 @@ class SanitizedLauncher(GpuLauncher):
         if message:
             raise SanitizerError(known.report(message.removeprefix(SANITIZER), place, grid, linear(program, grid)))
         raise known.access_error(code, unmarked(address), program_of(program))
+
+
+@cache
+def checked(launcher: type[GpuLauncher]) -> type[SanitizedLauncher]:
+    """The launcher of a device, for kernels that check themselves."""
+    return type(f"Sanitized{launcher.__name__}", (SanitizedLauncher, launcher), {})
 
 
 def unmarked(word: int) -> int:

@@ -110,11 +110,13 @@ class CudaDriver(GpuDriver):
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         # lazily: only launches on a GPU need it
-        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher, SanitizedCudaLauncher
+        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
         from tilework.runtime.devices.cuda.proved_launch import with_proof
 
         if getattr(metadata, "sanitizer", None):
-            return SanitizedCudaLauncher(self.utils, source, metadata)
+            from tilework.runtime.sanitize.gpu_checked_launch import checked  # lazily: only checked launches need it
+
+            return checked(CudaLauncher)(self.utils, source, metadata)
         return with_proof(CudaLauncher(self.utils, source, metadata), source, metadata)
 
     def architecture(self, device: int) -> tuple[int, int]:

@@ -8,7 +8,6 @@ from tilework.runtime.devices.cuda.tensor_map import map_of_descriptor
 from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher, launch_config
 from tilework.runtime.devices.gpu.parameters import HIDDEN_MAP, Packer, parameters_of_ptx
 from tilework.runtime.devices.launcher import Extent
-from tilework.runtime.sanitize.gpu_checked_launch import SanitizedLauncher
 from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.libcuda import LaunchAttribute, library
@@ -49,10 +48,6 @@ class CudaLauncher(GpuLauncher):
         frame.grid[:] = blocks
         frame.config.stream = stream
         return self.launch(frame.pointers[0], function, frame.pointers[1], None)
-
-
-class SanitizedCudaLauncher(SanitizedLauncher, CudaLauncher):
-    """Runs a kernel that checks itself."""
 
 
 def launch_attributes(metadata: Any) -> Any:

@@ -97,11 +97,12 @@ class EmulatedCudaDriver(EmulatedDriver, CudaDriver):
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         # lazily: with the emulator
         from tilework.runtime.devices.cuda.proved_launch import with_proof
-        from tilework.runtime.devices.emulated.emulated_launch import EmulatedCudaLauncher, SanitizedCudaLauncher
+        from tilework.runtime.devices.emulated.emulated_launch import EmulatedCudaLauncher
+        from tilework.runtime.sanitize.gpu_checked_launch import checked
 
-        checked = bool(getattr(metadata, "sanitizer", None))
-        launcher = (SanitizedCudaLauncher if checked else EmulatedCudaLauncher)(self.utils, source, metadata)
-        return with_proof(launcher, source, metadata)
+        is_checked = bool(getattr(metadata, "sanitizer", None))
+        launcher = checked(EmulatedCudaLauncher) if is_checked else EmulatedCudaLauncher
+        return with_proof(launcher(self.utils, source, metadata), source, metadata)
 
 
 class EmulatedHipDriver(EmulatedDriver, HipDriver):
@@ -109,7 +110,8 @@ class EmulatedHipDriver(EmulatedDriver, HipDriver):
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         # lazily: with the emulator
-        from tilework.runtime.devices.emulated.emulated_launch import EmulatedHipLauncher, SanitizedHipLauncher
+        from tilework.runtime.devices.emulated.emulated_launch import EmulatedHipLauncher
+        from tilework.runtime.sanitize.gpu_checked_launch import checked
 
-        checked = bool(getattr(metadata, "sanitizer", None))
-        return (SanitizedHipLauncher if checked else EmulatedHipLauncher)(self.utils, source, metadata)
+        is_checked = bool(getattr(metadata, "sanitizer", None))
+        return (checked(EmulatedHipLauncher) if is_checked else EmulatedHipLauncher)(self.utils, source, metadata)

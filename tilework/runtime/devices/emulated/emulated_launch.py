@@ -20,7 +20,6 @@ from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
 from tilework.runtime.devices.gpu.gpu_launcher import Functions, GpuLauncher
 from tilework.runtime.devices.hip.launch_kernel import HipLauncher
 from tilework.runtime.devices.launcher import Extent, Scratch
-from tilework.runtime.sanitize.gpu_checked_launch import SanitizedLauncher
 
 
 class EmulatedLauncher(GpuLauncher):
@@ -54,14 +53,6 @@ class EmulatedCudaLauncher(EmulatedLauncher, CudaLauncher):
 
 class EmulatedHipLauncher(EmulatedLauncher, HipLauncher):
     """Of AMD's."""
-
-
-class SanitizedCudaLauncher(SanitizedLauncher, EmulatedCudaLauncher):
-    """One that checks itself."""
-
-
-class SanitizedHipLauncher(SanitizedLauncher, EmulatedHipLauncher):
-    """One that checks itself."""
 
 
 class HostScratch:

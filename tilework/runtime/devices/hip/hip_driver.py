@@ -88,10 +88,13 @@ class HipDriver(GpuDriver):
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         # lazily: only launches on a GPU need it
-        from tilework.runtime.devices.hip.launch_kernel import HipLauncher, SanitizedHipLauncher
+        from tilework.runtime.devices.hip.launch_kernel import HipLauncher
 
-        is_checked = bool(getattr(metadata, "sanitizer", None))
-        return (SanitizedHipLauncher if is_checked else HipLauncher)(self.utils, source, metadata)
+        if getattr(metadata, "sanitizer", None):
+            from tilework.runtime.sanitize.gpu_checked_launch import checked  # lazily: only checked launches need it
+
+            return checked(HipLauncher)(self.utils, source, metadata)
+        return HipLauncher(self.utils, source, metadata)
 
     def architecture(self, device: int) -> str:
         return self.utils.get_device_properties(device)["arch"].partition(":")[0]

@@ -5,7 +5,6 @@ from typing import Any
 from tilework.runtime.devices.gpu.gpu_launcher import Frame, Functions, GpuLauncher
 from tilework.runtime.devices.hip.hip_device import GPUS, DeviceArray
 from tilework.runtime.devices.launcher import Extent
-from tilework.runtime.sanitize.gpu_checked_launch import SanitizedLauncher
 
 
 class HipLauncher(GpuLauncher):
@@ -20,7 +19,3 @@ class HipLauncher(GpuLauncher):
 
     def put(self, frame: Frame, blocks: Extent, stream: int, function: int) -> int:
         return self.launch(function, *blocks, self.block, 1, 1, self.shared, stream, frame.addresses, *self.last)
-
-
-class SanitizedHipLauncher(SanitizedLauncher, HipLauncher):
-    """Runs a kernel that checks itself."""

@@ -115,7 +115,8 @@ class CpuDriver(Driver):
 
         if type(self) is not CpuDriver or device() != "native":
             return False
-        pool_object().begin()
+        if pool_object().is_possible():
+            pool_object().begin()
         return True
 
     def get_device_capability(self, device: int = 0) -> tuple[str, int]:

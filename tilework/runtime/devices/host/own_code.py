@@ -10,17 +10,26 @@ Python nor its lock for that.
 
 import hashlib
 import os
+import platform
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
+from tilework.runtime.compile.compiler_presence import has_compiler, require_compiler
 from tilework.targets.llvm.apart import Work, begin
+
+PROVIDERS: list[Callable[[str], bytes | None]] = []  # bundles, which bring objects of these names
+
+
+def own_name(name: str, system: str = sys.platform, machine: str = "") -> str:
+    """What an object is called in a bundle: ``linux-x86_64/tilework_pool``."""
+    return f"{system}-{machine or platform.machine().lower()}/{name}"
 
 
 class OwnObject:
-    """An object file, of the LLVM text that `text` writes; from the cache on disk unless that is the user's own."""
+    """An object file, of the LLVM text that `text` writes; from a bundle, or from the cache on disk unless that is the user's own."""
 
     def __init__(self, name: str, text: Callable[[], str], level: int = 0, variant: str = "") -> None:
         self.name, self.text, self.level, self.variant = name, text, level, variant
@@ -30,14 +39,29 @@ class OwnObject:
         )
 
     def key(self) -> str:
+        from tilework.runtime.kernel_cache.managers import triton_key  # lazily: one from a bundle needs no cache
         from tilework.targets.cpu.pipeline import native_identity  # lazily: only launches on the host need it
 
         return hashlib.sha256(f"{self.name}-{triton_key()}-{native_identity()}{self.variant}".encode()).hexdigest()
 
+    def is_possible(self) -> bool:
+        """Whether it is there, or can be made."""
+        return self.given() or has_compiler()
+
+    def given(self) -> bool:
+        """Whether it is there already, or in a bundle."""
+        if self.data is None:
+            found = (provide(own_name(f"{self.name}{self.variant}")) for provide in PROVIDERS)
+            self.data = next((data for data in found if data is not None), None)
+        return self.data is not None
+
     def begin(self) -> bool:
         """Have it made; False if nobody had asked for it before, and who can do without it should."""
-        if self.data is not None or (self.work is not None and self.work[0] == os.getpid()):
+        if self.given() or (self.work is not None and self.work[0] == os.getpid()):
             return True
+        require_compiler()
+        from tilework.runtime.kernel_cache.managers import load_entry  # lazily: one from a bundle needs no cache
+
         if knobs.cache.manager_class is None and (files := load_entry(self.key(), self.name)) is not None:
             self.data = files.get(f"{self.name}.obj")
         if self.data is None:
@@ -51,7 +75,8 @@ class OwnObject:
 
     def make(self, text: str, machine: Any, key: str) -> bytes:
         """Compile and keep it: in a thread of its own, which imports nothing, or a fork would leave a lock behind."""
-        from tilework.targets.llvm.compile import to_object  # lazily, and imported by now
+        from tilework.runtime.kernel_cache.managers import store_entry  # lazily, and imported by now
+        from tilework.targets.llvm.compile import to_object
 
         data = to_object(text, self.level, machine)
         if knobs.cache.manager_class is None:

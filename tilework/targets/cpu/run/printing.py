@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from tilework.numerics.formats import IR_NAMES
+from tilework.numerics.formats import IR_NAMES, of_ir
 
 PRINT_SYMBOL = "tilework_print"
 AGAIN = 0.05  # seconds
@@ -28,6 +28,7 @@ INTERRUPTS: list[threading.Timer] = []  # at most one, that waits to be sent aga
 SIGNATURE = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
 )
+FLOATS = {"f16": "f2", "f32": "f4", "f64": "f8"}  # that NumPy has; of others the bits are read
 INTEGERS = {"i1": "u1", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "ptr": "u8"}
 
 
@@ -47,12 +48,11 @@ def element_name(type: str) -> str:
 
 @cache
 def dtype_of(element: str) -> Any:
-    """Loads NumPy and ml_dtypes, which a program that prints nothing need not have loaded."""
+    """What NumPy reads an element as."""
     import numpy as np  # lazily: few launches need NumPy, which is slow to load
 
-    from tilework.numerics.rounding import FLOATS  # lazily: loads ml_dtypes
-
-    return FLOATS[IR_NAMES[element]] if element in IR_NAMES else np.dtype(INTEGERS[element])
+    known = FLOATS | INTEGERS
+    return np.dtype(known[element] if element in known else f"u{of_ir(element).bits // 8}")
 
 
 @cache
@@ -84,7 +84,7 @@ def element_text(value: Any, element: str, as_hex: bool, signed: bool) -> str:
     if as_hex or element == "ptr":
         return f"0x{int.from_bytes(value.tobytes(), 'little'):0{size * 2}x}"
     if element not in INTEGERS:
-        return f"{float(value):f}"
+        return f"{float(value) if element in FLOATS else of_ir(element).value(int(value)):f}"
     number = int(value)
     return str(number if signed or number >= 0 else number + (1 << (size * 8)))
 

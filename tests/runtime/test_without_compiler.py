@@ -1,0 +1,62 @@
+"""What works where the compiler and its packages are not installed, and what is said about the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.without_compiler import run_without_compiler
+from tilework.errors import CompilerMissing
+from tilework.runtime.compile import compiler_presence
+
+ASKED = """
+import numpy as np
+import tilework
+import tilework.language as tl
+from tilework.runtime.compile.compiler_presence import missing_parts
+from tilework.runtime.launch.binder import make_binder
+from tilework.tools import cli
+
+assert missing_parts() == ("xdsl", "llvmlite", "ml_dtypes")
+
+@tilework.jit
+def add(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+x = np.zeros(100, np.float32)
+specs = make_binder(add)(x, 100, BLOCK=128)[1]
+assert specs == (("*fp32", "D"), ("i32", ""), ("constexpr", 128)), specs
+assert len(add.cache_key) == 64
+
+def interpreted():
+    tilework.jit(add.fn, interpret=True)
+
+for asked in (lambda: add[(1,)](x, 100, BLOCK=128), lambda: add.warmup(x, 100, BLOCK=128, grid=(1,)), interpreted):
+    try:
+        asked()
+    except tilework.errors.CompilerMissing as error:
+        assert "xdsl, llvmlite, ml_dtypes" in str(error) and "pip install 'tilework[compiler]" in str(error), error
+    else:
+        raise AssertionError("it compiled")
+assert (x == 0).all()
+raise SystemExit(cli.main(["opt", "kernel.ttir"]))
+"""
+
+
+def test_arguments_are_specialised_and_compiling_is_a_clear_error(tmp_path: Path) -> None:
+    done = run_without_compiler(tmp_path, ASKED)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("tilework opt: error: compiling needs xdsl, llvmlite, ml_dtypes"), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_compiler_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "compiler_version.txt"
+    other.write_text("0.0.1\n")
+    monkeypatch.setattr(compiler_presence, "VERSION_FILE", str(other))
+    compiler_presence.compiler_version.cache_clear()
+    try:
+        with pytest.raises(CompilerMissing, match=r"tilework-compiler 0\.0\.1 does not belong to tilework"):
+            compiler_presence.require_compiler()
+    finally:
+        compiler_presence.compiler_version.cache_clear()

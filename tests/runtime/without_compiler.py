@@ -1,0 +1,42 @@
+"""Programs run as on a machine that has only the runtime: no package of the compiler's can be imported there."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+COMPILERS = ("xdsl", "llvmlite", "ml_dtypes", "immutabledict", "typing_extensions", "torch", "triton", "mpmath")
+PRELUDE = f"""
+import sys
+
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {COMPILERS!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def run_without_compiler(
+    folder: Path, program: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What `python program.py` does in `folder`, which has its cache."""
+    script = folder / "program.py"
+    script.write_text(program)
+    (folder / "sitecustomize.py").write_text(PRELUDE)
+    paths = (str(folder), str(Path(__file__).parents[2]))
+    settings = {"TRITON_CACHE_DIR": str(folder / "cache"), "TILEWORK_DEVICE": "native"}
+    settings |= {"PYTHONPATH": os.pathsep.join(paths), **(environment or {})}
+    return subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, **settings},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
