@@ -100,6 +100,15 @@ def host_target_machine(level: int = 2, cpu: str | None = None, features: str | 
 
 @cache
 @apart
+def linux_target_machine(arch: str, cpu: str, features: str, level: int = 2) -> Any:
+    """The code generator for a Linux machine, this one or another: ``linux_target_machine("aarch64", "generic", "+neon")``."""
+    initialize_all()
+    target = llvm.Target.from_triple(f"{arch}-unknown-linux-gnu")
+    return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small", jit=True)
+
+
+@cache
+@apart
 def nvptx_target_machine(cpu: str, ptx: str, level: int = 2) -> Any:
     """The code generator for an NVIDIA GPU: ``nvptx_target_machine("sm_90a", "+ptx86")``."""
     initialize_all()

@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from tilework.errors import CompilerMissing
+
 HEADER, SECTION = struct.Struct("<16xHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
 SYMBOL, RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QIIq")
 RELOCATABLE = 1
@@ -304,10 +306,21 @@ def load_object(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] 
     symbols = list(symbols)
     try:
         return mapped(data, symbols, imports or {})
-    except (Unknown, OSError, ValueError, IndexError, struct.error):
-        from tilework.targets.llvm.compile import jit_load  # lazily: loads LLVM, which is needed for unusual files only
-
+    except (Unknown, OSError, ValueError, IndexError, struct.error) as error:
+        try:
+            from tilework.targets.llvm.compile import jit_load  # lazily: loads LLVM, needed for unusual files only
+        except ImportError:
+            raise CompilerMissing(
+                f"machine code that has {symbols[0]} cannot be loaded here ({error}), but by LLVM, which is not installed"
+            ) from error
         return jit_load(data, symbols, imports)
+
+
+def check_loadable(data: bytes, machine: str) -> None:
+    """Raise `Unknown` if a file for a Linux machine of this name can only be loaded by LLVM."""
+    if machine.lower() not in MACHINES:
+        raise Unknown(f"no processor called {machine}")
+    Layout(Object(data, MACHINES[machine.lower()]))
 
 
 def mapped(data: bytes, symbols: list[str], imports: Mapping[str, int]) -> LoadedCode:
