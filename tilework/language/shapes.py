@@ -13,7 +13,7 @@ from tilework.language.compile_time import (
 
 
 def arange(start: Any, end: Any, _semantic: Any = None) -> Any:
-    """The int32 block ``start, start + 1, ..., end - 1``; its length is a power of two.
+    """The int32 block ``start, start + 1, ..., end - 1``, of any length.
 
     Both ends are known at compile time. Sums of `program_id` and ranges are how kernels find their elements.
 
@@ -198,7 +198,7 @@ def histogram(input: Any, num_bins: Any, mask: Any = None, _semantic: Any = None
     """Count the values 0 .. num_bins - 1 of a 1-D integer block: ``tl.histogram(x, 256, mask=x < 256)``.
 
     Elements where `mask` is false are not counted. Other values are left out; under the sanitizer they are an error
-    (docs/sanitizer.md). `num_bins` is a power of two; counts are int32.
+    (docs/sanitizer.md). Counts are int32.
 
     Example:
         x = np.array([0, 1, 1, 3, 3, 3, 0, 1], np.int32)

@@ -13,6 +13,9 @@ comparing along bits s-1, ..., 0, upwards or downwards by bit s of the index; do
 Floats are sorted through integer keys in the same order: the bits, with those of negative numbers below the sign
 inverted. Comparing keys is a total order (-NaN, -inf, ..., -0, 0, ..., inf, NaN), so no element is ever lost.
 
+A size that is no power of two is made one first, with elements that are sorted last: upwards the largest key there is, downwards
+the smallest, neither of which an element of the block can follow. They are cut off afterwards.
+
 Where a kernel is compiled, sorting runs is one op: a CPU makes loops over the steps of it, a GPU knows where elements are best in each step.
 """
 
@@ -33,6 +36,12 @@ IN_TURNS = core.constexpr(2)  # the order of runs that are sorted upwards (0) an
 def _log2(size: int) -> int:
     """The number of index bits of a power of two: ``_log2(8)`` is 3."""
     return size.bit_length() - 1
+
+
+@constexpr_function
+def _room(size: int) -> int:
+    """The power of two that holds `size`: ``_room(6)`` is 8."""
+    return 1 << (size - 1).bit_length()
 
 
 @constexpr_function
@@ -86,6 +95,23 @@ def _is_one_op(dtype: Any, merges: bool) -> bool:
 @core.builtin
 def _sort_by_one_op(keys: Any, bits: Any, order: Any, merges: Any, _semantic: Any = None) -> Any:
     return _semantic.sorted_runs(keys, bits.value, int(order.value), merges.value)
+
+
+@core.builtin
+def _resized(x: Any, size: Any, _semantic: Any = None) -> Any:
+    """`size` elements along the last axis; new ones are undefined."""
+    return _semantic.resized(x, _semantic.checked_shape((*x.type.sizes[:-1], int(size))))
+
+
+@jit
+def _with_room(keys: Any, descending: core.constexpr) -> Any:
+    """A power of two of keys along the last axis, the new ones such that they are sorted last."""
+    size: core.constexpr = _room(keys.shape[-1])
+    rank: core.constexpr = len(keys.shape)
+    fill: core.constexpr = keys.dtype.get_int_min_value() if descending else keys.dtype.get_int_max_value()
+    inside = core.reshape(core.arange(0, size) < keys.shape[-1], _shape_along(-1, rank, size))
+    last = core.full(_shape_along(-1, rank, 1), fill, keys.dtype)
+    return core.where(inside, _resized(keys, size), last)
 
 
 @jit
@@ -171,27 +197,35 @@ def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False)
         assert call(tl.sort, x, descending=True)[1].tolist() == [7, 6, 5, 4]
     """
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension of a block can be sorted")
-    keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
-    return _from_keys(core.reshape(keys, x.shape), x.dtype)
+    if x.shape[-1] == _room(x.shape[-1]):
+        keys = _sort_runs(_to_keys(x), descending, _log2(x.shape[-1]))
+        return _from_keys(core.reshape(keys, x.shape), x.dtype)
+    else:
+        wide = _with_room(_to_keys(x), descending)
+        keys = core.reshape(_sort_runs(wide, descending, _log2(wide.shape[-1])), wide.shape)
+        return _from_keys(_resized(keys, x.shape[-1]), x.dtype)
 
 
 @jit
 def bitonic_merge(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
     """Sort along the last axis, where the elements first rise and then fall, or the reverse.
 
-    That is one step of `sort`, and much cheaper than all of it. `dim` is None or the last axis.
+    That is one step of `sort`, and much cheaper than all of it, where the size is a power of two. `dim` is None or the last axis.
 
     Example:
         assert call(tl.bitonic_merge, np.array([1, 4, 3, 2])).tolist() == [1, 2, 3, 4]
     """
     core.static_assert(_is_last(dim, len(x.shape)), "only the last dimension can be merged")
-    keys = _merge(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
-    return _from_keys(core.reshape(keys, x.shape), x.dtype)
+    if x.shape[-1] == _room(x.shape[-1]):
+        keys = _merge(core.reshape(_to_keys(x), _rows(x.shape)), descending, _log2(x.shape[-1]))
+        return _from_keys(core.reshape(keys, x.shape), x.dtype)
+    else:  # elements behind the last would make it rise, fall and rise
+        return sort(x, None, descending)
 
 
 @jit
 def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
-    """The `k` largest along the last axis, the largest first; `k` is a power of two: ``tl.topk(x, 8)``.
+    """The `k` largest along the last axis, the largest first: ``tl.topk(x, 8)``.
 
     If that leaves elements out, a dtype of 8 or 16 bits becomes int32 or fp32. `dim` is None or the last axis.
 
@@ -199,19 +233,24 @@ def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
         assert call(tl.topk, np.array([3, 1, 7, 5, 0, 2, 6, 4]), 2).tolist() == [7, 6]
     """
     core.static_assert(_is_last(dim, len(x.shape)), "topk works along the last dimension only")
-    bits: core.constexpr = _log2(x.shape[-1])
-    kept: core.constexpr = _log2(k)
-    core.static_assert(k == 2**kept and kept <= bits, "k must be a power of 2, not above the size of the dimension")
-    if kept == bits:
+    core.static_assert(k > 0 and k <= x.shape[-1], "k must be at least 1, not above the size of the dimension")
+    bits: core.constexpr = _log2(_room(x.shape[-1]))
+    kept: core.constexpr = _log2(_room(k))
+    if k == x.shape[-1]:
         return sort(x, None, True)
+    elif kept == bits:
+        return _resized(sort(x, None, True), k).to(_extremum_dtype(x.dtype))
     else:
-        keys = core.reshape(_sort_runs(_to_keys(x), IN_TURNS, kept), _rows(x.shape))
+        keys = _to_keys(x) if x.shape[-1] == 2**bits else _with_room(_to_keys(x), True)
+        shape: core.constexpr = keys.shape
+        keys = core.reshape(_sort_runs(keys, IN_TURNS, kept), _rows(shape))
         for dropped in core.static_range(bits - kept):
             # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
             keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)
             keys = _merge(keys, True if dropped + 1 == bits - kept else IN_TURNS, kept)
-        result = _from_keys(core.reshape(keys, _with_last(x.shape, k)), x.dtype)
-        return result.to(_extremum_dtype(x.dtype))
+        keys = core.reshape(keys, _with_last(shape, 2**kept))
+        keys = keys if k == 2**kept else _resized(keys, k)
+        return _from_keys(keys, x.dtype).to(_extremum_dtype(x.dtype))
 
 
 @constexpr_function
@@ -231,7 +270,7 @@ def flip(x: Any, dim: core.constexpr = None) -> Any:
     """
     axis: core.constexpr = _flip_dim(dim, len(x.shape))
     core.static_assert(axis >= 0 and axis < len(x.shape), "flip: dim is out of range")
-    if _is_cpu():
+    if _is_cpu() or x.shape[axis] != _room(x.shape[axis]):
         size: core.constexpr = x.shape[axis]
         index = core.reshape(size - 1 - core.arange(0, size), _shape_along(axis - len(x.shape), len(x.shape), size))
         return core.gather(x, core.broadcast_to(index, x.shape), axis)

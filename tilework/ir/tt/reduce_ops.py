@@ -172,7 +172,7 @@ class SortOrder(IntEnum):
 
 
 def verify_runs(op: Operation, bits: int, order: int, shape: Shape) -> None:
-    if not 1 <= bits <= prod(shape).bit_length() - 1 or order not in tuple(SortOrder):
+    if bits < 1 or prod(shape) % (1 << bits) or order not in tuple(SortOrder):
         raise VerifyException(f"{op.name} of runs of 2**{bits} elements in order {order}, of {prod(shape)} elements")
 
 

@@ -85,10 +85,10 @@ class Dots(Windows):
     def _check_min_dot_size(self, lhs: tensor, rhs: tensor) -> None:
         left, right = shape_of(lhs), shape_of(rhs)
         m, n, k = self.options.min_dot_size(lhs.type, rhs.type)
-        assert left[-2] >= m and left[-1] >= k and right[-1] >= n, (
-            f"Input shapes should have M >= {m}, N >= {n} and K >= {k}: got M = {left[-2]}, N = {right[-1]} and "
-            f"K = {left[-1]}{self.on_target}"
-        )
+        if left[-2] < m or left[-1] < k or right[-1] < n:
+            sizes = f"M = {left[-2]}, N = {right[-1]} and K = {left[-1]}{self.on_target}"
+            refusal = f"Input shapes should have M >= {m}, N >= {n} and K >= {k}: got {sizes}"
+            self.beyond_triton(AssertionError(refusal))
 
     def _imprecise_limit(self, element: dtype, limit: int | None, k: int) -> int:
         if limit is None:

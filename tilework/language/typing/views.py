@@ -130,6 +130,10 @@ class Views(Operators):
         blocks = self.broadcast_all([self.to_tensor(value) for value in args])
         if not blocks[0].type.is_block():
             blocks = [self.splat(value, (1,)) for value in blocks]
-        elements = prod(shape_of(blocks[0]))
+        shape = shape_of(blocks[0])
+        elements = prod(shape)
         assert elements % pack == 0, f"a block of {elements} elements cannot be split into groups of {pack}"
-        return self.mapped(blocks, pack, region_builder)
+        if shape[-1] % pack == 0 or beyond_triton(shape) is None:
+            return self.mapped(blocks, pack, region_builder)
+        flat = [self.reshape(value, (elements,)) for value in blocks]  # groups are along the last axis
+        return tuple(self.reshape(value, shape) for value in self.mapped(flat, pack, region_builder))

@@ -36,8 +36,10 @@ class Reductions(Shapes):
         elements = [value.dtype for value in inputs]
         combine = Combine(self, body, elements, "reduce")
         arrays = [np.moveaxis(value.handle, axis, 0) for value in inputs]
-        while arrays[0].shape[0] > 1:
-            arrays = combine([array[0::2] for array in arrays], [array[1::2] for array in arrays])
+        while (length := arrays[0].shape[0]) > 1:
+            even = length - length % 2
+            pairs = combine([array[0:even:2] for array in arrays], [array[1:even:2] for array in arrays])
+            arrays = [np.concatenate((pair, array[even:])) for pair, array in zip(pairs, arrays, strict=True)]
         return tuple(tensor(array[0], element) for array, element in zip(arrays, elements, strict=True))
 
     def scanned(self, inputs: Sequence[tl.tensor], axis: int, body: Body, reverse: bool) -> tuple[tl.tensor, ...]:
