@@ -173,13 +173,17 @@ class NestOp(Op):
 
 
 def require_indices(op: IRDLOperation, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
-    """One index per dimension of the buffer."""
-    if len(indices) != len(buffer_of(buffer).shape):
+    """One index per dimension of the buffer, or one in all, counted row by row."""
+    rank = len(buffer_of(buffer).shape)
+    if len(indices) != rank and (len(indices) != 1 or rank == 0):
         raise VerifyException(f"{op.name} of {buffer.type} has {len(indices)} indices")
 
 
 class ReadOp(Op):
-    """One element of a buffer: ``%x = ttc.read %b[%i, %j] : !ttc.buf<64x128xf32>``."""
+    """One element of a buffer: ``%x = ttc.read %b[%i, %j] : !ttc.buf<64x128xf32>``.
+
+    A single index counts the elements row by row, as if the buffer had one dimension.
+    """
 
     name = "ttc.read"
     buffer = operand_def(BUFFER)
@@ -196,7 +200,7 @@ class ReadOp(Op):
 
 
 class WriteOp(Op):
-    """Set one element of a buffer: ``ttc.write %x, %b[%i, %j] : !ttc.buf<64x128xf32>``."""
+    """Set one element of a buffer: ``ttc.write %x, %b[%i, %j] : !ttc.buf<64x128xf32>``; see `ReadOp`."""
 
     name = "ttc.write"
     value = operand_def(SCALAR)

@@ -45,7 +45,7 @@ def eval_alloc(machine: "Machine", op: Operation) -> Array:
 rules(
     {
         ttc.TableOp: lambda machine, op: constant_array(op.properties["value"]),
-        ttc.ReadOp: lambda machine, op, buffer, *indices: np.asarray(buffer[checked(buffer, indices)]),
+        ttc.ReadOp: lambda machine, op, buffer, *indices: np.asarray(element(buffer, indices)),
     }
 )
 
@@ -54,7 +54,18 @@ rules(
 def eval_write(machine: "Machine", op: Operation, value: Array, buffer: Array, *indices: Array) -> None:
     if not any(np.ndim(index) for index in indices):  # one place, whatever the indices of the nest
         value = np.asarray(value).reshape(-1)[-1]
+    buffer = seen_by(buffer, indices)
     buffer[checked(buffer, indices)] = value
+
+
+def element(buffer: Array, indices: Sequence[Array]) -> Array:
+    buffer = seen_by(buffer, indices)
+    return buffer[checked(buffer, indices)]
+
+
+def seen_by(buffer: Array, indices: Sequence[Array]) -> Array:
+    """The buffer, or its elements row by row where there is one index for all dimensions."""
+    return buffer.reshape(-1) if len(indices) < buffer.ndim else buffer
 
 
 def checked(buffer: Array, indices: Sequence[Array]) -> tuple[Array, ...]:

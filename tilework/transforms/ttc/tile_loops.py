@@ -17,6 +17,7 @@ Stage: TTIR to TTCIR. Cost: one walk, and one small walk per load, store and red
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import StringAttr
@@ -37,17 +38,7 @@ from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.passes import FunctionPass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
-from tilework.transforms.ttc.loops.index_maps import (
-    ONE,
-    ZERO,
-    Bits,
-    axis_of,
-    is_lazy,
-    is_small_reduce,
-    spans,
-    tile_bits,
-    width,
-)
+from tilework.transforms.ttc.loops.index_maps import axis_of, fixed, is_lazy, is_small_reduce, spans, whole
 from tilework.transforms.ttc.loops.nests import Buffer, Nest, Root, Scope, inline
 from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table, table
 
@@ -247,7 +238,7 @@ def convert_reduce(converter: Converter, op: Operation) -> None:
         kept = [number for number, (low, high, _) in enumerate(nest.loops) if number != loop and high > low]
         for buffer in buffers:
             if not is_scalar:
-                buffer.shape = tuple(1 << (nest.loops[number][1] - nest.loops[number][0]) for number in kept)
+                buffer.shape = tuple(nest.loops[number][1] // nest.loops[number][0] for number in kept)
                 schedule.constants.allocate(buffer, op.location)
         indices = [nest.loops[number][2] for number in kept]
         if loop is None:
@@ -369,12 +360,8 @@ def convert_map(converter: Converter, op: Operation) -> None:
     access = Access(None, None, False) if any(reads(inner) for inner in region.walk()) else None
     if any(writes(inner) for inner in region.walk()):
         access = ANYTHING
-    lane_bits = width(pack)
-    count = tile_bits(shape_of(op.operands[0].type)) - lane_bits
-    lanes: list[Bits] = []
-    for lane in range(pack):
-        low = tuple(ONE if lane >> bit & 1 else ZERO for bit in range(lane_bits))
-        lanes.append((*low, *range(count)))
+    count = prod(shape_of(op.operands[0].type)) // pack
+    lanes = [(*([fixed(lane, pack)] if pack > 1 else []), *whole(count)) for lane in range(pack)]
     needs = [(operand, lane) for operand in op.operands for lane in lanes]
     buffers = [schedule.new_buffer(result.type, op.location) for result in op.results] if pack > 1 else []
 
@@ -384,12 +371,12 @@ def convert_map(converter: Converter, op: Operation) -> None:
             if pack == 1:
                 nest.define(result, found[number])
                 continue
-            for lane, bits in enumerate(lanes):
-                places = nest.indices(buffers[number].shape, bits)
+            for lane, digits in enumerate(lanes):
+                places = nest.indices(buffers[number].shape, digits)
                 value = found[number * pack + lane]
                 nest.insert(ttc.WriteOp.make(value, carried.buffer_value(buffers[number]), places, op.location))
 
-    shape = shape_of(op.operands[0].type) if pack == 1 else (1 << count,)
+    shape = shape_of(op.operands[0].type) if pack == 1 else (count,)
     nest = schedule.add(Root(needs, emit, op.location, op.results if pack == 1 else (), access), shape)
     for result, buffer in zip(op.results, buffers, strict=False):
         buffer.writer = nest

@@ -24,7 +24,7 @@ TABLES = 4
 def tables_of(op: Operation) -> int:
     """The number of tables: one, or TABLES if adding them up costs less than they save."""
     count, bins = prod(ttc.buffer_of(op.operands[0]).shape), prod(ttc.buffer_of(op.operands[-1]).shape)
-    return TABLES if count % TABLES == 0 and count >= TABLES * bins else 1
+    return TABLES if count >= TABLES * bins else 1
 
 
 def scratch_bytes(op: Operation) -> int:
@@ -57,9 +57,12 @@ def lower_histogram(low: Lowering, op: Operation) -> None:
         align = counted.bits // 8
         b.store(b.add(b.load(counted, place, align=align), b.zext(inside, counted)), place, align=align)
 
-    with b.loop(constant(i64, 0), count, len(tables), unroll=1) as position:
+    whole = count - count % len(tables)
+    with b.loop(constant(i64, 0), whole, len(tables), unroll=1) as position:
         for number, table in enumerate(tables):
             add(table, b.add(position, number))
+    for position in range(whole, count):
+        add(tables[position - whole], constant(i64, position))
     if len(tables) > 1:
         add_tables(low, tables, bins, counter)
 
@@ -67,13 +70,17 @@ def lower_histogram(low: Lowering, op: Operation) -> None:
 def add_tables(low: Lowering, tables: list[Value], bins: int, counter: Attribute) -> None:
     """The sum of all tables, into the first one."""
     b = low.builder
-    lanes = min(bins, low.target.lanes(memory_type(counter).bits))
-    lanes = lanes if bins % lanes == 0 else 1
-    with b.loop(constant(i64, 0), bins, lanes, unroll=1) as position:
+    lanes, align = min(bins, low.target.lanes(memory_type(counter).bits)), element_bytes(counter)
+
+    def add(position: Value, lanes: int) -> None:
         places = [b.gep(table, b.mul(position, element_bytes(counter))) for table in tables]
-        align = element_bytes(counter)
-        values = [b.load(shaped(memory_type(counter), lanes), place, align=align) for place in places]
-        total = values[0]
-        for value in values[1:]:
+        total, *values = [b.load(shaped(memory_type(counter), lanes), place, align=align) for place in places]
+        for value in values:
             total = b.add(total, value)
         b.store(total, places[0], align=align)
+
+    whole = bins - bins % lanes
+    with b.loop(constant(i64, 0), whole, lanes, unroll=1) as position:
+        add(position, lanes)
+    if whole < bins:
+        add(constant(i64, whole), bins - whole)

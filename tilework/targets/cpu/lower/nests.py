@@ -12,6 +12,9 @@ be contiguous, and a dimension that is folded goes inside, so that accumulators 
 emitted at the depth where all it needs is known; reads move out of loops only where the nest writes nothing they could
 see. There is no code per element: the size of the text depends on the body and not on the shape.
 
+A dimension that is no multiple of the lanes ends in one chunk with fewer of them, 96 and 4 of 100: the body once more, after the
+loop, on narrower vectors. Lanes that do not exist are never read, written or divided by.
+
 If a body is short, a chunk with all lanes on and one with some lanes masked off get a loop each, and the first has no
 tests at all. In a long body each masked access tests for itself.
 """
@@ -104,15 +107,12 @@ class Nest(OpenNest):
         return total if size >= 4 else total - 2.0 * (4 - size)
 
     def choose_lanes(self) -> int:
-        """As many as fill some machine vectors with the widest type, and as the dimension can be divided by."""
+        """As many as fill some machine vectors with the widest type; no more than the dimension has."""
         if not self.shape or any(self.is_single(op) for op in self.ops):
             return 1
         if not all(self.low.is_elementwise(fold.combine) for fold in self.folds):
             return 1
-        lanes = self.wanted_lanes()
-        while self.shape[self.dim] % lanes:
-            lanes //= 2
-        return lanes
+        return min(self.wanted_lanes(), self.shape[self.dim])
 
     def wanted_lanes(self) -> int:
         """The lanes of a dimension that is large enough."""
@@ -189,6 +189,7 @@ class Nest(OpenNest):
         dim, is_innermost = self.order[depth], depth == len(self.order) - 1
         folds = [fold for fold in self.folds if fold.axis == dim] if is_innermost else []
         size, step = self.shape[dim], self.step if dim == self.dim else 1
+        rest = size % step
         for fold in folds:
             fold.begin(size == step)
         bounds = self.bounds if depth == 0 else None
@@ -205,12 +206,29 @@ class Nest(OpenNest):
             self.mode = FAST
             self.loop(dim, start, limit, folds, depth)
             self.mode = SLOW
-            self.loop(dim, limit, last, folds, depth)
+            self.loop(dim, limit, self.whole_chunks(last, rest), folds, depth)
             self.mode = CHECK
+            end = last
         else:
-            self.loop(dim, start, end, folds, depth)
+            self.loop(dim, start, self.whole_chunks(end, rest), folds, depth)
+        if rest:
+            self.last_lanes(dim, rest, end, depth)
         for fold in folds:
             fold.finish()
+
+    def whole_chunks(self, end: Value, rest: int) -> Value:
+        """The end of a loop that leaves `rest` lanes out."""
+        return self.b.smin(end, constant(i64, self.shape[self.dim] - rest)) if rest else end
+
+    def last_lanes(self, dim: int, rest: int, end: Value, depth: int) -> None:
+        """The `rest` indices behind the last whole chunk, if they are below `end`."""
+        b, first = self.b, constant(i64, self.shape[dim] - rest)
+        whole = self.lanes, self.step
+        self.lanes, self.step = self.lanes // self.step * rest, rest
+        with b.if_(b.icmp("sgt", end, first)):
+            self.set_index(dim, first)
+            self.level(depth + 1)
+        self.lanes, self.step = whole
 
     def loop(self, dim: int, start: Value, end: Value, folds: "list[Fold]", depth: int) -> None:
         step = self.step if dim == self.dim else 1

@@ -12,6 +12,8 @@ nest has, which are several machine vectors, so that the additions of one do not
 (two reductions of one nest along different dimensions) the accumulators are updated in their buffers. A combination with
 a known neutral element starts from it; others take the first element by a choice.
 
+The last chunk may have fewer lanes (`Nest.last_lanes`): those are combined with as many of the accumulators.
+
 Lanes that are accumulated apart are combined out of order. A combination that is not commutative therefore folds each
 chunk to one number first, neighbours with neighbours.
 """
@@ -138,11 +140,19 @@ class Fold:
         elif self.is_single:
             self.values = new
         else:
-            combined = nest.low.region(self.combine, [*self.values, *new])
+            combined = self.combined(new)
             if self.neutral is None:
                 is_first = b.icmp("eq", nest.index, 0)
                 combined = [b.select(is_first, x, y) for x, y in zip(new, combined, strict=True)]
             self.values = combined
+
+    def combined(self, new: list[Value]) -> list[Value]:
+        """The accumulators and `new`, lane by lane; where `new` has fewer lanes, the other accumulators stay."""
+        b, held, count = self.nest.b, self.values, lanes_in(new[0])
+        wide = lanes_in(held[0])
+        first = [first_lanes(b, value, count) for value in held]
+        made = self.nest.low.region(self.combine, [*first, *new])
+        return made if count == wide else [replaced(b, old, some) for old, some in zip(held, made, strict=True)]
 
     def finish(self) -> None:
         """Write the accumulators, folded to one number if the lanes lie along the axis."""
@@ -154,15 +164,25 @@ class Fold:
         self.is_carried = False
 
     def fold_lanes(self, values: list[Value]) -> list[Value]:
-        """One number: the upper half of the lanes with the lower one, or neighbours, until one is left."""
+        """One number: the upper half of the lanes with the lower one, or neighbours, until one is left.
+
+        Lanes that have no partner wait: of 7 the last one of all, or those in the middle.
+        """
         b = self.nest.b
-        count = values[0].type.count
-        while count > 2:
-            left = range(0, count, 2) if self.is_ordered else range(count // 2)
-            right = range(1, count, 2) if self.is_ordered else range(count // 2, count)
-            halves = [b.shuffle(value, None, lanes) for lanes in (left, right) for value in values]
-            values = self.nest.low.region(self.combine, halves)
-            count //= 2
+        while (count := lanes_in(values[0])) > 2:
+            if self.is_ordered:
+                pairs = count // 2
+                left, right, alone = range(0, 2 * pairs, 2), range(1, count, 2), range(2 * pairs, count)
+            else:
+                below = (1 << (count - 1).bit_length()) // 2
+                pairs = count - below
+                left, right, alone = range(pairs), range(below, count), range(pairs, below)
+            halves = [shuffled(b, value, lanes) for lanes in (left, right) for value in values]
+            made = self.nest.low.region(self.combine, halves)
+            waiting = [b.lanes(shuffled(b, value, alone)) if alone else [] for value in values]
+            values = [
+                b.build_vector([*b.lanes(new), *old]) if old else new for new, old in zip(made, waiting, strict=True)
+            ]
         return self.nest.low.region(self.combine, [b.extract(value, lane) for lane in (0, 1) for value in values])
 
     def write(self, values: list[Value]) -> None:
@@ -188,3 +208,25 @@ class Fold:
         combined = nest.low.region(self.combine, [*old, *new])
         for source, address, x, y in zip(self.sources, addresses, new, combined, strict=True):
             store(nest, source.type, address, b.select(is_first, x, y), None)
+
+
+def lanes_in(value: Value) -> int:
+    return value.type.count if value.type.is_vector else 1
+
+
+def shuffled(b: Builder, value: Value, lanes: range) -> Value:
+    """Some lanes; one of them as a scalar."""
+    return b.shuffle(value, None, lanes) if len(lanes) > 1 else b.extract(value, lanes[0])
+
+
+def first_lanes(b: Builder, value: Value, count: int) -> Value:
+    return value if count == lanes_in(value) else shuffled(b, value, range(count))
+
+
+def replaced(b: Builder, value: Value, first: Value) -> Value:
+    """`value` with other first lanes."""
+    count, wide = lanes_in(first), value.type.count
+    if count == 1:
+        return b.insert(value, first, 0)
+    widened = b.shuffle(first, None, [*range(count), *[-1] * (wide - count)])
+    return b.shuffle(value, widened, [*range(wide, wide + count), *range(count, wide)])

@@ -15,6 +15,8 @@ The buffer is seen as outer x length x inner, with `length` the scanned axis. Fo
   Of several vectors at once; the running value is combined last, so only that step waits for the vectors before.
 * *sequence*: one element after the other, for combinations with control flow.
 
+Where the axis is no multiple of the lanes, the square at the end is narrower, and the last elements of a prefix come one by one.
+
 All but the last need a combination that runs on vectors. The left operand is always what came earlier in the scan.
 """
 
@@ -31,7 +33,7 @@ from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.run.fork import ACCESS_COST, FORK_WORK, share_op
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.types import i64, vector
 from tilework.targets.llvm.values import Value, constant
 
 IN_FLIGHT = 4  # vectors handled together
@@ -84,7 +86,7 @@ class Scan:
         """What can be scanned apart: columns of a matrix, or else rows; and how many of them together."""
         if self.inner > 1 and self.outer == 1:
             return self.inner, min(self.inner, IN_FLIGHT * self.lanes) if self.lanes > 1 else 1
-        in_squares = self.inner == 1 and self.lanes > 1 and self.length > 1 and self.length % self.lanes == 0
+        in_squares = self.inner == 1 and self.lanes > 1 and self.length >= self.lanes
         return self.outer, self.lanes if in_squares else 1
 
     def cost(self) -> int:
@@ -162,29 +164,36 @@ class Scan:
     def rows(self, first: Value, last: Value) -> None:
         """Scan rows, as many at a time as a vector has lanes."""
         b, lanes = self.b, self.lanes
+        rest = self.length % lanes
+        whole = self.length - rest
         with b.loop(first, last, lanes, unroll=1) as row:
             start = b.mul(row, self.length)
-            running = self.square(start, constant(i64, 0), None)
-            if self.length > lanes:
-                with b.loop_carrying(constant(i64, lanes), self.length, lanes, running, unroll=1) as loop:
-                    loop.next(self.square(start, loop.index, list(loop.carried)))
+            running = self.square(start, constant(i64, 0), lanes, None)
+            if whole > lanes:
+                with b.loop_carrying(constant(i64, lanes), whole, lanes, running, unroll=1) as loop:
+                    loop.next(self.square(start, loop.index, lanes, list(loop.carried)))
+                running = list(loop.results)
+            if rest:
+                self.square(start, constant(i64, whole), rest, running)
 
-    def square(self, start: Value, position: Value, running: Row | None) -> Row:
-        """Scan `lanes` positions of `lanes` rows; the running values after them."""
+    def square(self, start: Value, position: Value, width: int, running: Row | None) -> Row:
+        """Scan `width` positions of as many rows as there are lanes; the running values after them."""
         b, lanes = self.b, self.lanes
-        corner = b.add(start, self.index(position, lanes))
-        rows = [self.read(b.add(corner, row * self.length), lanes) for row in range(lanes)]
-        steps = [transposed(b, [row[number] for row in rows]) for number in range(len(self.buffers))]
+        corner = b.add(start, self.index(position, width))
+        rows = [self.read(b.add(corner, row * self.length), width) for row in range(lanes)]
+        steps = [transposed(b, [widened(b, row[number], lanes) for row in rows]) for number in range(len(self.buffers))]
         results: list[Row] = [[] for _ in self.buffers]
-        for step in range(lanes - 1, -1, -1) if self.reverse else range(lanes):
+        for step in range(width - 1, -1, -1) if self.reverse else range(width):
             values = [columns[step] for columns in steps]
             running = values if running is None else self.combine(running, values)
             for result, value in zip(results, running, strict=True):
                 result.append(value)
         assert running is not None
-        finished = [transposed(b, result[::-1] if self.reverse else result) for result in results]
+        in_order = [result[::-1] if self.reverse else result for result in results]
+        finished = [transposed(b, result + result[-1:] * (lanes - width)) for result in in_order]
         for row in range(lanes):
-            self.write([result[row] for result in finished], b.add(corner, row * self.length))
+            kept = [narrowed(b, result[row], width) for result in finished]
+            self.write(kept, b.add(corner, row * self.length))
         return running
 
     # Logarithmic steps
@@ -201,8 +210,19 @@ class Scan:
                 with b.loop_carrying(constant(i64, width), whole, width, running, unroll=1) as loop:
                     loop.next(self.run(start, loop.index, width, list(loop.carried)))
                 running = list(loop.results)
-            if whole < self.length:
-                self.run(start, constant(i64, whole), self.length - whole, running)
+            if left := (self.length - whole) // self.lanes * self.lanes:
+                running = self.run(start, constant(i64, whole), left, running)
+            if whole + left < self.length:
+                self.last_elements(start, whole + left, running)
+
+    def last_elements(self, start: Value, position: int, running: Row) -> None:
+        """Scan the elements from `position` on, fewer than a vector has."""
+        b, total = self.b, [self.b.extract(value, 0) for value in running]
+        with b.loop_carrying(constant(i64, position), self.length, 1, total, unroll=1) as loop:
+            here = b.add(start, self.index(loop.index))
+            total = self.combine(list(loop.carried), self.read(here, 1))
+            self.write(total, here)
+            loop.next(total)
 
     def run(self, start: Value, position: Value, width: int, running: Row | None) -> Row:
         """Scan `width` positions of one row; the running value after them, in every lane."""
@@ -253,6 +273,18 @@ class Scan:
 
 def element_address(b: Builder, base: Value, offset: Value, element: Attribute) -> Value:
     return b.gep(base, b.mul(offset, element_bytes(element)))
+
+
+def widened(b: Builder, value: Value, lanes: int) -> Value:
+    """A value of fewer lanes, or a scalar, in the first of `lanes`."""
+    if not value.type.is_vector:
+        return b.insert(b.poison(vector(value.type, lanes)), value, 0)
+    count = value.type.count
+    return value if count == lanes else b.shuffle(value, None, [*range(count), *[-1] * (lanes - count)])
+
+
+def narrowed(b: Builder, value: Value, count: int) -> Value:
+    return b.shuffle(value, None, range(count)) if count > 1 else b.extract(value, 0)
 
 
 def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:

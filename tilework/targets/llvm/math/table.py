@@ -90,19 +90,18 @@ def through_f64(name: str, formula: Formula) -> Function:
 def in_chunks(b: Builder, name: str, args: Sequence[Value], body: Function) -> Value:
     """Call an internal function of CHUNK lanes for each piece of the arguments."""
     shape = next(arg.type for arg in args if arg.type.is_float)
-    if shape.count & (shape.count - 1):
-        return body(b, args)
     if not shape.is_vector:
         return b.outline(f"{name}.{shape.suffix}", shape, args, body)
-    starts = range(0, shape.count, CHUNK)
-    result = vector(shape.scalar, CHUNK)
-    parts = []
-    for first in starts:
-        pieces = [b.shuffle(arg, None, range(first, first + CHUNK)) for arg in args]
+    count, result = shape.count, vector(shape.scalar, CHUNK)
+    parts: list[Value] = []
+    for first in range(0, count, CHUNK):  # of a piece that is not whole, the last lane is computed again
+        lanes = [min(lane, count - 1) for lane in range(first, first + CHUNK)]
+        pieces = [b.shuffle(arg, None, lanes) for arg in args]
         parts.append(b.outline(f"{name}.{result.suffix}", result, pieces, body))
+    parts += parts[-1:] * ((1 << (len(parts) - 1).bit_length()) - len(parts))
     while len(parts) > 1:
         parts = [b.concat(*parts[place : place + 2]) for place in range(0, len(parts), 2)]
-    return parts[0]
+    return b.shuffle(parts[0], None, range(count))
 
 
 FUNCTIONS: dict[str, Function] = {name: direct(formula) for name, formula in DIRECT.items()}

@@ -9,8 +9,9 @@ Two accesses may be swapped, or run element by element together, when
 Anything else stays in order. A pointer whose origin is unknown (it was loaded, or selected) may point anywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
@@ -22,7 +23,7 @@ from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.types import is_tensor, shape_of
-from tilework.transforms.ttc.loops.index_maps import Bits, is_lazy, sources, tile_bits, whole
+from tilework.transforms.ttc.loops.index_maps import Digits, is_lazy, sources, whole
 
 THROUGH = frozenset(
     {tt.AddPtrOp, tt.BitcastOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.SplitOp}
@@ -92,9 +93,9 @@ class Bases:
     def is_spread(self, pointer: SSAValue) -> bool:
         """The elements of a tile of pointers are all different, as far as strides are not 0."""
         if pointer not in self.spread:
-            bits = whole(tile_bits(shape_of(pointer.type)))
-            found: set[int] = set()
-            self.spread[pointer] = is_sum_of_ranges(pointer, bits, found) and found.issuperset(bits)
+            count = prod(shape_of(pointer.type))
+            found: set[tuple[int, int]] = set()
+            self.spread[pointer] = is_sum_of_ranges(pointer, whole(count), found) and covered(found) == count
         return self.spread[pointer]
 
 
@@ -103,24 +104,33 @@ def is_entry(block: Block) -> bool:
     return region is not None and region.blocks.first is block
 
 
-def is_sum_of_ranges(value: SSAValue, bits: Bits, found: set[int]) -> bool:
-    """Whether `value` is a sum of ranges and uniform numbers; the bits of the ranges are added to `found`."""
-    stack, seen = [(value, bits)], set[tuple[SSAValue, Bits]]()
+def covered(found: Iterable[tuple[int, int]]) -> int:
+    """What the index is known modulo, if these parts of it are: from a step on to a number of which it is a divisor."""
+    known = 1
+    for low, high in sorted(found):
+        if known % low == 0 and high % known == 0:
+            known = high
+    return known
+
+
+def is_sum_of_ranges(value: SSAValue, digits: Digits, found: set[tuple[int, int]]) -> bool:
+    """Whether `value` is a sum of ranges and uniform numbers; what of the index the ranges have is added to `found`."""
+    stack, seen = [(value, digits)], set[tuple[SSAValue, Digits]]()
     while stack:
-        value, bits = stack.pop()
-        if not is_tensor(value.type) or (value, bits) in seen:
+        value, digits = stack.pop()
+        if not is_tensor(value.type) or (value, digits) in seen:
             continue
-        seen.add((value, bits))
+        seen.add((value, digits))
         if not isinstance(value, OpResult) or not is_lazy(value.op):
             return False
         kind = type(value.op)
         if kind is tt.MakeRangeOp:
-            found.update(bits)
+            found.update((d.divisor, d.divisor * d.radix) for d in digits if d.divisor and not d.of)
         if kind is arith.ConstantOp:
             continue
         if kind not in SPREADING and kind not in VIEWS:
             return False
-        stack += sources(value, bits)
+        stack += sources(value, digits)
     return True
 
 

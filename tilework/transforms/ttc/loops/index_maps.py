@@ -1,19 +1,22 @@
-"""Where an element of a tile comes from, as bits of its row-major index.
+"""Where an element of a tile comes from, as digits of its row-major index.
 
-Every size in a tile is a power of two, so the row-major index of an element is a string of bits, and ops that move
-elements only drop, permute or fix bits. An index is a tuple of bits, the lowest first; each is the number of a bit of the
-loop nest's index, or `ZERO` or `ONE`:
+The row-major index of an element of a 4x8 tile is a number of two digits, the column (below 8) and the row (below 4); ops that
+move elements only drop, permute or fix digits. An index is a tuple of digits, the lowest first, each of which says what it is
+in terms of the loop nest's index: ``nest's index // divisor % radix``, or a number that is known:
 
     %t = tt.trans %x : tensor<4x8xf32> -> tensor<8x4xf32>
-    the element (0, 1, 2, 3, 4) of %t  is  the element (2, 3, 4, 0, 1) of %x:  the two bits of the row were the lowest
+    the element i of %t  is  the element  (i // 4 % 8,  i // 1 % 4)  of %x:  the row was the lower digit
 
-`sources` gives the elements of the operands that one element of a result needs. A reshape keeps all bits as they are, a
-broadcast drops some, a split adds a fixed one.
+`sources` gives the elements of the operands that one element of a result needs. A reshape keeps all digits as they are, a
+broadcast drops some, a split adds a fixed one. Digits that follow each other are written as one, so that equal indices are equal
+tuples. A digit can be cut where its radix can be divided: 8 into 2 and 4. Where an op would have to cut elsewhere (a transposed
+6x4 seen as 3x8), the digit is one of the whole number that the digits below make: ``(digits) // divisor % radix``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith, ub
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -23,36 +26,87 @@ from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.rewrite import attr_value
 from tilework.ir.types import Shape, array_values, axis_of, is_tensor, shape_of
 
-Bits = tuple[int, ...]
-Source = tuple[SSAValue, Bits]
-ZERO, ONE = -1, -2
+
+class Digit(NamedTuple):
+    """``index // divisor % radix`` of the nest's index, or of the number `of`; `number` itself where the divisor is 0."""
+
+    radix: int
+    divisor: int
+    number: int = 0
+    of: "Digits" = ()
+
+
+Digits = tuple[Digit, ...]
+Source = tuple[SSAValue, Digits]
 SMALL_AXIS = 2  # a reduction along so few elements is computed where it is used
 
 
-@cache
-def width(size: int) -> int:
-    """The bits of an index below `size`."""
-    assert size & (size - 1) == 0, f"{size} is not a power of two"
-    return size.bit_length() - 1
+def fixed(number: int, radix: int) -> Digit:
+    return Digit(radix, 0, number)
 
 
 @cache
-def whole(count: int) -> Bits:
-    """The index of a tile of 2**count elements, bit by bit."""
-    return tuple(range(count))
-
-
-@cache
-def tile_bits(shape: Shape) -> int:
-    """The bits of the row-major index of a tile."""
-    return width(prod(shape))
+def whole(count: int) -> Digits:
+    """The index of a tile of `count` elements."""
+    return (Digit(count, 1),) if count > 1 else ()
 
 
 @cache
 def spans(shape: Shape) -> tuple[tuple[int, int], ...]:
-    """The first bit of each dimension, and the one behind it."""
-    ends = [tile_bits(shape[dimension:]) for dimension in range(len(shape) + 1)]
+    """What one step along each dimension, and behind its end, adds to the row-major index: (8, 32) and (1, 8) of 4x8."""
+    ends = [prod(shape[dimension:]) for dimension in range(len(shape) + 1)]
     return tuple((ends[dimension + 1], ends[dimension]) for dimension in range(len(shape)))
+
+
+@cache
+def agree(one: Shape, other: Shape) -> bool:
+    """Whether loops over both shapes of as many elements are loops over one: 48x80 and 96x40 are, 48x80 and 60x64 are not."""
+    return all(a % b == 0 or b % a == 0 for a, _ in spans(one) for b, _ in spans(other))
+
+
+@cache
+def part(digits: Digits, low: int, high: int) -> Digits:
+    """The digits that `low` divides, modulo `high`: ``number // low % (high // low)``, cut where that is needed."""
+    found: list[Digit] = []
+    place = 1
+    for digit in digits:
+        end = place * digit.radix
+        first, last = max(low, place), min(high, end)
+        if first < last:
+            if first % place or last % first or end % last:
+                return (Digit(high // low, low, of=digits),)
+            found.append(cut(digit, first // place, last // place))
+        place = end
+    return joined(found)
+
+
+def cut(digit: Digit, low: int, high: int) -> Digit:
+    """``digit // low % (high // low)``, both of which divide the radix."""
+    radix = high // low
+    if digit.divisor == 0:
+        return fixed(digit.number // low % radix, radix)
+    return Digit(radix, digit.divisor * low, of=digit.of)
+
+
+def joined(digits: Iterable[Digit]) -> Digits:
+    """Digits as few as say the same."""
+    found: list[Digit] = []
+    for digit in digits:
+        if digit.radix == 1:
+            continue
+        last = found[-1] if found else digit
+        if found and last.divisor == digit.divisor == 0:
+            found[-1] = fixed(last.number + last.radix * digit.number, last.radix * digit.radix)
+        elif found and last.divisor and last.of == digit.of and last.divisor * last.radix == digit.divisor:
+            found[-1] = last._replace(radix=last.radix * digit.radix)
+        else:
+            found.append(digit)
+    return tuple(found)
+
+
+def parts(digits: Digits, places: Iterable[tuple[int, int]]) -> Digits:
+    """Several parts as one index, the lowest first."""
+    return joined(digit for low, high in places for digit in part(digits, low, high))
 
 
 def is_lazy(op: Operation) -> bool:
@@ -71,82 +125,89 @@ def is_small_reduce(op: Operation) -> bool:
     return len(region.blocks) == 1 and not any(inner.regions for inner in region.block.ops)
 
 
-def sources(value: SSAValue, bits: Bits) -> Sequence[Source]:
-    """What the element `bits` of the lazy `value` is computed from."""
+def sources(value: SSAValue, digits: Digits) -> Sequence[Source]:
+    """What the element `digits` of the lazy `value` is computed from."""
     assert isinstance(value, OpResult), value
     op = value.op
     if (rule := MAPS.get(type(op))) is not None:
-        return rule(op, value.index, bits)
-    return [(operand, bits) for operand in op.operands]
+        return rule(op, value.index, digits)
+    return [(operand, digits) for operand in op.operands]
 
 
-def same_order(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
-    return [(op.operands[0], bits)]
+def same_order(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
+    return [(op.operands[0], digits)]
 
 
-def no_source(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
+def no_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     return []
 
 
-def splat_source(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
+def splat_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     return [(op.operands[0], ())]
 
 
-def broadcast_source(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
-    """Dimensions of one element have no bits."""
-    return [(op.operands[0], broadcast_bits(shape_of(op.operands[0].type), shape_of(op.results[0].type), bits))]
+def broadcast_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
+    """Dimensions of one element have no digits."""
+    return [(op.operands[0], broadcast_digits(shape_of(op.operands[0].type), shape_of(op.results[0].type), digits))]
 
 
-def broadcast_bits(source: Shape, result: Shape, bits: Bits) -> Bits:
-    kept = [span for span, size in zip(spans(result), source, strict=True) if size > 1]
-    return tuple(bit for start, end in reversed(kept) for bit in bits[start:end])
+def broadcast_digits(source: Shape, result: Shape, digits: Digits) -> Digits:
+    return parts(digits, [span for span, size in zip(spans(result), source, strict=True) if size > 1][::-1])
 
 
-def trans_source(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
+def trans_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     """Dimension i of the result is dimension order[i] of the source."""
     order = array_values(op.properties["order"])
-    parts = spans(shape_of(op.results[0].type))
-    places = [parts[order.index(dimension)] for dimension in range(len(order))]
-    return [(op.operands[0], tuple(bit for start, end in reversed(places) for bit in bits[start:end]))]
+    places = spans(shape_of(op.results[0].type))
+    return [(op.operands[0], parts(digits, [places[order.index(dim)] for dim in reversed(range(len(order)))]))]
 
 
-def join_sources(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
+def join_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     """The last index says which operand; both are read when it varies."""
-    return chosen(op.operands, bits[0], bits[1:])
+    return chosen(op, digits, part(digits, 2, prod(shape_of(op.results[0].type))))
 
 
-def cat_sources(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
-    """The first bit of the index says which operand."""
-    return chosen(op.operands, bits[-1], bits[:-1])
+def cat_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
+    """The first digit of the index says which operand."""
+    return chosen(op, digits, part(digits, 1, prod(shape_of(op.operands[0].type))))
 
 
-def chosen(operands: Sequence[SSAValue], selector: int, rest: Bits) -> Sequence[Source]:
-    if selector in (ZERO, ONE):
-        return [(operands[0 if selector == ZERO else 1], rest)]
-    return [(operand, rest) for operand in operands]
+def selector(op: Operation, digits: Digits) -> Digits:
+    """Which operand of a join or cat an element comes from."""
+    count = prod(shape_of(op.results[0].type))
+    return part(digits, 1, 2) if type(op) is tt.JoinOp else part(digits, count // 2, count)
 
 
-def split_source(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
-    return [(op.operands[0], (ONE if number else ZERO, *bits))]
+def chosen(op: Operation, digits: Digits, rest: Digits) -> Sequence[Source]:
+    (which,) = selector(op, digits)
+    if which.divisor == 0:
+        return [(op.operands[which.number], rest)]
+    return [(operand, rest) for operand in op.operands]
 
 
-def reduce_sources(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
+def split_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
+    return [(op.operands[0], joined((fixed(number, 2), *digits)))]
+
+
+def reduce_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     """All elements along the axis: first of every operand at 0, then at 1."""
-    start, end = spans(shape_of(op.operands[0].type))[axis_of(op)]
-    places = (ZERO, ONE) if end > start else (None,)
+    shape = shape_of(op.operands[0].type)
+    (start, end), count = spans(shape)[axis_of(op)], prod(shape)
+    size = end // start
+    below, above = part(digits, 1, start), part(digits, start, count // size)
     found: list[Source] = []
-    for place in places:
-        inner = bits if place is None else (*bits[:start], place, *bits[start:])
+    for place in range(size):
+        inner = joined((*below, fixed(place, size), *above))
         found += [(operand, inner) for operand in op.operands]
     return found
 
 
-def gather_source(op: Operation, number: int, bits: Bits) -> Sequence[Source]:
+def gather_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     """The index; the element itself is read from a buffer."""
-    return [(op.operands[1], bits)]
+    return [(op.operands[1], digits)]
 
 
-MAPS: dict[type[Operation], Callable[[Operation, int, Bits], Sequence[Source]]] = {
+MAPS: dict[type[Operation], Callable[[Operation, int, Digits], Sequence[Source]]] = {
     arith.ConstantOp: no_source,
     ub.PoisonOp: no_source,
     tt.BroadcastOp: broadcast_source,
@@ -163,19 +224,13 @@ MAPS: dict[type[Operation], Callable[[Operation, int, Bits], Sequence[Source]]] 
 }
 
 
-def cuts_of(bits: Bits) -> set[int]:
-    """Where the nest's index must be cut into loops, so that each run of bits is whole loops."""
+@cache
+def cuts_of(digits: Digits) -> frozenset[int]:
+    """Where the nest's index must be cut into loops, so that each digit is whole loops."""
     found: set[int] = set()
-    previous = None
-    for bit in bits:
-        if bit < 0:
-            if previous is not None and previous >= 0:
-                found.add(previous + 1)
-        elif previous is None or bit != previous + 1 or previous < 0:
-            found.add(bit)
-            if previous is not None and previous >= 0:
-                found.add(previous + 1)
-        previous = bit
-    if previous is not None and previous >= 0:
-        found.add(previous + 1)
-    return found
+    for digit in digits:
+        if digit.of:
+            found |= cuts_of(digit.of)
+        elif digit.divisor:
+            found |= {digit.divisor, digit.divisor * digit.radix}
+    return frozenset(found)

@@ -1,6 +1,6 @@
 """One loop nest: what it computes, and how it is written down.
 
-A nest runs over an index of `bits` bits. What it must do (`Root`) is collected first; the loops are chosen when it is
+A nest runs over an index below `count`. What it must do (`Root`) is collected first; the loops are chosen when it is
 built: the index is cut wherever a root or something it reads needs a row and a column of its own, and nowhere else. A
 copy of a 64x128 tile whose addresses are `row * stride + column` gives ``ttc.nest [64, 128]``, an element by element sum
 of two buffers ``ttc.nest [8192]``.
@@ -8,6 +8,7 @@ of two buffers ``ttc.nest [8192]``.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects import arith
@@ -21,7 +22,17 @@ from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import attr_value, insert_before, splat_attr
 from tilework.ir.types import Shape, axis_of, bit_width, element_type, i32, is_tensor, shape_of
 from tilework.transforms.ttc.loops.hazards import Access
-from tilework.transforms.ttc.loops.index_maps import ONE, Bits, Source, cuts_of, sources, spans, whole
+from tilework.transforms.ttc.loops.index_maps import (
+    Digit,
+    Digits,
+    Source,
+    cuts_of,
+    part,
+    selector,
+    sources,
+    spans,
+    whole,
+)
 
 MAX_BUFFER_RANK = 3  # tiles of more dimensions are kept flat
 
@@ -87,9 +98,9 @@ class Code:
 
 @dataclass(eq=False)
 class Nest:
-    """A nest over an index of `bits` bits, of tiles of `shape`."""
+    """A nest over an index below `count`, of tiles of `shape`."""
 
-    bits: int
+    count: int
     shape: Shape
     scope: Scope
     constants: "Constants"
@@ -98,44 +109,57 @@ class Nest:
     last: list[Root] = field(default_factory=list)  # writes behind everything that may read the same buffer
     values: set[SSAValue] = field(default_factory=set)
     cuts: set[int] = field(default_factory=set)
+    buffer_cuts: set[int] = field(default_factory=set)  # what is there can also be read and written as one row
     accesses: list[Access] = field(default_factory=list)
     reads: dict[Buffer, bool] = field(default_factory=dict)  # all at the index of the nest?
-    choices: dict[tuple[SSAValue, Bits], Buffer | None] = field(default_factory=dict)
+    choices: dict[tuple[SSAValue, Digits], Buffer | None] = field(default_factory=dict)
     loads: dict[SSAValue, Root] = field(default_factory=dict)  # done where their value is first used
-    memo: dict[tuple[object, Bits], SSAValue] = field(default_factory=dict)
-    loops: list[tuple[int, int, SSAValue]] = field(default_factory=list)  # first bit, bit behind, index
+    memo: dict[tuple[object, Digits], SSAValue] = field(default_factory=dict)
+    loops: list[tuple[int, int, SSAValue]] = field(default_factory=list)  # a step, what is behind its end, index
     block: Block | None = None
     end: Operation | None = None
     loc: LocationAttr | None = None
 
-    def read(self, buffer: Buffer, bits: Bits | None) -> None:
-        """Note that elements `bits` of `buffer` are read; None means computed places."""
-        self.reads[buffer] = self.reads.get(buffer, True) and bits == whole(self.bits)
-        if bits is not None:
-            for start, end in spans(buffer.shape):
-                self.cuts |= cuts_of(bits[start:end])
+    def read(self, buffer: Buffer, digits: Digits | None) -> None:
+        """Note that elements `digits` of `buffer` are read; None means computed places."""
+        self.reads[buffer] = self.reads.get(buffer, True) and digits == whole(self.count)
+        if digits is not None:
+            for span in spans(buffer.shape):
+                self.buffer_cuts |= cuts_of(part(digits, *span))
 
     def build(self) -> Operation:
         """The `ttc.nest`."""
-        folds = [root.fold for root in self.roots if root.fold is not None]
-        ends = {0, self.bits, *self.cuts, *(end for fold in folds for end in fold)}
-        for root in (*self.roots, *self.last):
-            if root.target is not None:
-                ends.update(end for span in spans(root.target.shape) for end in span)
-        ends = {end for end in ends if not any(low < end < high for low, high in folds)}
-        marks = sorted(ends, reverse=True)
-        pairs = list(zip(marks[1:], marks, strict=False)) or [(0, 0)]
+        marks = self.marks()
+        pairs = list(zip(marks[1:], marks, strict=False)) or [(1, 1)]
         self.block = Block(arg_types=[i32] * len(pairs))
         self.loops = [(low, high, arg) for (low, high), arg in zip(pairs, self.block.args, strict=True)]
         for root in (*self.roots, *self.last):
             self.run(root)
         self.end = ttc.EndOp.make(self.location)
         append_op(self.block, self.end)
-        return ttc.NestOp.make(tuple(1 << (high - low) for low, high in pairs), Region(self.block), self.location)
+        return ttc.NestOp.make(tuple(high // low for low, high in pairs), Region(self.block), self.location)
+
+    def marks(self) -> list[int]:
+        """Where the index is cut, the highest first: each is a multiple of the next; of cuts that are not, the first wished for."""
+        folds = [root.fold for root in self.roots if root.fold is not None]
+        found = {1, self.count, *(end for fold in folds for end in fold)}
+        written = {
+            end
+            for root in (*self.roots, *self.last)
+            if root.target is not None
+            for span in spans(root.target.shape)
+            for end in span
+        }
+        for wishes in (self.cuts, self.buffer_cuts | written):
+            for cut in sorted(wishes - found, reverse=True):
+                is_inside = any(low < cut < high for low, high in folds)
+                if not is_inside and all(cut % mark == 0 or mark % cut == 0 for mark in found):
+                    found.add(cut)
+        return sorted(found, reverse=True)
 
     def run(self, root: Root) -> None:
         outer, self.loc = self.loc, root.location
-        root.emit(self, [self.element(value, bits) for value, bits in root.needs])
+        root.emit(self, [self.element(value, digits) for value, digits in root.needs])
         self.loc = outer
 
     def add_late(self, root: Root) -> None:
@@ -157,43 +181,43 @@ class Nest:
 
     def define(self, value: SSAValue, scalar: SSAValue) -> None:
         """`scalar` is the element of the tile `value` at the index of the nest."""
-        self.memo[value, whole(self.bits)] = scalar
+        self.memo[value, whole(self.count)] = scalar
 
     def fold_loop(self, fold: tuple[int, int]) -> int | None:
-        """The loop that covers exactly the bits of `fold`; None when that is a single element."""
+        """The loop that covers exactly `fold`; None when that is a single element."""
         if fold[0] == fold[1]:
             return None
         return next(n for n, (low, high, _) in enumerate(self.loops) if (low, high) == fold)
 
     # Elements.
 
-    def element(self, value: SSAValue, bits: Bits) -> SSAValue:
-        """The element `bits` of `value`, computed or read in the body."""
+    def element(self, value: SSAValue, digits: Digits) -> SSAValue:
+        """The element `digits` of `value`, computed or read in the body."""
         if not is_tensor(value.type):
             return value
-        key = value, bits
+        key = value, digits
         if (known := self.memo.get(key)) is None:
             buffer = self.choices.get(key)
-            known = self.memo[key] = self.compute(value, bits) if buffer is None else self.load(buffer, bits)
+            known = self.memo[key] = self.compute(value, digits) if buffer is None else self.load(buffer, digits)
         return known
 
-    def load(self, buffer: Buffer, bits: Bits) -> SSAValue:
-        return self.insert(ttc.ReadOp.make(slot(buffer), self.indices(buffer.shape, bits), self.here)).results[0]
+    def load(self, buffer: Buffer, digits: Digits) -> SSAValue:
+        return self.insert(ttc.ReadOp.make(slot(buffer), self.places(buffer.shape, digits), self.here)).results[0]
 
     def store(self, value: SSAValue, buffer: Buffer) -> None:
         """Write an element at the index of the nest."""
-        indices = self.indices(buffer.shape, whole(self.bits))
+        indices = self.places(buffer.shape, whole(self.count))
         self.insert(ttc.WriteOp.make(value, slot(buffer), indices, self.here))
 
-    def compute(self, value: SSAValue, bits: Bits) -> SSAValue:
+    def compute(self, value: SSAValue, digits: Digits) -> SSAValue:
         if (load := self.loads.get(value)) is not None:
             self.run(load)
-            return self.memo[value, bits]
+            return self.memo[value, digits]
         assert isinstance(value, OpResult), f"{value} must be stored or computed in this nest"
         op = value.op
         if (rule := ELEMENTS.get(type(op))) is not None:
-            return rule(self, op, value.index, bits)
-        operands = [self.element(operand, inner) for operand, inner in sources(value, bits)]
+            return rule(self, op, value.index, digits)
+        operands = [self.element(operand, inner) for operand, inner in sources(value, digits)]
         types = [element_type(result.type) for result in op.results]
         new = create_op(type(op), operands, types, op.location, op.properties)
         return self.insert(new).results[value.index]
@@ -204,46 +228,80 @@ class Nest:
     def here(self) -> LocationAttr:
         return self.loc or self.location
 
-    def indices(self, shape: Shape, bits: Bits) -> list[SSAValue]:
-        """One index per dimension."""
-        return [self.index(bits[start:end]) for start, end in spans(shape)]
+    def places(self, shape: Shape, digits: Digits) -> list[SSAValue]:
+        """One index per dimension of a buffer, or one for all of it where that is less to compute."""
+        if len(shape) > 1 and self.is_whole_loops(digits):
+            if not all(self.is_whole_loops(part(digits, *span)) for span in spans(shape)):
+                return [self.index(digits)]
+        return self.indices(shape, digits)
 
-    def index(self, bits: Bits) -> SSAValue:
-        """The number with the given bits."""
-        if (known := self.memo.get((None, bits))) is None:
-            known = self.memo[None, bits] = self.number(bits)
+    def is_whole_loops(self, digits: Digits) -> bool:
+        """Whether every digit is made of indices of loops, or of digits of them."""
+        return all(not digit.of and (digit.divisor == 0 or self.pieces(digit) is not None) for digit in digits)
+
+    def indices(self, shape: Shape, digits: Digits) -> list[SSAValue]:
+        """One index per dimension."""
+        return [self.index(part(digits, *span)) for span in spans(shape)]
+
+    def index(self, digits: Digits) -> SSAValue:
+        """The number with the given digits."""
+        if (known := self.memo.get((None, digits))) is None:
+            known = self.memo[None, digits] = self.number(digits)
         return known
 
-    def number(self, bits: Bits) -> SSAValue:
+    def number(self, digits: Digits) -> SSAValue:
+        place, known = 1, 0
+        terms: list[tuple[int, int, tuple[SSAValue, int, int, int]]] = []  # loop, scale, a field of an index
+        for digit in digits:
+            if digit.divisor == 0:
+                known += place * digit.number
+            elif digit.of or (found := self.pieces(digit)) is None:
+                base, size = digit.of or whole(self.count), prod(d.radix for d in digit.of) if digit.of else self.count
+                terms.append((len(self.loops), place, (self.index(base), digit.divisor, digit.radix, size)))
+            else:
+                for loop, low, high in found:
+                    start, end, argument = self.loops[loop]
+                    field = argument, low // start, high // low, end // start
+                    terms.append((loop, place * (low // digit.divisor), field))
+            place *= digit.radix
         total: SSAValue | None = None
-        fixed = sum(1 << place for place, bit in enumerate(bits) if bit == ONE)
-        for low, high, argument in self.loops:
-            place = 0
-            while place < len(bits):
-                if not low <= bits[place] < high:
-                    place += 1
-                    continue
-                run = 1
-                while place + run < len(bits) and bits[place + run] == bits[place] + run < high:
-                    run += 1
-                part = self.field(argument, bits[place] - low, run, high - low)
-                part = self.scaled(part, place)
-                total = part if total is None else self.binary(arith.AddiOp, total, part)
-                place += run
+        for _, scale, field in sorted(terms, key=lambda term: term[0]):
+            term = self.field(*field)
+            term = self.binary(arith.MuliOp, term, self.constants.number(scale)) if scale > 1 else term
+            total = term if total is None else self.binary(arith.AddiOp, total, term)
         if total is None:
-            return self.constants.number(fixed)
-        return self.binary(arith.AddiOp, total, self.constants.number(fixed)) if fixed else total
+            return self.constants.number(known)
+        return self.binary(arith.AddiOp, total, self.constants.number(known)) if known else total
 
-    def field(self, argument: SSAValue, start: int, run: int, size: int) -> SSAValue:
-        """`run` bits of a loop index."""
-        if start:
-            argument = self.binary(arith.ShRUIOp, argument, self.constants.number(start))
-        if start + run < size:
-            argument = self.binary(arith.AndIOp, argument, self.constants.number((1 << run) - 1))
+    def pieces(self, digit: Digit) -> list[tuple[int, int, int]] | None:
+        """(loop, low, high): what of which loops makes a digit of the nest's index; None if a loop would have to be cut."""
+        first, behind = digit.divisor, digit.divisor * digit.radix
+        found: list[tuple[int, int, int]] = []
+        for loop, (start, end, _) in enumerate(self.loops):
+            low, high = max(first, start), min(behind, end)
+            if low < high:
+                if low % start or low % first or high % low or end % high or behind % high:
+                    return None
+                found.append((loop, low, high))
+        return found
+
+    def field(self, argument: SSAValue, divisor: int, radix: int, size: int) -> SSAValue:
+        """``argument // divisor % radix`` of an index below `size`."""
+        if divisor > 1:
+            argument = self.divided(argument, divisor)
+        if divisor * radix < size:
+            argument = self.modulo(argument, radix)
         return argument
 
-    def scaled(self, value: SSAValue, place: int) -> SSAValue:
-        return self.binary(arith.MuliOp, value, self.constants.number(1 << place)) if place else value
+    def divided(self, value: SSAValue, by: int) -> SSAValue:
+        if is_power_of_two(by):
+            return self.binary(arith.ShRUIOp, value, self.constants.number(by.bit_length() - 1))
+        return self.binary(arith.DivUIOp, value, self.constants.number(by))
+
+    def modulo(self, value: SSAValue, by: int) -> SSAValue:
+        if is_power_of_two(by):
+            return self.binary(arith.AndIOp, value, self.constants.number(by - 1))
+        return self.binary(arith.RemUIOp, value, self.constants.number(by))
 
     def binary(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         key = (kind, lhs, rhs), ()
@@ -253,6 +311,10 @@ class Nest:
 
 
 Item = Nest | Code
+
+
+def is_power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 def slot(buffer: Buffer) -> SSAValue:
@@ -293,40 +355,40 @@ class Constants:
 # How the elements of lazy values that are not elementwise are written down.
 
 
-def range_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+def range_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
     start = attr_value(op.properties["start"])
-    index = nest.index(bits)
+    index = nest.index(digits)
     return nest.binary(arith.AddiOp, index, nest.constants.number(int(start))) if start else index
 
 
-def constant_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+def constant_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
     value = attr_value(op.properties["value"])
     assert value is not None, "a table is stored"
     element = element_type(op.results[0].type)
     return nest.constants.attribute(splat_attr(value, element), element)
 
 
-def same_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
-    ((operand, inner),) = sources(op.results[number], bits)
+def same_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+    ((operand, inner),) = sources(op.results[number], digits)
     return nest.element(operand, inner)
 
 
-def chosen_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
-    found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], bits)]
+def chosen_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+    found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], digits)]
     if len(found) == 1:
         return found[0]
-    selector = nest.index((bits[0] if type(op) is tt.JoinOp else bits[-1],))
-    zero = nest.insert(cmpi("eq", selector, nest.constants.number(0), op.location)).results[0]
+    which = nest.index(selector(op, digits))
+    zero = nest.insert(cmpi("eq", which, nest.constants.number(0), op.location)).results[0]
     return nest.insert(SelectOp.make(zero, found[0], found[1], op.location)).results[0]
 
 
-def folded_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+def folded_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
     """A reduction of one or two elements, in place."""
-    found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], bits)]
+    found = [nest.element(operand, inner) for operand, inner in sources(op.results[0], digits)]
     width = len(op.operands)
     results = found if len(found) == width else inline(nest, op.regions[0].block, found)
     for position, result in enumerate(op.results):
-        nest.memo[result, bits] = results[position]
+        nest.memo[result, digits] = results[position]
     return results[number]
 
 
@@ -341,9 +403,9 @@ def inline(nest: Nest, block: Block, arguments: Sequence[SSAValue]) -> list[SSAV
     return [mapping.get(value, value) for value in end_of(block).operands]
 
 
-def gathered_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAValue:
+def gathered_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
     """Read at a computed place; an index outside is taken modulo the size."""
-    index = nest.element(op.operands[1], bits)
+    index = nest.element(op.operands[1], digits)
     if (wide := bit_width(index.type)) != 32:
         kind = arith.TruncIOp if wide > 32 else arith.ExtSIOp
         index = nest.insert(convert(kind, index, i32, op.location)).results[0]
@@ -351,10 +413,20 @@ def gathered_element(nest: Nest, op: Operation, number: int, bits: Bits) -> SSAV
     assert buffer is not None
     shape, axis = shape_of(op.operands[0].type), axis_of(op)
     if index_bound(op.operands[1]) >= shape[axis]:
-        index = nest.binary(arith.AndIOp, index, nest.constants.number(shape[axis] - 1))
-    places = nest.indices(shape_of(op.results[0].type), bits)
+        index = wrapped(nest, index, shape[axis])
+    places = nest.indices(shape_of(op.results[0].type), digits)
     places[axis] = index
     return nest.insert(ttc.ReadOp.make(slot(buffer), places, op.location)).results[0]
+
+
+def wrapped(nest: Nest, index: SSAValue, size: int) -> SSAValue:
+    """A signed index modulo `size`."""
+    if is_power_of_two(size):
+        return nest.modulo(index, size)
+    rest = nest.binary(arith.RemSIOp, index, nest.constants.number(size))
+    below = nest.insert(cmpi("slt", rest, nest.constants.number(0), nest.here)).results[0]
+    moved = nest.binary(arith.AddiOp, rest, nest.constants.number(size))
+    return nest.insert(SelectOp.make(below, moved, rest, nest.here)).results[0]
 
 
 def index_bound(value: SSAValue) -> int:
@@ -378,7 +450,7 @@ def index_bound(value: SSAValue) -> int:
 
 
 UNBOUNDED = (1 << 64) - 1
-ELEMENTS: dict[type[Operation], Callable[[Nest, Operation, int, Bits], SSAValue]] = {
+ELEMENTS: dict[type[Operation], Callable[[Nest, Operation, int, Digits], SSAValue]] = {
     arith.ConstantOp: constant_element,
     tt.BroadcastOp: same_element,
     tt.CatOp: chosen_element,

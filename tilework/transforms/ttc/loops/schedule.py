@@ -13,6 +13,7 @@ cheaper than computing it again (`cost.py`). `flush` writes the list down.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
@@ -25,7 +26,7 @@ from tilework.ir.rewrite import constant_value, insert_before
 from tilework.ir.types import Shape, element_type, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import Costs, is_lazy_value
 from tilework.transforms.ttc.loops.hazards import Access, Bases, conflict, may_overlap
-from tilework.transforms.ttc.loops.index_maps import Bits, Source, cuts_of, sources, tile_bits, whole
+from tilework.transforms.ttc.loops.index_maps import Digits, Source, agree, cuts_of, selector, sources, whole
 from tilework.transforms.ttc.loops.nests import MAX_BUFFER_RANK, Buffer, Code, Constants, Emit, Item, Nest, Root, Scope
 
 
@@ -33,11 +34,11 @@ from tilework.transforms.ttc.loops.nests import MAX_BUFFER_RANK, Buffer, Code, C
 class Needs:
     """What a root depends on: items it must follow, and nests it may join or follow."""
 
-    bits: int
+    count: int
     behind: list[Item] = field(default_factory=list)
     joins: list[Nest] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
-    seen: set[tuple[SSAValue, Bits]] = field(default_factory=set)
+    seen: set[tuple[SSAValue, Digits]] = field(default_factory=set)
 
 
 class Schedule:
@@ -73,7 +74,7 @@ class Schedule:
 
     def add(self, root: Root, shape: Shape) -> Nest:
         """Put `root` into a nest over tiles of `shape`."""
-        needs = Needs(tile_bits(shape))
+        needs = Needs(prod(shape))
         if root.access is not None:
             self.force_before(root.access)
             needs.accesses.append(root.access)
@@ -103,7 +104,7 @@ class Schedule:
                     break
         later = self.items[floor:]
         for nest in sorted((n for n in needs.joins if n in order), key=order.__getitem__, reverse=True):
-            if nest in later and nest.bits == needs.bits and fits(nest, root):
+            if nest in later and nest.count == needs.count and agree(nest.shape, shape) and fits(nest, root):
                 return nest
         for item in later:
             if isinstance(item, Nest) and item.shape == shape and fits(item, root):
@@ -112,15 +113,15 @@ class Schedule:
 
     def new_nest(self, shape: Shape, location: LocationAttr, position: int) -> Nest:
         """An empty nest at `position` of the list."""
-        nest = Nest(tile_bits(shape), shape, self.scope, self.constants, location)
+        nest = Nest(prod(shape), shape, self.scope, self.constants, location)
         self.items.insert(position, nest)
         return nest
 
-    def require(self, value: SSAValue, bits: Bits, needs: Needs) -> None:
-        """Collect what the element `bits` of `value` depends on; expensive repeated values get their own nest."""
-        if (value, bits) in needs.seen:
+    def require(self, value: SSAValue, digits: Digits, needs: Needs) -> None:
+        """Collect what the element `digits` of `value` depends on; expensive repeated values get their own nest."""
+        if (value, digits) in needs.seen:
             return
-        needs.seen.add((value, bits))
+        needs.seen.add((value, digits))
         if not is_tensor(value.type):
             if (item := self.pending.get(value)) is not None:
                 needs.behind.append(item)
@@ -129,7 +130,7 @@ class Schedule:
             if buffer.writer is not None:
                 needs.behind.append(buffer.writer)
             return
-        is_whole = bits == whole(needs.bits)
+        is_whole = digits == whole(needs.count)
         if value in self.deferred:
             if is_whole:
                 root = self.deferred[value][0]
@@ -141,7 +142,7 @@ class Schedule:
         kept = not is_lazy_value(value) or self.costs.is_kept(value)
         if (found := self.scope.home(value)) is not None:
             home = found[0]
-            if is_whole and home.bits == needs.bits:
+            if is_whole and home.count == needs.count:
                 needs.joins.append(home)
                 if kept or home.block is None:
                     return
@@ -157,15 +158,15 @@ class Schedule:
             source = self.materialise(op.operands[0], exact=True)
             if source.writer is not None:
                 needs.behind.append(source.writer)
-        for operand, inner in sources(value, bits):
+        for operand, inner in sources(value, digits):
             self.require(operand, inner, needs)
 
-    def commit(self, nest: Nest, value: SSAValue, bits: Bits) -> None:
-        """Decide how `nest` gets the element `bits` of `value`: from a buffer, or computed."""
-        key = value, bits
+    def commit(self, nest: Nest, value: SSAValue, digits: Digits) -> None:
+        """Decide how `nest` gets the element `digits` of `value`: from a buffer, or computed."""
+        key = value, digits
         if not is_tensor(value.type) or key in nest.choices:
             return
-        is_whole = bits == whole(nest.bits)
+        is_whole = digits == whole(nest.count)
         if is_whole and value in nest.values:
             return
         buffer = self.readable(value)
@@ -174,7 +175,7 @@ class Schedule:
                 buffer = self.keep(value, *found)
         nest.choices[key] = buffer
         if buffer is not None:
-            nest.read(buffer, bits)
+            nest.read(buffer, digits)
             return
         if value in self.deferred:
             self.load_here(nest, value)
@@ -184,14 +185,14 @@ class Schedule:
             nest.values.add(value)
             self.scope.homes[value] = nest
         if type(op) is tt.MakeRangeOp:
-            nest.cuts |= cuts_of(bits)
+            nest.cuts |= cuts_of(digits)
         elif type(op) is tt.JoinOp or type(op) is tt.CatOp:
-            nest.cuts |= cuts_of((bits[0] if type(op) is tt.JoinOp else bits[-1],))
+            nest.cuts |= cuts_of(selector(op, digits))
         elif type(op) is tt.GatherOp:
             source = self.materialise(op.operands[0], exact=True)
             nest.choices[op.operands[0], ()] = source
             nest.read(source, None)
-        for operand, inner in sources(value, bits):
+        for operand, inner in sources(value, digits):
             self.commit(nest, operand, inner)
 
     def readable(self, value: SSAValue) -> Buffer | None:
@@ -216,7 +217,7 @@ class Schedule:
         """Scratch for a tile of `type`."""
         shape = shape_of(type)
         if len(shape) > MAX_BUFFER_RANK and not exact:
-            shape = (1 << tile_bits(shape),)
+            shape = (prod(shape),)
         buffer = Buffer(shape, element_type(type), self.scope, exact=shape == shape_of(type))
         self.constants.allocate(buffer, location)
         return buffer
@@ -295,7 +296,7 @@ class Schedule:
 
 def at_index(values: Sequence[SSAValue]) -> list[Source]:
     """Scalars, and the elements of tiles at the index of the nest."""
-    return [(value, whole(tile_bits(shape_of(value.type)))) for value in values]
+    return [(value, whole(prod(shape_of(value.type)))) for value in values]
 
 
 def writing(value: SSAValue, buffer: Buffer) -> Root:
@@ -308,9 +309,14 @@ def fits(nest: Nest, root: Root) -> bool:
     """Whether the folded dimension of `root` is a loop of `nest` like those already there."""
     fold = root.fold
     return fold is None or all(
-        other.fold is None or other.fold == fold or other.fold[1] <= fold[0] or fold[1] <= other.fold[0]
-        for other in nest.roots
+        other.fold is None or other.fold == fold or apart(other.fold, fold) for other in nest.roots
     )
+
+
+def apart(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether one of two loops can be around the other."""
+    (_, end), (start, _) = sorted((one, other))
+    return start % end == 0
 
 
 def owner(value: SSAValue) -> Operation:
