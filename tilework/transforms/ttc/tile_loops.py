@@ -33,12 +33,12 @@ from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
-from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of
+from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of, tensor_type
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.passes import FunctionPass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
-from tilework.transforms.ttc.loops.index_maps import axis_of, fixed, is_lazy, is_small_reduce, spans, whole
+from tilework.transforms.ttc.loops.index_maps import axis_of, fixed, is_lazy, is_small_reduce, no_growth, spans, whole
 from tilework.transforms.ttc.loops.nests import Buffer, Nest, Root, Scope, inline
 from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table, table
 
@@ -321,6 +321,31 @@ def store_results(converter: Converter, op: Operation, targets: Sequence[Buffer]
     converter.dead.append(op)
 
 
+def convert_resize(converter: Converter, op: Operation) -> None:
+    """A larger tile is a buffer of which a part is written; elements that are left out are those that nobody reads."""
+    if no_growth(op):
+        converter.convert_tile(op)
+        return
+    schedule, source = converter.schedule, op.operands[0]
+    shape = tuple(map(min, shape_of(source.type), shape_of(op.results[0].type)))
+    if shape != shape_of(source.type):
+        smaller = tt.ResizeOp.make(source, tensor_type(shape, element_type(source.type)), op.location)
+        insert_before(op, smaller)
+        converter.convert_tile(smaller)
+        source = smaller.results[0]
+    target = carried.exact_buffer(schedule, op.results[0])
+
+    def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
+        places = nest.indices(shape, whole(nest.count))
+        nest.insert(ttc.WriteOp.make(values[0], carried.buffer_value(target), places, op.location))
+
+    nest = schedule.add(Root(at_index((source,)), emit, op.location), shape)
+    nest.cuts.update(end for span in spans(shape) for end in span)
+    target.writer = nest
+    converter.outer_scope.stored[op.results[0]] = target
+    converter.dead.append(op)
+
+
 def convert_unsplat(converter: Converter, op: Operation) -> None:
     schedule = converter.schedule
     buffer = schedule.materialise(op.operands[0], exact=True)
@@ -431,6 +456,7 @@ RULES: dict[type[Operation], Callable[[Converter, Operation], None]] = {
     tt.MapElementwiseOp: convert_map,
     tt.PrintOp: convert_debug,
     tt.ReduceOp: convert_reduce,
+    tt.ResizeOp: convert_resize,
     tt.ScanOp: convert_scan,
     tt.SortRunsOp: convert_sort_runs,
     tt.UnsplatOp: convert_unsplat,

@@ -141,7 +141,7 @@ class Fold:
             self.values = new
         else:
             combined = self.combined(new)
-            if self.neutral is None:
+            if self.neutral is None and nest.index.constant is None:
                 is_first = b.icmp("eq", nest.index, 0)
                 combined = [b.select(is_first, x, y) for x, y in zip(new, combined, strict=True)]
             self.values = combined

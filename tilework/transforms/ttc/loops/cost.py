@@ -44,6 +44,7 @@ PRICES: dict[type[Operation], float] = {
     **dict.fromkeys((tt.PreciseDivFOp, tt.PreciseSqrtOp, math.SqrtOp, math.RsqrtOp, tt.MulhiUIOp), SLOW),
     **dict.fromkeys((math.AbsFOp, math.AbsIOp, math.FmaOp, math.FloorOp, math.CeilOp, math.TruncOp), CHEAP_FLOAT),
     tt.GatherOp: STORED,
+    tt.ResizeOp: STORED,
 }
 VIEWS = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplitOp, tt.TransOp})
 REPEATED = frozenset({tt.BroadcastOp, tt.SplatOp})

@@ -114,7 +114,13 @@ def is_lazy(op: Operation) -> bool:
     kind = type(op)
     if kind is arith.ConstantOp:
         return attr_value(op.properties["value"]) is not None
-    return kind in ELEMENTWISE or (kind in MAPS and (kind is not tt.ReduceOp or is_small_reduce(op)))
+    if kind in ELEMENTWISE:
+        return True
+    return kind in MAPS and LAZY_IF.get(kind, always)(op)
+
+
+def always(op: Operation) -> bool:
+    return True
 
 
 def is_small_reduce(op: Operation) -> bool:
@@ -207,6 +213,12 @@ def gather_source(op: Operation, number: int, digits: Digits) -> Sequence[Source
     return [(op.operands[1], digits)]
 
 
+def no_growth(op: Operation) -> bool:
+    """Whether a `tt.resize` only leaves elements out."""
+    given, made = shape_of(op.operands[0].type), shape_of(op.results[0].type)
+    return all(size <= have for size, have in zip(made, given, strict=True))
+
+
 MAPS: dict[type[Operation], Callable[[Operation, int, Digits], Sequence[Source]]] = {
     arith.ConstantOp: no_source,
     ub.PoisonOp: no_source,
@@ -218,10 +230,15 @@ MAPS: dict[type[Operation], Callable[[Operation, int, Digits], Sequence[Source]]
     tt.MakeRangeOp: no_source,
     tt.ReduceOp: reduce_sources,
     tt.ReshapeOp: same_order,
+    tt.ResizeOp: no_source,
     tt.SplatOp: splat_source,
     tt.SplitOp: split_source,
     tt.TransOp: trans_source,
 }
+
+
+LAZY_IF: dict[type[Operation], Callable[[Operation], bool]] = {tt.ReduceOp: is_small_reduce, tt.ResizeOp: no_growth}
+PICKING = (tt.GatherOp, tt.ResizeOp)  # elements of a buffer: what the first operand is must be kept whole
 
 
 @cache

@@ -131,8 +131,8 @@ class Nest:
         """The `ttc.nest`."""
         marks = self.marks()
         pairs = list(zip(marks[1:], marks, strict=False)) or [(1, 1)]
-        self.block = Block(arg_types=[i32] * len(pairs))
-        self.loops = [(low, high, arg) for (low, high), arg in zip(pairs, self.block.args, strict=True)]
+        self.block = block = Block(arg_types=[i32] * len(pairs))
+        self.loops = [(low, high, arg) for (low, high), arg in zip(pairs, block.args, strict=True)]
         for root in (*self.roots, *self.last):
             self.run(root)
         self.end = ttc.EndOp.make(self.location)
@@ -419,6 +419,14 @@ def gathered_element(nest: Nest, op: Operation, number: int, digits: Digits) -> 
     return nest.insert(ttc.ReadOp.make(slot(buffer), places, op.location)).results[0]
 
 
+def resized_element(nest: Nest, op: Operation, number: int, digits: Digits) -> SSAValue:
+    """The element at the same place of a larger buffer."""
+    buffer = nest.choices[op.operands[0], ()]
+    assert buffer is not None
+    places = nest.indices(shape_of(op.results[0].type), digits)
+    return nest.insert(ttc.ReadOp.make(slot(buffer), places, op.location)).results[0]
+
+
 def wrapped(nest: Nest, index: SSAValue, size: int) -> SSAValue:
     """A signed index modulo `size`."""
     if is_power_of_two(size):
@@ -460,6 +468,7 @@ ELEMENTS: dict[type[Operation], Callable[[Nest, Operation, int, Digits], SSAValu
     tt.MakeRangeOp: range_element,
     tt.ReduceOp: folded_element,
     tt.ReshapeOp: same_element,
+    tt.ResizeOp: resized_element,
     tt.SplatOp: same_element,
     tt.SplitOp: same_element,
     tt.TransOp: same_element,

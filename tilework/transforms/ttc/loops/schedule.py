@@ -26,7 +26,18 @@ from tilework.ir.rewrite import constant_value, insert_before
 from tilework.ir.types import Shape, element_type, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import Costs, is_lazy_value
 from tilework.transforms.ttc.loops.hazards import Access, Bases, conflict, may_overlap
-from tilework.transforms.ttc.loops.index_maps import Digits, Source, agree, cuts_of, selector, sources, whole
+from tilework.transforms.ttc.loops.index_maps import (
+    PICKING,
+    Digits,
+    Source,
+    agree,
+    cuts_of,
+    part,
+    selector,
+    sources,
+    spans,
+    whole,
+)
 from tilework.transforms.ttc.loops.nests import MAX_BUFFER_RANK, Buffer, Code, Constants, Emit, Item, Nest, Root, Scope
 
 
@@ -154,7 +165,7 @@ class Schedule:
             if buffer.writer is not None:
                 needs.behind.append(buffer.writer)
             return
-        if type(op := owner(value)) is tt.GatherOp:
+        if type(op := owner(value)) in PICKING:
             source = self.materialise(op.operands[0], exact=True)
             if source.writer is not None:
                 needs.behind.append(source.writer)
@@ -188,7 +199,10 @@ class Schedule:
             nest.cuts |= cuts_of(digits)
         elif type(op) is tt.JoinOp or type(op) is tt.CatOp:
             nest.cuts |= cuts_of(selector(op, digits))
-        elif type(op) is tt.GatherOp:
+        elif type(op) in PICKING:
+            if type(op) is tt.ResizeOp:
+                for span in spans(shape_of(value.type)):
+                    nest.cuts |= cuts_of(part(digits, *span))
             source = self.materialise(op.operands[0], exact=True)
             nest.choices[op.operands[0], ()] = source
             nest.read(source, None)
