@@ -29,7 +29,7 @@ from tilework.frontend.known_values import (
 from tilework.frontend.merge import append, assigned_at
 from tilework.frontend.scopes import finished_index
 from tilework.frontend.visitors import visits
-from tilework.ir.hints import loop_attributes
+from tilework.ir.hints import COUNTED, UNIT, loop_attributes
 from tilework.ir.locations import name_loc
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
@@ -236,7 +236,7 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
     place = carried.location(kept, loc)
     if stops:
         op = counting_while(gen, [first.handle, *initial], last, stops, block, place)
-        results = op.results[1:]
+        results, attributes = op.results[1:], attributes | {COUNTED: UNIT}
     else:
         op = make_for(first.handle, last.handle, stride.handle, initial, Region(block), place)
         results = op.results

@@ -15,6 +15,7 @@ from tilework.ir.types import i32, int_attr
 
 NUMBERS = ("num_stages", "loop_unroll_factor")
 UNIT = UnitAttr()
+COUNTED = "tt.counted"  # of an `scf.while`: a `for` that may be left early
 POISON = ub.PoisonAttr()
 
 

@@ -20,12 +20,13 @@ def ttir_pipeline(target: Target, finds_races: bool = False) -> list[str]:
     Who looks for races must see which loads the user has made volatile.
 
     >>> ttir_pipeline(Target.parse("cuda:90"))[:3]
-    ['inline', 'tt-spin-loads', 'triton-rewrite-tensor-pointer']
+    ['inline', 'tt-spin-loads', 'triton-count-exits']
     """
     has_descriptors = Feature.TMA in target.features
     return [
         "inline",
         *([] if finds_races else ["tt-spin-loads"]),
+        "triton-count-exits",
         "triton-rewrite-tensor-pointer",
         "triton-remake-carried-descriptors" if has_descriptors else "triton-rewrite-tensor-descriptor-to-pointer",
         "canonicalize",

@@ -34,6 +34,7 @@ PASSES: dict[str, str] = {
     "triton-remake-carried-descriptors": "tt.remake_carried_descriptors:RemakeCarriedDescriptorsPass",
     "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:RewriteTensorDescriptorToPointerPass",
     "tt-scaled-maximum": "tt.scaled_maximum:ScaledMaximumPass",
+    "triton-count-exits": "tt.count_exits:CountExitsPass",
     "tt-spin-loads": "tt.spin_loads:SpinLoadsPass",
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",

@@ -1,0 +1,175 @@
+"""Loops that end early are counted beforehand where that can be known: the same stores in the same order, nothing read behind the exit."""
+
+import importlib.util
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.frontend.run import after_passes, run, ttir
+from tilework.ir.printer import print_module
+from tilework.transforms.remarks import listening
+
+SEEDS = int(os.environ.get("TILEWORK_DRAWN_LOOPS", "25"))
+HEAD = "import tilework\nimport tilework.language as tl\n\n\n@tilework.jit\ndef kernel(out, values, n, m):\n"
+START = "    x = n * 3\n    at = 0 * n\n"
+
+
+class Loop:
+    """The lines of a drawn loop that leaves a trace of what it did; it ends early for reasons that scalars give."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+
+    def test(self) -> str:
+        forms = ["i >= m", "i > m", "m <= i", "i == m", "i >= m * 2 - n", "x > 60", "x & 7 == m", "i >= m or x > 90", "n > 5 and i > 2",
+                 "i * 2 >= m", "tl.load(values + i) > 8", "not i < m", "i + x >= m + 50", "m > 3"]  # fmt: skip
+        return self.random.choice(forms)
+
+    def note(self, pad: str) -> None:
+        self.lines.append(f"{pad}tl.store(out + at, i * 1000 + x)")
+        self.lines.append(f"{pad}at += 1")
+
+    def statement(self, pad: str, depth: int) -> None:
+        kind = self.random.choice(["leave", "leave", "leave", "note", "change", "change", "if"])
+        if kind == "leave":
+            self.lines.append(f"{pad}if {self.test()}:")
+            if self.random.random() < 0.4:
+                self.note(pad + "    ") if self.random.random() < 0.5 else self.lines.append(f"{pad}    x += 1")
+            words = ["break", "break", "break", "continue", "return"]
+            self.lines.append(f"{pad}    {self.random.choice(words)}")
+        elif kind == "note":
+            self.note(pad)
+        elif kind == "change" or depth == 0:
+            self.lines.append(f"{pad}x = {self.random.choice(['x + i', 'x * 5 & 127', 'x ^ m', 'x + 1'])}")
+        else:
+            self.lines.append(f"{pad}if {self.test()}:")
+            for _ in range(self.random.randrange(1, 4)):
+                self.statement(pad + "    ", depth - 1)
+
+    def text(self) -> str:
+        bounds = self.random.choice(["n", "0, n, 2", "m, n", "n, 0, -1", "2, n + m, 3"])
+        self.lines.append(f"    for i in tl.range({bounds}, num_stages=2):")
+        for _ in range(self.random.randrange(2, 6)):
+            self.statement("        ", 2)
+        if self.random.random() < 0.4:
+            self.lines += ["    else:", "        x += 1000"]
+        return START + "\n".join(self.lines) + "\n    tl.store(out + at, x)\n    tl.store(out + at + 1, at)\n"
+
+
+class Language:
+    """`tl` where Python runs the text."""
+
+    range = staticmethod(lambda *bounds, **hints: range(*bounds))
+
+    @staticmethod
+    def store(place: tuple[list[int], int], value: int) -> None:
+        place[0][place[1]] = value
+
+    @staticmethod
+    def load(place: tuple[list[int], int]) -> int:
+        return place[0][place[1]]
+
+
+class Place(tuple):
+    def __add__(self, offset: object) -> "Place":
+        return Place((self[0], self[1] + offset))
+
+
+def in_python(body: str, n: int, m: int, values: list[int]) -> list[int]:
+    out, space = [-1] * 256, {"tl": Language}
+    exec(f"def f(out, values, n, m):\n{body}", space)
+    space["f"](Place((out, 0)), Place((values, 0)), n, m)  # pyright: ignore[reportCallIssue]
+    return out
+
+
+def as_kernel(text: str, folder: Path):
+    path = folder / "drawn.py"
+    path.write_text(HEAD + text)
+    spec = importlib.util.spec_from_file_location("drawn", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_drawn_loops_do_what_python_does(seed: int, tmp_path: Path) -> None:
+    body = Loop(seed).text()
+    kernel = as_kernel(body, tmp_path)
+    values = np.random.default_rng(seed).integers(0, 12, 64).astype(np.int32)
+    for n, m in ((7, 3), (0, 5), (12, 12)):
+        out = np.full(256, -1, np.int32)
+        run(kernel, out, values, n, m)
+        assert out.tolist() == in_python(body, n, m, values.tolist()), body
+
+
+def compiled(kernel, *arguments: object) -> str:
+    return print_module(after_passes(ttir(kernel, *arguments)), debuginfo=False)
+
+
+@tilework.jit
+def until_limit(out, n, limit):
+    for i in range(0, n, 4):
+        if i >= limit:
+            break
+        tl.store(out + i, i)
+
+
+@tilework.jit
+def until_table(out, table, n):
+    for i in tl.range(n, num_stages=2):
+        page = tl.load(table + i)
+        if page < 0:
+            break
+        tl.store(out + i, page)
+
+
+@tilework.jit
+def until_found(out, x, n):
+    for i in tl.range(n, num_stages=2):
+        tile = tl.load(x + i * 4 + tl.arange(0, 4))
+        if tl.max(tile, 0) > 7:
+            break
+        tl.store(out + i, i)
+
+
+@tilework.jit
+def until_own_mark(table, n):
+    for i in tl.range(n, num_stages=2):
+        if tl.load(table + i) < 0:
+            break
+        tl.store(table + i + 1, -1)
+
+
+X = np.zeros(8, np.int32)
+
+
+def test_a_comparison_with_the_counter_is_the_end_of_the_loop() -> None:
+    text = compiled(until_limit, X, 8, 8)
+    assert "scf.while" not in text and "scf.if" not in text and "arith.select" in text
+
+
+def test_scalars_are_asked_in_a_loop_of_their_own() -> None:
+    text = compiled(until_table, X, X, 8)
+    asking, loop = text.split("scf.for")
+    assert "scf.while" in asking and "tt.load" in asking and "tt.store" not in asking and "tt.store" in loop
+
+
+@pytest.mark.parametrize(
+    ("kernel", "count", "reason"),
+    [
+        (until_found, 2, "what tiles hold decides"),
+        (until_own_mark, 1, "what it loads decides when it ends, and it writes"),
+    ],
+)
+def test_the_next_iteration_waits_where_it_may_not_exist(kernel, count: int, reason: str) -> None:
+    with listening() as remarks:
+        text = compiled(kernel, *[X] * count, 8)
+    assert "scf.while" in text and "scf.for" not in text
+    assert [str(one) for one in remarks if reason in str(one)]

@@ -1,0 +1,402 @@
+"""A counted loop that `break` or `return` may end becomes an `scf.for` as long as that, wherever its end can be known before it starts.
+
+    for k in range(0, n, 32):                    stop = min(n, limit)
+        a = load(k)                              for k in range(0, stop, 32):        pipelined, vectorised as any other
+            if k >= limit: break         ==>         a = load(k); use(a)
+        use(a)                                   if stop < n: a = load(stop)         what the last iteration does before it leaves
+
+The end is known if what decides it is computed from scalars that the loop does not load: then that part of the body, and no other, runs
+first in a loop of its own which finds the iteration that leaves. An exit by ``k >= limit`` needs no such loop. In front of it nothing
+is loaded that the program would not load. Scalars that the loop loads may take part if the loop stores nowhere near them and has
+products, which make up for loading them twice. Where tiles decide (``if tl.max(found, 0): break``), the next iteration cannot be known
+to exist before this one is done: the loop stays an `scf.while`, and a remark says so.
+
+The frontend marks these loops (`frontend/exits.py`); no other loop is touched.
+Stage: TTIR to TTIR. Cost: one walk; for each such loop a copy of its body.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.ir import tt
+from tilework.ir.create import append_op, clone_op
+from tilework.ir.effects import is_pure, is_speculatable, writes
+from tilework.ir.functions import ops_in_order
+from tilework.ir.hints import COUNTED
+from tilework.ir.nesting import body_of, end_of, is_inside, owner_of
+from tilework.ir.property_text import is_true
+from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
+from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
+from tilework.ir.types import i1, is_tensor
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
+from tilework.transforms.remarks import remark
+from tilework.transforms.tt.flag_logic import (
+    OPPOSITE,
+    arguments_in,
+    assume,
+    choice_of,
+    comparison_of,
+    inverted,
+    is_none_of,
+    only_ends,
+)
+
+MIRRORED = {"sge": "sle", "sgt": "slt", "sle": "sge", "slt": "sgt"}
+Limits = list[tuple[str, SSAValue]]
+PRODUCTS = (tt.DotOp, tt.DotScaledOp)
+Mapping = dict[SSAValue, SSAValue]
+
+
+class CountExitsPass(Pass):
+    name = "triton-count-exits"
+
+    def run(self, module: ModuleOp) -> None:
+        marked = [op for op in ops_in_order(*module.regions) if COUNTED in op.attributes]
+        for loop in reversed(marked):  # inner ones first
+            del loop.attributes[COUNTED]
+            exiting = ExitingLoop(loop, module)
+            if (reason := exiting.problem()) is None:
+                exiting.convert()
+            elif exiting.is_worth_counting:
+                remark(loop, f"the loop is not pipelined: {reason}")
+
+
+class ExitingLoop:
+    """An `scf.while` that counts: its condition compares the counter, and looks at flags that the body sets and does not read.
+
+    All places are those of the inputs of the loop; `arguments` are what the body gets of them.
+    """
+
+    def __init__(self, loop: Operation, module: ModuleOp) -> None:
+        self.loop = loop
+        self.module = module
+        self.body = loop.regions[1].blocks[0]
+        self.condition = end_of(loop.regions[0].blocks[0])
+        self.yields = tuple(end_of(self.body).operands)
+        self.code = Emitter(loop.location)
+
+    def has_form(self) -> bool:
+        """Find the parts; False if the loop is not as the frontend makes it."""
+        test, *passed = self.condition.operands
+        before = self.loop.regions[0].blocks[0]
+        both = defining_op(test)
+        if not isinstance(both, arith.AndIOp) or not all(value in before.args for value in passed):
+            return False
+        for compared, stays in (tuple(both.operands), tuple(reversed(both.operands))):
+            counted = comparison_of(compared)
+            flags = {argument.index for argument in arguments_in(stays)}
+            if counted is None or counted[0] != "slt" or counted[1] not in before.args or not is_none_of(stays, before):
+                continue
+            counter = counted[1].index  # pyright: ignore[reportAttributeAccessIssue]
+            self.inputs = [value.index for value in passed]  # pyright: ignore[reportAttributeAccessIssue]
+            self.end, self.flags, self.counter = counted[2], sorted(flags), counter
+            following = defining_op(self.yields[counter])
+            if not isinstance(following, arith.AddiOp) or counter not in self.inputs or not self.is_outside(self.end):
+                continue
+            argument, self.step = following.operands
+            if argument is self.argument(counter) and self.is_outside(self.step):
+                self.carried = [place for place in self.inputs if place != counter and place not in flags]
+                return True
+        return False
+
+    def argument(self, place: int) -> BlockArgument:
+        return self.body.args[self.inputs.index(place)]
+
+    def is_outside(self, value: SSAValue) -> bool:
+        """`value` is made in front of the loop."""
+        owner = owner_of(value)
+        return owner is None or (owner is not self.loop and not is_inside(owner, self.loop))
+
+    @cached_property
+    def is_worth_counting(self) -> bool:
+        """The loop would be pipelined."""
+        has_products = any(type(op) in PRODUCTS for op in self.body.walk())
+        return has_products or "tt.num_stages" in self.loop.attributes
+
+    @cached_property
+    def decision(self) -> "Decision":
+        return Decision(self)
+
+    @cached_property
+    def bounds(self) -> Limits | None:
+        """The comparisons with the counter that end the loop as soon as one holds, if that is all there is."""
+        step = constant_value(self.step)
+        if not isinstance(step, int) or step <= 0:
+            return None
+        return concatenated(self.comparisons(self.yields[flag]) for flag in self.flags)
+
+    def comparisons(self, flag: SSAValue, truth: bool = True) -> Limits | None:
+        """The comparisons of the counter of which one must hold for `flag` to be `truth`."""
+        if (known := constant_value(flag)) is not None:
+            return None if known == truth else []
+        if (compared := comparison_of(flag)) is not None:
+            return self.limit(*compared, truth)
+        op = defining_op(flag)
+        if type(op) is (arith.OrIOp if truth else arith.AndIOp):
+            return concatenated(self.comparisons(operand, truth) for operand in op.operands)  # pyright: ignore
+        if (opposite := inverted(flag)) is not None:
+            return self.comparisons(opposite, not truth)
+        if (choice := choice_of(flag)) is not None:
+            condition, yes, no = choice
+            for ends, holds, other in ((yes, True, no), (no, False, yes)):
+                if constant_value(ends) == truth:
+                    return concatenated([self.comparisons(condition, holds), self.comparisons(other, truth)])
+        return None
+
+    def limit(self, predicate: str, counter: SSAValue, limit: SSAValue, truth: bool) -> Limits | None:
+        """What one comparison says."""
+        if counter is not self.argument(self.counter):
+            predicate, counter, limit = MIRRORED.get(predicate, ""), limit, counter
+        name = predicate if truth else OPPOSITE.get(predicate)
+        is_limit = name in ("sge", "sgt") and counter is self.argument(self.counter) and self.is_fixed(limit)
+        return [(str(name), limit)] if is_limit else None
+
+    def is_fixed(self, value: SSAValue) -> bool:
+        """`value` is the same in all iterations, and can be computed in front of them."""
+        if self.is_outside(value):
+            return True
+        op = defining_op(value)
+        return op is not None and not op.regions and is_speculatable(op) and all(map(self.is_fixed, op.operands))
+
+    def problem(self) -> str | None:
+        """Why the end of the loop is not found before it starts, or None."""
+        if not self.has_form() or self.result(self.counter) is not None:
+            return "it does not count as a `for` does"
+        if any(self.argument(flag).first_use is not None for flag in self.flags if flag in self.inputs):
+            return "it reads what ends it"
+        if self.bounds is not None:
+            return None
+        if not self.is_worth_counting:
+            return "it has no products"
+        return self.decision.problem
+
+    # the new loop
+
+    def result(self, place: int) -> OpResult | None:
+        """The result of the loop for an input, if it is used."""
+        if place not in self.inputs:
+            return None
+        result = self.loop.results[self.inputs.index(place)]
+        return None if result.first_use is None else result
+
+    def convert(self) -> None:
+        """Replace the loop."""
+        self.first = self.loop.operands[self.counter]
+        place_of_exit, stop = self.known_stop() if self.bounds is not None else self.counted_stop()
+        leaves = self.code.compare("slt", place_of_exit, self.end)
+        (flag, *others) = self.flags
+        is_whole = not others and only_ends(self.yields[flag], end_of(self.body), self.body)
+        if is_whole:  # nothing depends on whether this iteration leaves: it is one as all others
+            behind = self.code.binary(arith.AddiOp, place_of_exit, self.code.constant(1, place_of_exit.type))
+            stop = self.code.select(leaves, behind, stop)
+        rest = None if is_whole else self.copy_of_body(place_of_exit)
+        new = self.counted_loop(stop)
+        results = dict(zip((*self.carried, flag), (*new.results, leaves), strict=True))
+        if rest is not None:
+            results = self.finished(leaves, rest, new)
+        self.code.insert_before(self.loop)
+        for place, value in results.items():
+            if (old := self.result(place)) is not None:
+                old.replace_all_uses_with(value)
+        erase_op(self.loop)
+
+    def known_stop(self) -> tuple[SSAValue, SSAValue]:
+        """The iteration that leaves, or one behind the last; and a bound between the last one before it and that."""
+        code, stop, copies = self.code, self.end, Mapping()
+        for name, limit in self.bounds or ():
+            limit = self.copied_in_front(limit, copies)
+            first = limit if name == "sge" else code.binary(arith.AddiOp, limit, code.constant(1, limit.type))
+            stop = code.select(code.compare("slt", limit, stop), first, stop)
+        over = code.binary(arith.SubiOp, self.step, code.constant(1, self.step.type))
+        length = code.binary(arith.SubiOp, stop, self.first)
+        length = code.select(code.compare("slt", self.first, stop), length, code.constant(0, stop.type))
+        count = code.binary(arith.DivUIOp, code.binary(arith.AddiOp, length, over), self.step)
+        return code.binary(arith.AddiOp, self.first, code.binary(arith.MuliOp, count, self.step)), stop
+
+    def copied_in_front(self, value: SSAValue, copies: Mapping) -> SSAValue:
+        """`value`, computed in front of the loop."""
+        op = defining_op(value)
+        if op is None or not is_inside(op, self.loop):
+            return value
+        if value not in copies:
+            for operand in op.operands:
+                copies[operand] = self.copied_in_front(operand, copies)
+            self.code.append(clone_op(op, copies))
+        return copies[value]
+
+    def counted_stop(self) -> tuple[SSAValue, SSAValue]:
+        """The same by a loop of what decides."""
+        carried, loc = self.decision.carried, self.loop.location
+        places = (self.counter, *carried)
+        initial = [self.loop.operands[place] for place in places]
+        types = [value.type for value in initial]
+        before, after, decided, over = Block(arg_types=types), Block(arg_types=types), Block(), Block()
+        mapping: Mapping = dict(zip(map(self.argument, places), before.args, strict=True))
+        self.decision.copy(self.body, decided, mapping)
+        code = Emitter(loc)
+        stays = [code.negated(mapping.get(self.yields[flag], self.yields[flag])) for flag in self.flags]
+        goes_on = stays[0] if len(stays) == 1 else code.binary(arith.AndIOp, *stays)
+        code.ops.append(make_yield([goes_on, *(mapping.get(v := self.yields[place], v) for place in carried)], loc))
+        put(decided, code.ops)
+        put(over, [no := constant(0, i1, loc), make_yield([no.results[0], *before.args[1:]], loc)])
+        exists = Emitter(loc)
+        is_there = exists.compare("slt", before.args[0], self.end)
+        branch = make_if(is_there, [i1, *types[1:]], Region(decided), Region(over), loc)
+        put(
+            before, [*exists.ops, branch, make_condition(branch.results[0], [before.args[0], *branch.results[1:]], loc)]
+        )
+        code = Emitter(loc)
+        following = code.binary(arith.AddiOp, after.args[0], self.step)
+        put(after, [*code.ops, make_yield([following, *after.args[1:]], loc)])
+        found = self.code.append(make_while(initial, types, Region(before), Region(after), loc))
+        return found, found
+
+    def counted_loop(self, stop: SSAValue) -> Operation:
+        """The iterations before the one that leaves; the body moves there."""
+        body, region = self.body, self.loop.detach_region(self.loop.regions[1])
+        order = [self.counter, *self.carried]
+        for flag in self.flags:
+            assume(self.yields[flag], False, body)
+        for place in order:
+            old = self.argument(place)
+            new = body.insert_arg(old.type, len(body.args), old.location)
+            new.name_hint = old.name_hint
+            old.replace_all_uses_with(new)
+        for argument in body.args[: len(self.inputs)]:
+            body.erase_arg(argument)
+        last = end_of(body)
+        last.operands = [last.operands[place] for place in self.carried]
+        initial = [self.loop.operands[place] for place in self.carried]
+        made = make_for(self.first, stop, self.step, initial, region, self.loop.location)
+        made.attributes.update(self.loop.attributes)
+        self.code.ops.append(made)
+        return made
+
+    def copy_of_body(self, counter: SSAValue) -> Block:
+        """The iteration that leaves, on the arguments of the old body but for the counter."""
+        block, mapping = Block(), Mapping({self.argument(self.counter): counter})
+        for op in self.body.ops:
+            append_op(block, clone_op(op, mapping))
+        if len(self.flags) == 1:
+            assume(end_of(block).operands[self.flags[0]], True, block)
+        return block
+
+    def finished(self, leaves: SSAValue, rest: Block, new: Operation) -> dict[int, SSAValue]:
+        """What the last iteration makes of the results of the `new` loop, if there is one; flags are not set otherwise."""
+        loc, region, last = self.loop.location, Region(rest), end_of(rest)
+        given: Mapping = dict(zip(body_of(new).args[1:], new.results, strict=True))
+        places = [*self.carried, *self.flags]
+        last.operands = [last.operands[place] for place in places]
+        for op in ops_in_order(region):
+            if any(value in given for value in op.operands):
+                op.operands = [given.get(value, value) for value in op.operands]
+        values = [*new.results, *(self.loop.operands[flag] for flag in self.flags)]
+        other = Region(Block([make_yield(values, loc)]))
+        branch = make_if(leaves, [value.type for value in values], region, other, loc)
+        self.code.ops.append(branch)
+        return dict(zip(places, branch.results, strict=True))
+
+
+class Decision:
+    """The ops of a body that decide whether it ends the loop, in this iteration or a later one."""
+
+    def __init__(self, exiting: ExitingLoop) -> None:
+        self.exiting = exiting
+        self.needed: dict[Operation, set[int]] = {}  # with the results of branches that are needed
+        self.places: set[int] = set()
+        self.loads: list[Operation] = []
+        self.problem: str | None = None
+        pending = [exiting.yields[flag] for flag in exiting.flags]
+        seen: set[SSAValue] = set()
+        while pending and self.problem is None:
+            value = pending.pop()
+            if value not in seen:
+                seen.add(value)
+                pending += self.needs(value)
+        if self.problem is None and self.loads and not self.are_fixed_in_memory():
+            self.problem = "what it loads decides when it ends, and it writes to memory"
+
+    @property
+    def carried(self) -> list[int]:
+        """The arguments of the body, without the counter, that take part."""
+        return sorted(self.places)
+
+    def needs(self, value: SSAValue) -> list[SSAValue]:
+        """What `value` is made of."""
+        loop, body = self.exiting.loop, self.exiting.body
+        if isinstance(value, BlockArgument):
+            if value.block is not body or (place := self.exiting.inputs[value.index]) == self.exiting.counter:
+                return []
+            self.places.add(place)
+            return [self.exiting.yields[place]]
+        op = defining_op(value)
+        if op is None or not is_inside(op, loop):
+            return []
+        if is_tensor(value.type):
+            self.problem = "what tiles hold decides when it ends"
+            return []
+        needed = self.needed.setdefault(op, set())
+        if type(op) is scf.IfOp:
+            needed.add(value.index)  # pyright: ignore[reportAttributeAccessIssue]
+            return [op.operands[0], *(end_of(region.blocks[0]).operands[value.index] for region in op.regions)]  # pyright: ignore
+        if type(op) is tt.LoadOp and not is_true(op.properties.get("isVolatile")):
+            self.loads.append(op)
+        elif op.regions and any(is_tensor(operand.type) for operand in op.operands):
+            self.problem = "what tiles hold decides when it ends"
+        elif op.regions:
+            self.problem = "a loop inside decides when it ends"
+        elif not is_pure(op):
+            self.problem = f"{op.name} decides when it ends, and has effects"
+        return list(op.operands)
+
+    def are_fixed_in_memory(self) -> bool:
+        """Nothing in the loop writes what its loads read; parameters are taken to be different memory, as by the pipeliner."""
+        effects = [op for op in self.exiting.body.walk() if not op.regions and writes(op)]
+        if any(type(op) is not tt.StoreOp for op in effects):
+            return False
+        if not effects:
+            return True
+        origins = module_origins(self.exiting.module)
+        own = self.parameters(self.loads, origins)
+        return UNKNOWN not in own and not own & self.parameters(effects, origins)
+
+    @staticmethod
+    def parameters(accesses: Sequence[Operation], origins: Origins) -> frozenset[int]:
+        found = (origins.get(op.operands[WRITERS.get(type(op), 0)], NOBODY) for op in accesses)
+        return frozenset[int]().union(*found)
+
+    def copy(self, source: Block, target: Block, mapping: Mapping) -> None:
+        """Append what is needed of `source`, without its end, to `target`."""
+        for op in source.ops:
+            if op not in self.needed:
+                continue
+            if type(op) is not scf.IfOp:
+                append_op(target, clone_op(op, mapping))
+                continue
+            kept, branches = sorted(self.needed[op]), (Block(), Block())
+            for region, inner in zip(op.regions, branches, strict=True):
+                self.copy(region.blocks[0], inner, mapping)
+                values = [end_of(region.blocks[0]).operands[place] for place in kept]
+                append_op(inner, make_yield([mapping.get(value, value) for value in values], op.location))
+            condition = mapping.get(op.operands[0], op.operands[0])
+            types, (yes, no) = [op.results[place].type for place in kept], map(Region, branches)
+            branch = make_if(condition, types, yes, no, op.location)
+            append_op(target, branch)
+            mapping.update(zip((op.results[place] for place in kept), branch.results, strict=True))
+
+
+def put(block: Block, ops: Sequence[Operation]) -> None:
+    for op in ops:
+        append_op(block, op)
+
+
+def concatenated(parts: Iterable[Limits | None]) -> Limits | None:
+    """All of `parts`, if each is known."""
+    found = list(parts)
+    return None if None in found else [one for part in found if part is not None for one in part]
