@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo docs test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator format clean
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml setup.py packages/split.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
 	  { echo "tilework needs Python 3.11 to 3.14; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
@@ -42,12 +42,14 @@ check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/pyright $(if $(BESIDE_TESTS),,--threads $(JOBS))  # more of them end sooner, and take half as much again
 	$(if $(BESIDE_TESTS),,$(BIN)/python -m pytest -q tests/test_layers.py)  # `test` has them too
 
-wheel: $(STAMP)           ## dist/tilework-*.whl
-	rm -rf build dist
-	$(PIP) wheel --quiet --no-deps --wheel-dir dist .
+wheel: $(STAMP)           ## dist/tilework-*.whl, dist/tilework_compiler-*.whl
+	rm -rf build dist packages/compiler/build
+	$(PIP) wheel --quiet --no-deps --wheel-dir dist . ./packages/compiler
 
-check-wheel: wheel        ## the README's first example, in an environment that has nothing but the wheel
+check-wheel: wheel        ## a bundle is served with the runtime's wheel only; with both the README's first example runs
 	$(PYTHON) -m venv --clear --without-pip build/empty
+	$(PIP) --python build/empty/bin/python install --quiet --no-compile "$$(ls dist/tilework-*.whl)[runtime]"
+	$(BIN)/python -m tests.installed_runtime build/empty
 	$(PIP) --python build/empty/bin/python install --quiet --no-compile dist/*.whl
 	build/empty/bin/python tests/installed_example.py
 
@@ -82,4 +84,4 @@ format: $(STAMP)          ## as `make check` wants it
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info packages/compiler/build packages/compiler/*.egg-info

@@ -71,12 +71,15 @@ show_diagnostics()
 
 def __getattr__(name: str) -> Any:
     """Names that are costly to load are loaded when they are first used."""
-    if name in LAZY:
-        value = getattr(import_module(LAZY[name]), name)
-    elif name in SUBMODULES:
-        value = import_module(f"tilework.{name}")
-    else:
+    if name not in LAZY and name not in SUBMODULES:
         raise AttributeError(f"module 'tilework' has no attribute {name!r}")
+    try:
+        value = getattr(import_module(LAZY[name]), name) if name in LAZY else import_module(f"tilework.{name}")
+    except ImportError:
+        from tilework.runtime.compile.compiler_presence import require_compiler  # lazily: where parts are missing
+
+        require_compiler()
+        raise
     globals()[name] = value
     return value
 

@@ -23,12 +23,14 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import did_you_mean
 from tilework.knobs.cuda_tools import NvidiaTool
+from tilework.runtime.compile.compiler_presence import INSTALL, PARTS, missing_parts
 from tilework.tools.cache import size_text
 from tilework.version import __version__
 
 OK, ABSENT, BROKEN = "ok", "--", "!!"
 LIMIT = 120  # seconds for the kernel of one device
-NEEDED = ("xdsl", "llvmlite", "numpy", "ml_dtypes")
+NEEDED = ("numpy",)
+COMPILER = ("xdsl", "llvmlite", "ml_dtypes")
 OPTIONAL = {
     "torch": "tensors and torch.compile: see pytorch.org",
     "rich": "bars of progress on terminals: pip install 'tilework[progress]'",
@@ -115,8 +117,15 @@ def python(args: argparse.Namespace) -> Iterable[Line]:
     place = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     yield Line("tilework", OK, f"{__version__} in {place}")
     yield Line("python", OK, f"{platform.python_version()} ({sys.executable}), {platform.platform()}")
-    for name in NEEDED:
+    for name in NEEDED if is_runtime_only() else (*NEEDED, *COMPILER):
         yield needed_package(name)
+    if is_runtime_only():
+        yield Line("compiler", ABSENT, f"not installed: kernels come from bundles; {INSTALL}")
+
+
+def is_runtime_only() -> bool:
+    """Whether tilework was installed without its compiler."""
+    return PARTS[0] in missing_parts()
 
 
 def needed_package(name: str) -> Line:
@@ -124,7 +133,8 @@ def needed_package(name: str) -> Line:
         importlib.import_module(name)
         return Line(name, OK, version(name))
     except Exception as error:
-        return Line(name, BROKEN, f"{type(error).__name__}: {error}; pip install tilework installs it")
+        extra = "tilework[compiler]" if name in COMPILER else "tilework"
+        return Line(name, BROKEN, f"{type(error).__name__}: {error}; pip install '{extra}' installs it")
 
 
 def optional_packages(args: argparse.Namespace) -> Iterable[Line]:
@@ -136,6 +146,8 @@ def optional_packages(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def processor(args: argparse.Namespace) -> Iterable[Line]:
+    if is_runtime_only():
+        return  # only the compiler knows its features
     from tilework.targets.cpu.target import HostTarget  # lazily: needs llvmlite, which may be what is missing
 
     host = HostTarget.detect()
@@ -180,6 +192,8 @@ def tried(name: str, device: str, args: argparse.Namespace) -> Line:
     """Run a kernel on a device, in a process of its own: a driver that crashes takes nobody with it."""
     if args.quick:
         return Line(name, OK, "not tried (--quick)")
+    if is_runtime_only():
+        return Line(name, ABSENT, "not tried: nothing can be compiled")
     with tempfile.TemporaryDirectory(prefix="tilework-doctor-") as folder:
         file = os.path.join(folder, "doctor_kernel.py")
         with open(file, "w") as program:
