@@ -30,6 +30,7 @@ from tilework.oracles.evaluator import evaluate
 
 OPTIONS: dict[str, Any] = {
     "beyond_triton": "error",
+    "reproducible": False,
     "num_warps": 4,
     "num_stages": 3,
     "debug": False,

@@ -2,7 +2,7 @@
 
 Element (i, j) of a block lies at ``base + (offset0 + i) * stride0 + (offset1 + j) * stride1``. Shape and strides are 64-bit,
 offsets 32-bit; the shape of a descriptor is 32-bit. A base of bools points to bytes, so the block holds int8. The last
-dimension of a descriptor is contiguous: its stride is the compile-time 1, and a row of the block has at least 16 bytes.
+dimension of a descriptor is contiguous: its stride is the compile-time 1.
 """
 
 from collections.abc import Sequence
@@ -98,10 +98,9 @@ class Windows(Access):
         element = base.type.element_ty
         self.check_dtype(element)
         if (size := sizes[-1] * element.itemsize) < 16:
-            raise ValueError(
-                f"Descriptor block shape must have at least 16 bytes in the last dimension, but got {sizes[-1]} * "
-                f"{element.itemsize} = {size} bytes"
-            )
+            got = f"{sizes[-1]} * {element.itemsize} = {size} bytes"
+            refusal = f"Descriptor block shape must have at least 16 bytes in the last dimension, but got {got}"
+            self.beyond_triton(ValueError(refusal))
         last = plain(steps[-1])
         if not isinstance(last, int) or last != 1:
             raise ValueError(

@@ -152,8 +152,11 @@ class Descriptors(Reductions):
 
 
 def aligned(window: Window, offsets: list[int]) -> list[int]:
-    """The offsets of one access; the block must begin at a multiple of 16 bytes."""
-    start = offsets[-1] * window.element.itemsize
+    """The offsets of one access; a block whose rows are multiples of 16 bytes must begin at one."""
+    size = window.element.itemsize
+    if window.block[-1] * size % TMA_BYTES:
+        return offsets
+    start = offsets[-1] * size
     check_aligned(start, f"offset {offsets[-1]} along the last axis is {start} bytes, not a multiple of {TMA_BYTES}")
     return offsets
 
