@@ -198,6 +198,11 @@ def shape_of(type: Attribute) -> Shape:
     return memo
 
 
+def is_odd(type: Attribute) -> bool:
+    """A tensor with a size that is no power of two."""
+    return any(size & (size - 1) for size in shape_of(type))
+
+
 @cache
 def with_element(type: Attribute, element: Attribute) -> Attribute:
     """`type` with another element: same shape and encoding, or the scalar itself."""

@@ -14,6 +14,13 @@ LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
 ]
 
 
+COPIED_DESCRIPTORS = [
+    "triton-rewrite-tensor-descriptor-to-pointer{only-odd=true}",
+    "triton-remake-carried-descriptors",
+]
+PADDING = ["pad-tiles"]  # behind all passes over TTIR for a GPU, the sanitizer's too: they see what the user sees
+
+
 def ttir_pipeline(target: Target, finds_races: bool = False) -> list[str]:
     """The passes over TTIR; descriptors stay where the target copies what they describe, and become pointers elsewhere.
 
@@ -28,7 +35,7 @@ def ttir_pipeline(target: Target, finds_races: bool = False) -> list[str]:
         *([] if finds_races else ["tt-spin-loads"]),
         "triton-count-exits",
         "triton-rewrite-tensor-pointer",
-        "triton-remake-carried-descriptors" if has_descriptors else "triton-rewrite-tensor-descriptor-to-pointer",
+        *(COPIED_DESCRIPTORS if has_descriptors else ["triton-rewrite-tensor-descriptor-to-pointer"]),
         "canonicalize",
         "triton-combine",
         "triton-reorder-broadcast",

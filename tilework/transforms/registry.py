@@ -39,6 +39,7 @@ PASSES: dict[str, str] = {
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",
     "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",
+    "pad-tiles": "padding.pad_tiles:PadTilesPass",
     "triton-licm": "tt.licm:LicmPass",
     "loop-invariant-code-motion": "tt.licm:LicmPass",
     "ttc-uniform-increments": "ttc.uniform_increments:UniformIncrementsPass",

@@ -132,5 +132,5 @@ class MemoryMixin:
         self: "Semantic", ptr: tl.tensor, expected: tl.tensor, desired: tl.tensor, sem: str, scope: str
     ) -> tl.tensor:
         order = MemSemantic[sem.upper()], MemSyncScope[scope.upper()]
-        op = tt.AtomicCASOp.make(ptr.handle, expected.handle, desired.handle, *order, self.builder.loc)
+        op = tt.AtomicCASOp.make(ptr.handle, expected.handle, desired.handle, None, *order, self.builder.loc)
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))

@@ -51,12 +51,15 @@ class AtomicCASOp(Op):
     """Replace memory by `val` where it equals `cmp`, and give its old value.
 
     ``%old = tt.atomic_cas acq_rel, gpu, %p, %cmp, %v : (!tt.ptr<i32>, i32, i32) -> i32``
+
+    A mask, which padded tiles have, leaves elements out.
     """
 
     name = "tt.atomic_cas"
     ptr = operand_def(PTR_LIKE)
     cmp = operand_def(ANY)
     val = operand_def(ANY)
+    mask = opt_operand_def(BOOL_LIKE)
     result = result_def(ANY)
     sem = prop_def(enum_property(MemSemantic))
     scope = prop_def(enum_property(MemSyncScope))
@@ -68,3 +71,4 @@ class AtomicCASOp(Op):
         verify_atomic(self, self.ptr.type, self.val.type, self.result.type)
         if self.cmp.type != self.val.type:
             raise VerifyException(f"tt.atomic_cas cannot compare {self.val.type} with {self.cmp.type}")
+        verify_mask(self, self.mask, self.val.type)

@@ -1,8 +1,10 @@
 """`tt` ops about the running program: its place in the grid, printing and assertions."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Operation
 from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.traits import MemoryWriteEffect, Pure
@@ -13,7 +15,7 @@ from tilework.ir.declare import Op
 from tilework.ir.enums import ProgramDim
 from tilework.ir.forms import ASSERT, PRINT
 from tilework.ir.property_text import STRING
-from tilework.ir.types import array_values
+from tilework.ir.types import Shape, array_values, i32_array, shape_of
 
 
 class GetProgramIdOp(Op):
@@ -69,6 +71,21 @@ class PrintOp(PrintBase):
     is_signed = prop_def(I32_ARRAY, prop_name="isSigned")
     form = PRINT
     traits = traits_def(MemoryWriteEffect(), TensorSize())
+
+
+VISIBLE = "tilework.visible"
+
+
+def set_shown_sizes(op: Operation, sizes: Iterable[Shape]) -> None:
+    """Let a print show that much of each of its values, which are padded."""
+    op.attributes[VISIBLE] = ArrayAttr([i32_array(*size) for size in sizes])
+
+
+def shown_sizes(op: Operation) -> list[Shape]:
+    """How much of each of its values a print shows."""
+    if isinstance(given := op.attributes.get(VISIBLE), ArrayAttr):
+        return [array_values(size) for size in given]
+    return [shape_of(operand.type) for operand in op.operands]
 
 
 class AssertOp(Op):

@@ -178,11 +178,15 @@ def eval_atomic_rmw(machine: "Machine", op: Operation, pointer: Array, value: Ar
 
 
 @evaluates(tt.AtomicCASOp)
-def eval_atomic_cas(machine: "Machine", op: Operation, pointer: Array, expected: Array, value: Array) -> Array:
-    return exchange_all(machine, pointer, expected, value, pointee(op.operands[0].type))
+def eval_atomic_cas(
+    machine: "Machine", op: Operation, pointer: Array, expected: Array, value: Array, *mask: Array
+) -> Array:
+    return exchange_all(machine, pointer, expected, value, pointee(op.operands[0].type), mask[0] if mask else None)
 
 
-def exchange_all(machine: "Machine", pointer: Array, expected: Array, value: Array, element: Attribute) -> Array:
+def exchange_all(
+    machine: "Machine", pointer: Array, expected: Array, value: Array, element: Attribute, mask: Array | None = None
+) -> Array:
     """Compared as bits, so that NaN equals itself and -0.0 differs from 0.0."""
     shape = np.broadcast_shapes(np.shape(value), np.shape(expected))
     pairs = np.empty(shape, dtype=[("expected", expected.dtype), ("value", value.dtype)])
@@ -192,7 +196,7 @@ def exchange_all(machine: "Machine", pointer: Array, expected: Array, value: Arr
         wanted = np.ascontiguousarray(pair["expected"])
         return np.where(unsigned(old) == unsigned(wanted), pair["value"], old)
 
-    return update(machine, pointer, pairs, None, element, exchange)
+    return update(machine, pointer, pairs, mask, element, exchange)
 
 
 def update(

@@ -120,12 +120,14 @@ def eval_print(machine: "Machine", op: Operation, *args: Array) -> None:
     if not args:
         machine.on_print(f"{program}{prefix}")
     as_hex, signs = bool(machine.integer(op, "hex")), machine.integers(op, "isSigned")
+    shown = tt.shown_sizes(op)
     for position, arg in enumerate(args):
         operand = f"(operand {position}) " if len(args) > 1 else ""
         type_ = op.operands[position].type
         is_signed = bool(signs[position]) if position < len(signs) else True
-        widths = [len(str(size - 1)) for size in arg.shape]
-        for index in np.ndindex(arg.shape):
+        shape = shown[position] or arg.shape  # a buffer has no sizes of its own
+        widths = [len(str(size - 1)) for size in shape]
+        for index in np.ndindex(shape):
             spot = ", ".join(f"{number:>{width}}" for number, width in zip(index, widths, strict=True))
             text = element_text(arg[index], element_type(ttc.element_of(type_)), as_hex, is_signed)
             machine.on_print(f"{program} idx ({spot}){prefix}{operand}{text}")

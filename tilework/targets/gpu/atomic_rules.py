@@ -107,7 +107,14 @@ def lower_cas(low: Lowering, op: Operation) -> Registers:
     return exchange_tile(low, op, low[op.operands[0]], *op.operands[1:])
 
 
-def exchange_tile(low: Lowering, op: Operation, addresses: Registers, expected: SSAValue, given: SSAValue) -> Registers:
+def exchange_tile(
+    low: Lowering,
+    op: Operation,
+    addresses: Registers,
+    expected: SSAValue,
+    given: SSAValue,
+    mask: SSAValue | None = None,
+) -> Registers:
     """Put the given values where the expected ones are."""
     element = element_type(given.type)
 
@@ -115,7 +122,7 @@ def exchange_tile(low: Lowering, op: Operation, addresses: Registers, expected: 
         compared, value = (to_memory(low, element, low[operand][place]) for operand in (expected, given))
         return low.gpu.atomic_cas(low, at, compared, value)
 
-    return perform(low, op, addresses, None, 1, change)
+    return perform(low, op, addresses, mask, 1, change)
 
 
 def only_reads(op: Operation, kind: RMWOp, value: Value) -> bool:

@@ -24,6 +24,7 @@ from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.functions import has_body, is_private, symbol_of
 from tilework.ir.module_facts import (
+    DESCRIBED,
     LONGEST_FIRST,
     MAX_REGISTERS,
     RECTANGLES,
@@ -33,6 +34,7 @@ from tilework.ir.module_facts import (
     num_ctas,
     num_warps,
 )
+from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature
 from tilework.targets.gpu import (
@@ -98,7 +100,8 @@ class Emitter:
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
         self.registers = integer(source.attributes, MAX_REGISTERS)
-        self.descriptors: list[dict[str, Any]] = []  # what the launcher must know about those among the arguments
+        # What the launcher must know about those among the arguments; None where it passes what the descriptor describes.
+        self.descriptors: list[dict[str, Any] | None] = []
         self.smem = self.module.global_variable(
             SMEM, array(i8, 0), None, space=SHARED_SPACE, align=gpu.shared_alignment
         )
@@ -112,7 +115,7 @@ class Emitter:
             told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.total_warps != self.facts.num_warps:  # beside those that were asked for, others run partitions
             told["num_warps"] = self.total_warps
-        if self.descriptors:
+        if any(self.descriptors):
             told["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):
             if isinstance(facts := self.source.attributes.get(attribute), StringAttr):
@@ -144,6 +147,7 @@ class Emitter:
                 f"a cluster of {self.facts.num_ctas} blocks cannot be compiled for {self.gpu.name}", op.location
             )
         args = op.regions[0].blocks[0].args
+        given = dictionaries(op.properties.get("arg_attrs"), len(args))
         params: list[tuple[Type, str]] = []
         by_value: dict[int, str] = {}
         for position, arg in enumerate(args):
@@ -156,6 +160,8 @@ class Emitter:
                 self.descriptors.append(told)
                 params.append((ptr, f"a{position}"))
             else:
+                if DESCRIBED in given[position]:
+                    self.descriptors.append(None)
                 params.append((parameter_type(arg.type, self.gpu), f"a{position}"))
         params += [(pointer(1), "scratch"), (pointer(1), "profile")]
         warps = self.warps_of(op)

@@ -6,6 +6,9 @@ An element of a tensor is printed once, by the first thread that holds it; a sca
 are passed as to C's `printf`: floats as double, small integers as i32. An assert fails in the threads that hold an element which is false; after one on a tensor all threads wait.
 """
 
+from collections.abc import Sequence
+from functools import reduce
+
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
@@ -14,7 +17,7 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.functions import symbol_of
 from tilework.ir.locations import source_positions
 from tilework.ir.nesting import ops_around
-from tilework.ir.types import array_values, element_type, is_float, is_tensor, shape_of
+from tilework.ir.types import Shape, array_values, element_type, is_float, is_tensor, shape_of
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates
 from tilework.targets.gpu.lowering import Lowering, lowers
@@ -32,6 +35,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
     program = [low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1) for axis in range(3)]
     text = prefix.data.replace("%", "%%")
     show = low.gpu.printer(low.builder)
+    shown = tt.shown_sizes(op)
     if not op.operands:
         show(f"{start}{text}\n", program)
     signs = array_values(op.properties["isSigned"])
@@ -44,12 +48,23 @@ def lower_print(low: Lowering, op: Operation) -> None:
             show(f"{start} idx (){text}{which}{form}\n", [*program, argument(low, element, given[0], form)])
             continue
         layout, copies = layout_of(operand.type), copied_registers(operand.type)
-        places = ", ".join(f"%{len(str(extent - 1))}u" for extent in shape_of(operand.type))
+        places = ", ".join(f"%{len(str(extent - 1))}u" for extent in shown[number])
         with low.only_if(low.is_first_copy(layout)):
             for register, spot in enumerate(coordinates(low, layout)):
                 if not register & copies:
                     values = [*program, *spot, argument(low, element, given[register], form)]
-                    show(f"{start} idx ({places}){text}{which}{form}\n", values)
+                    with low.only_if(is_shown(low, spot, shape_of(operand.type), shown[number])):
+                        show(f"{start} idx ({places}){text}{which}{form}\n", values)
+
+
+def is_shown(low: Lowering, spot: Sequence[Value], shape: Shape, sizes: Shape) -> Value | None:
+    """Whether an element is not padding; None if all are shown."""
+    inside = [
+        low.builder.icmp("ult", place, size)
+        for place, extent, size in zip(spot, shape, sizes, strict=True)
+        if size != extent
+    ]
+    return reduce(low.builder.and_, inside) if inside else None
 
 
 def spelling(element: Attribute, as_hex: bool, is_signed: bool) -> str:

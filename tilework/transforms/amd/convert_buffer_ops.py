@@ -191,7 +191,7 @@ def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue
 
 def convert_cas(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
     element, scope = element_type(op.results[0].type), MemSyncScope(number(op, "scope"))
-    if is_float(element) or bit_width(element) < 32 or scope not in SCOPES:
+    if is_float(element) or bit_width(element) < 32 or scope not in SCOPES or len(op.operands) > 3:  # with a mask
         return
     sem = MemSemantic(number(op, "sem"))
     _, compared, value = op.operands

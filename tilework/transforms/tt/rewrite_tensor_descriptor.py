@@ -6,10 +6,12 @@
 A descriptor becomes 2 + 2 * rank values: ``!tt.ptr<f16>``, the shape and the strides (i64), and an i1, "pad with NaN".
 They take its place in signatures, calls, loops, branches and selects. A load becomes the arithmetic of
 `block_access.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the load or store.
+With `only-odd`, for targets that copy what descriptors describe, only those of blocks whose sizes are no powers of two are replaced:
+behind padding masks say what is read and written, which copies do not have. The pointer of such an argument is marked (`DESCRIBED`).
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -22,6 +24,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     Signedness,
+    UnitAttr,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
@@ -30,6 +33,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tilework.ir.functions import ops_in_order
+from tilework.ir.module_facts import DESCRIBED
 from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.ir.types import (
     Shape,
@@ -41,6 +45,7 @@ from tilework.ir.types import (
     integer_type,
     is_descriptor,
     is_float,
+    is_odd,
     pointer_type,
     shape_of,
     tensor_type,
@@ -52,20 +57,31 @@ from tilework.transforms.passes import Pass
 
 class RewriteTensorDescriptorToPointerPass(Pass):
     name = "triton-rewrite-tensor-descriptor-to-pointer"
+    only_odd: bool = False
 
     def run(self, module: ModuleOp) -> None:
-        if any(has_descriptors(inner) for inner in ops_in_order(*module.regions)):
-            rewrite = Rewrite()
+        ops = ops_in_order(*module.regions)
+        types = {type for op in ops for type in descriptors_of(op)}
+        if self.only_odd and types:
+            types = {type for type in types if is_odd(block_of(type))} | {type for op in ops for type in odd_rows(op)}
+        if types:
+            rewrite = Rewrite(types, self.only_odd)
             rewrite.regions(module)
             for dead in reversed(rewrite.dead):
                 erase_op(dead)
 
 
-def has_descriptors(op: Operation) -> bool:
-    """It makes a descriptor, or is a function that takes one."""
+def descriptors_of(op: Operation) -> Iterable[Attribute]:
+    """The types of descriptors that an op makes, or a function takes."""
     if type(op) is tt.FuncOp:
-        return any(is_descriptor(input) for input in op.properties["function_type"].inputs)  # pyright: ignore
-    return any(is_descriptor(result.type) for result in op.results)
+        return filter(is_descriptor, op.properties["function_type"].inputs)  # pyright: ignore
+    return [result.type for result in op.results if is_descriptor(result.type)]
+
+
+def odd_rows(op: Operation) -> Iterable[Attribute]:
+    """The type of the descriptor, if so many of its rows are gathered or scattered that their number is no power of two."""
+    if isinstance(op, tt.DescriptorGatherOp | tt.DescriptorScatterOp) and is_odd(op.x_offsets.type):
+        yield op.desc.type
 
 
 def components(type: Attribute) -> tuple[Attribute, ...]:
@@ -103,9 +119,18 @@ def descriptor_of(values: Sequence[SSAValue]) -> Descriptor:
 class Rewrite:
     """One walk in program order; `descriptors` knows each descriptor seen so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, types: Collection[Attribute], marks: bool) -> None:
+        self.types, self.marks = types, marks
         self.descriptors: dict[SSAValue, Descriptor] = {}
         self.dead: list[Operation] = []
+
+    def replaces(self, type: Attribute) -> bool:
+        """Whether values of `type` are descriptors that are replaced."""
+        return is_descriptor(type) and type in self.types
+
+    def components(self, type: Attribute) -> tuple[Attribute, ...]:
+        """The types that stand for `type`."""
+        return components(type) if self.replaces(type) else (type,)
 
     def regions(self, op: Operation) -> None:
         for region in op.regions:
@@ -120,7 +145,7 @@ class Rewrite:
     def visit(self, op: Operation) -> None:
         if (rule := RULES.get(type(op))) is not None:
             rule(self, op)
-        elif any(is_descriptor(value.type) for value in (*op.operands, *op.results)):
+        elif any(self.replaces(value.type) for value in (*op.operands, *op.results)):
             if type(op) not in FLOW:
                 raise PassError(f"'{op.name}' cannot use a tensor descriptor on this target", op.location)
             self.expand(op)
@@ -130,7 +155,7 @@ class Rewrite:
     def expand_arguments(self, block: Block) -> Iterator[BlockArgument]:
         """Put the components in front of each argument that is a descriptor; the old ones, to be erased."""
         for argument in block.args:
-            if is_descriptor(argument.type):
+            if self.replaces(argument.type):
                 first = argument.index
                 values = [
                     block.insert_arg(type, first + position, argument.location)
@@ -141,7 +166,7 @@ class Rewrite:
 
     def values(self, value: SSAValue, user: Operation) -> tuple[SSAValue, ...]:
         """What stands for `value`."""
-        return self.known(value, user).values if is_descriptor(value.type) else (value,)
+        return self.known(value, user).values if self.replaces(value.type) else (value,)
 
     def known(self, value: SSAValue, user: Operation) -> Descriptor:
         if (descriptor := self.descriptors.get(value)) is None:
@@ -156,13 +181,13 @@ class Rewrite:
                 op.properties["operandSegmentSizes"] = self.segments(op)
             op.operands = operands
             return
-        types = [type for result in op.results for type in components(result.type)]
+        types = [type for result in op.results for type in self.components(result.type)]
         new = recreate(op, operands=operands, result_types=types, regions=op.regions)
         insert_before(op, new)
         results = iter(new.results)
         for result in op.results:
-            values = [next(results) for _ in components(result.type)]
-            if is_descriptor(result.type):
+            values = [next(results) for _ in self.components(result.type)]
+            if self.replaces(result.type):
                 self.descriptors[result] = descriptor_of(values)
             else:
                 result.replace_all_uses_with(values[0])
@@ -174,7 +199,7 @@ class Rewrite:
         sizes, position = [], 0
         for size in op.properties["operandSegmentSizes"].get_values():  # pyright: ignore
             group = op.operands[position : position + size]
-            sizes.append(sum(len(components(value.type)) for value in group))
+            sizes.append(sum(len(self.components(value.type)) for value in group))
             position += size
         return i32_array(*sizes)
 
@@ -184,19 +209,24 @@ def rewrite_function(rewrite: Rewrite, op: Operation) -> None:
     signature = op.properties["function_type"]
     assert isinstance(signature, FunctionType)
     inputs, outputs = (
-        [new for type in types for new in components(type)] for types in (signature.inputs, signature.outputs)
+        [new for type in types for new in rewrite.components(type)] for types in (signature.inputs, signature.outputs)
     )
     attributes = op.properties.get("arg_attrs")
-    if isinstance(attributes, ArrayAttr):
+    if isinstance(attributes, ArrayAttr) or rewrite.marks:
+        given = attributes.data if isinstance(attributes, ArrayAttr) else [DictionaryAttr({})] * len(signature.inputs)
         expanded: list[Attribute] = []
-        for type, own in zip(signature.inputs, attributes.data, strict=True):
-            expanded.extend((own, *(DictionaryAttr({}),) * (len(components(type)) - 1)))
+        for type, own in zip(signature.inputs, given, strict=True):
+            mark = {DESCRIBED: UnitAttr()} if rewrite.marks and rewrite.replaces(type) else {}
+            own = DictionaryAttr({**own.data, **mark})  # pyright: ignore
+            expanded.extend((own, *(DictionaryAttr({}),) * (len(rewrite.components(type)) - 1)))
         op.properties["arg_attrs"] = ArrayAttr(expanded)
     op.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
     rewrite.regions(op)
 
 
 def rewrite_make(rewrite: Rewrite, op: Operation) -> None:
+    if not rewrite.replaces(op.results[0].type):
+        return
     base, *rest = op.operands
     rank = len(rest) // 2
     code = Emitter(op.location)
@@ -211,7 +241,7 @@ def rewrite_make(rewrite: Rewrite, op: Operation) -> None:
 def rewrite_poison(rewrite: Rewrite, op: Operation) -> None:
     """A descriptor that was never set."""
     (result,) = op.results
-    if is_descriptor(result.type):
+    if rewrite.replaces(result.type):
         code = Emitter(op.location)
         values = [code.append(recreate(op, result_types=(type,))) for type in components(result.type)]
         code.insert_before(op)
@@ -221,7 +251,7 @@ def rewrite_poison(rewrite: Rewrite, op: Operation) -> None:
 
 def rewrite_select(rewrite: Rewrite, op: Operation) -> None:
     condition, a, b = op.operands
-    if not is_descriptor(a.type):
+    if not rewrite.replaces(a.type):
         return
     code = Emitter(op.location)
     pairs = zip(rewrite.known(a, op).values, rewrite.known(b, op).values, strict=True)
@@ -231,10 +261,10 @@ def rewrite_select(rewrite: Rewrite, op: Operation) -> None:
     rewrite.dead.append(op)
 
 
-def block_of(value: SSAValue) -> Attribute:
+def block_of(type: Attribute) -> Attribute:
     """The block that a descriptor reads and writes."""
-    assert isinstance(value.type, TensorDescType)
-    return value.type.block
+    assert isinstance(type, TensorDescType)
+    return type.block
 
 
 def access_at(code: Emitter, block: Shape, indices: Sequence[SSAValue]) -> BlockAccess:
@@ -273,7 +303,7 @@ def addresses(access: BlockAccess, descriptor: Descriptor) -> tuple[SSAValue, SS
 def rewrite_load(rewrite: Rewrite, op: Operation) -> None:
     desc, *indices = op.operands
     descriptor, code = rewrite.known(desc, op), Emitter(op.location)
-    type = tensor_type(shape_of(block_of(desc)), element_type(op.results[0].type))
+    type = tensor_type(shape_of(block_of(desc.type)), element_type(op.results[0].type))
     access = access_at(code, shape_of(type), indices)
     other = padding(code, descriptor, type)
     pointers, mask = addresses(access, descriptor)
@@ -292,7 +322,7 @@ def rewrite_gather(rewrite: Rewrite, op: Operation) -> None:
 def rewrite_store(rewrite: Rewrite, op: Operation) -> None:
     desc, source, *indices = op.operands
     descriptor, code = rewrite.known(desc, op), Emitter(op.location)
-    access = access_at(code, shape_of(block_of(desc)), indices)
+    access = access_at(code, shape_of(block_of(desc.type)), indices)
     pointers, mask = addresses(access, descriptor)
     finish(code, op, tt.StoreOp.make(pointers, in_shape(code, source, access.block), mask, op.location))
 
@@ -307,13 +337,13 @@ def rewrite_scatter(rewrite: Rewrite, op: Operation) -> None:
 
 def rewrite_reduce(rewrite: Rewrite, op: Operation) -> None:
     desc, source, *indices = op.operands
-    element = element_type(block_of(desc))
+    element = element_type(block_of(desc.type))
     kind = DescriptorReduceKind(op.properties["kind"].value.data)  # pyright: ignore
     atomic = ATOMICS.get(kind, {}).get(number_kind(element))
     if atomic is None:
         raise PassError(f"Cannot fallback on descriptor atomic op, unsupported for type {element}", op.location)
     descriptor, code = rewrite.known(desc, op), Emitter(op.location)
-    access = access_at(code, shape_of(block_of(desc)), indices)
+    access = access_at(code, shape_of(block_of(desc.type)), indices)
     pointers, mask = addresses(access, descriptor)
     value = in_shape(code, source, access.block)
     new = tt.AtomicRMWOp.make(atomic, pointers, value, mask, MemSemantic.RELEASE, MemSyncScope.GPU, op.location)
@@ -358,6 +388,21 @@ def finish(code: Emitter, op: Operation, new: Operation, keep_attributes: bool =
     erase_op(op)
 
 
+ACCESSES: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
+    tt.DescriptorLoadOp: rewrite_load,
+    tt.DescriptorStoreOp: rewrite_store,
+    tt.DescriptorGatherOp: rewrite_gather,
+    tt.DescriptorScatterOp: rewrite_scatter,
+    tt.DescriptorReduceOp: rewrite_reduce,
+}
+
+
+def rewrite_access(rewrite: Rewrite, op: Operation) -> None:
+    """The descriptor is the first operand."""
+    if rewrite.replaces(op.operands[0].type):
+        ACCESSES[type(op)](rewrite, op)
+
+
 FLOW = frozenset(
     {
         scf.ForOp,
@@ -376,9 +421,5 @@ RULES: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
     tt.MakeTensorDescOp: rewrite_make,
     ub.PoisonOp: rewrite_poison,
     SelectOp: rewrite_select,
-    tt.DescriptorLoadOp: rewrite_load,
-    tt.DescriptorStoreOp: rewrite_store,
-    tt.DescriptorGatherOp: rewrite_gather,
-    tt.DescriptorScatterOp: rewrite_scatter,
-    tt.DescriptorReduceOp: rewrite_reduce,
+    **dict.fromkeys(ACCESSES, rewrite_access),
 }

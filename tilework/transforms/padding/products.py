@@ -1,0 +1,60 @@
+"""Matrix products: zeros along K, of both operands, because 0 times infinity is no 0; other rows and columns are not seen.
+
+A load that may give anything in the invisible lanes gives zeros there, so that it stays a copy to shared memory that a loop
+starts early. Any other value is selected.
+"""
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.rewrite import constant, constant_value, defining_op, insert_before
+from tilework.ir.types import array_values, element_type, i32_array, is_float
+from tilework.transforms.padding.padded import Padding
+
+UNIT_EXPONENT = 127  # the byte of a scale that is 1
+KEEPS_ZERO = frozenset(
+    {arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.UIToFPOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, tt.FpToFpOp, tt.BitcastOp}
+)
+
+
+def pad_dot(padding: Padding, op: Operation) -> None:
+    for place, axis in ((0, -1), (1, -2)):
+        zero_along(padding, op, place, axis)
+
+
+def pad_scaled_dot(padding: Padding, op: Operation) -> None:
+    """Values are 0 along K, and scales 1: as bytes some are NaN."""
+    assert isinstance(op, tt.DotScaledOp)
+    pad_dot(padding, op)
+    for place, operand in enumerate(tuple(op.operands)):
+        if operand in (op.a_scale, op.b_scale) and place > 2:
+            last = len(padding.size(operand)) - 1
+            if last in padding.axes(operand):
+                unit = 1.0 if is_float(element_type(operand.type)) else UNIT_EXPONENT
+                op.operands[place] = padding.filled(operand, [last], unit, op)
+
+
+def zero_along(padding: Padding, op: Operation, place: int, axis: int) -> None:
+    """Let operand `place` of `op` be 0 in the invisible lanes along `axis`, counted from the last."""
+    value = op.operands[place]
+    axis += len(padding.size(value))
+    if axis in padding.axes(value) and not is_zero_along(padding, value, axis):
+        op.operands[place] = padding.filled(value, [axis], 0, op)
+
+
+def is_zero_along(padding: Padding, value: SSAValue, axis: int) -> bool:
+    """Whether the invisible lanes along `axis` hold 0, also because the load that gives them can be asked to."""
+    owner = defining_op(value)
+    if isinstance(owner, tt.LoadOp):
+        if owner.other is None:
+            zero = constant(0, value.type, owner.location)
+            insert_before(owner, zero)
+            owner.operands = (*owner.operands, zero.results[0])
+            owner.properties["operandSegmentSizes"] = i32_array(1, 1, 1)
+        return constant_value(owner.other) == 0  # pyright: ignore[reportArgumentType]
+    if isinstance(owner, tt.TransOp):
+        return is_zero_along(padding, owner.src, array_values(owner.order)[axis])
+    if owner is not None and type(owner) in KEEPS_ZERO:
+        return is_zero_along(padding, owner.operands[0], axis)
+    return constant_value(value) == 0
