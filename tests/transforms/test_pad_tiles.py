@@ -1,6 +1,5 @@
 """`pad-tiles` proved by the evaluator: each class of ops on odd sizes, with the worst in the lanes that nobody sees."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,11 @@ ROWS: dict[str, tuple[Any, ...]] = {
     "rows in pairs": view("tt.reshape", "{2m}x{n}", "{m}x2x{n}"),
     "other rows": view("tt.reshape", "{m}x{n}", "{n}x{m}", "i8"),
     "any order": view("tt.reshape", "{m}x{n}", "{n}x{m}", "i32", attributes="allow_reorder"),
-    "join": (["tensor<{n}xf32>"] * 2, ["tensor<{n}x2xf32>"], "%0 = tt.join %a, %b : tensor<{n}xf32> -> tensor<{n}x2xf32>"),
+    "join": (
+        ["tensor<{n}xf32>"] * 2,
+        ["tensor<{n}x2xf32>"],
+        "%0 = tt.join %a, %b : tensor<{n}xf32> -> tensor<{n}x2xf32>",
+    ),
     "split": (
         ["tensor<{m}x{n}x2xf32>"],
         ["tensor<{m}x{n}xf32>"] * 2,

@@ -1,5 +1,7 @@
 """The pass pipelines of the stages that all targets share, as lists of names for `run_pipeline`."""
 
+from collections.abc import Sequence
+
 from tilework.target import Feature, Target
 
 LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
@@ -14,17 +16,14 @@ LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
 ]
 
 
-COPIED_DESCRIPTORS = [
-    "triton-rewrite-tensor-descriptor-to-pointer{only-odd=true}",
-    "triton-remake-carried-descriptors",
-]
-PADDING = ["pad-tiles"]  # behind all passes over TTIR for a GPU, the sanitizer's too: they see what the user sees
+COPIED_DESCRIPTORS = ["tt-odd-descriptors-to-pointers", "triton-remake-carried-descriptors"]
 
 
-def ttir_pipeline(target: Target, finds_races: bool = False) -> list[str]:
+def ttir_pipeline(target: Target, finds_races: bool = False, checks: Sequence[str] = ()) -> list[str]:
     """The passes over TTIR; descriptors stay where the target copies what they describe, and become pointers elsewhere.
 
-    Who looks for races must see which loads the user has made volatile.
+    Who looks for races must see which loads the user has made volatile. `checks` are the sanitizer's. Tiles that are laid out over
+    threads are padded last, so that all passes see what the user sees.
 
     >>> ttir_pipeline(Target.parse("cuda:90"))[:3]
     ['inline', 'tt-spin-loads', 'triton-count-exits']
@@ -42,6 +41,8 @@ def ttir_pipeline(target: Target, finds_races: bool = False) -> list[str]:
         "cse",
         "symbol-dce",
         "triton-loop-unroll",
+        *checks,
+        *(["pad-tiles"] if target.warp_size > 1 else []),
     ]
 
 

@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "triton-rewrite-tensor-pointer": "tt.rewrite_tensor_pointer:RewriteTensorPointerPass",
     "triton-remake-carried-descriptors": "tt.remake_carried_descriptors:RemakeCarriedDescriptorsPass",
     "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:RewriteTensorDescriptorToPointerPass",
+    "tt-odd-descriptors-to-pointers": "tt.rewrite_tensor_descriptor:OddDescriptorsToPointersPass",
     "tt-scaled-maximum": "tt.scaled_maximum:ScaledMaximumPass",
     "triton-count-exits": "tt.count_exits:CountExitsPass",
     "tt-spin-loads": "tt.spin_loads:SpinLoadsPass",

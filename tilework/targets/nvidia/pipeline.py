@@ -170,7 +170,7 @@ class CudaBackend(LaterStages):
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         """TTIR, TTGIR, LLVM text, PTX, cubin."""
         # lazily: the compiler loads when something is compiled
-        from tilework.transforms.pipelines import PADDING, checking_pipeline, ttir_pipeline
+        from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
 
         target = self.target_for(options)
         stages = 1 if options.sanitize else options.num_stages
@@ -181,9 +181,9 @@ class CudaBackend(LaterStages):
             return ["tt-scaled-maximum", *passes] if options.enable_fp_fusion and not options.sanitize else passes
 
         ttir = (
-            [*ttir_pipeline(target.without(Feature.TMA)), *checking_pipeline(options.sanitize), *PADDING]
+            ttir_pipeline(target.without(Feature.TMA), checks=checking_pipeline(options.sanitize))
             if options.sanitize
-            else [*ttir_pipeline(target), *PADDING, *copying(target, options)]
+            else [*ttir_pipeline(target), *copying(target, options)]
         )
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),

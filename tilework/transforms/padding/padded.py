@@ -54,7 +54,10 @@ class Padding:
             self.function.properties["function_type"] = function_type(*types)
         ops = ops_in_order(*self.function.regions)
         for op in (self.function, *ops):
-            for value in (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)):
+            for value in (
+                *op.results,
+                *(arg for region in op.regions for block in region.blocks for arg in block.args),
+            ):
                 if is_odd(value.type):
                     self.sizes[value] = shape_of(value.type)
                     set_type(value, padded_type(value.type))
@@ -79,13 +82,19 @@ class Padding:
 
     def axes(self, value: SSAValue) -> list[int]:
         """The dimensions of `value` that are padded."""
-        return [axis for axis, (seen, size) in enumerate(zip(self.size(value), shape_of(value.type), strict=True)) if seen != size]
+        return [
+            axis
+            for axis, (seen, size) in enumerate(zip(self.size(value), shape_of(value.type), strict=True))
+            if seen != size
+        ]
 
     def seen(self, value: SSAValue, axes: Sequence[int] | None = None) -> SSAValue:
         """Which lanes of `value` the user sees; only those of `axes` are looked at, if given."""
         padded = shape_of(value.type)
         size = self.size(value)
-        return self.mask(size if axes is None else tuple(size[a] if a in axes else padded[a] for a in range(len(size))), padded)
+        return self.mask(
+            size if axes is None else tuple(size[a] if a in axes else padded[a] for a in range(len(size))), padded
+        )
 
     def mask(self, size: Shape, shape: Shape) -> SSAValue:
         """The lanes of a tile of `shape` whose places are below `size`."""

@@ -14,7 +14,17 @@ from tilework.transforms.padding.padded import Padding
 
 UNIT_EXPONENT = 127  # the byte of a scale that is 1
 KEEPS_ZERO = frozenset(
-    {arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.UIToFPOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, tt.FpToFpOp, tt.BitcastOp}
+    {
+        arith.ExtFOp,
+        arith.TruncFOp,
+        arith.SIToFPOp,
+        arith.UIToFPOp,
+        arith.ExtSIOp,
+        arith.ExtUIOp,
+        arith.TruncIOp,
+        tt.FpToFpOp,
+        tt.BitcastOp,
+    }
 )
 
 

@@ -1,7 +1,7 @@
 """Reshapes, sizes and concatenations: elements that are seen keep their order, and padding comes between them.
 
-    tensor<6x4xf32> -> tensor<3x2x4xf32>      tensor<8x4xf32> -> tensor<4x2x4xf32>: every element is where it was, a reshape
-    tensor<3x5xf32> -> tensor<15xf32>         tensor<4x8xf32> -> tensor<16xf32>: element 5 moves from place 8 to place 5, a gather
+tensor<6x4xf32> -> tensor<3x2x4xf32>      tensor<8x4xf32> -> tensor<4x2x4xf32>: every element is where it was, a reshape
+tensor<3x5xf32> -> tensor<15xf32>         tensor<4x8xf32> -> tensor<16xf32>: element 5 moves from place 8 to place 5, a gather
 """
 
 from math import prod

@@ -6,8 +6,9 @@
 A descriptor becomes 2 + 2 * rank values: ``!tt.ptr<f16>``, the shape and the strides (i64), and an i1, "pad with NaN".
 They take its place in signatures, calls, loops, branches and selects. A load becomes the arithmetic of
 `block_access.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the load or store.
-With `only-odd`, for targets that copy what descriptors describe, only those of blocks whose sizes are no powers of two are replaced:
-behind padding masks say what is read and written, which copies do not have. The pointer of such an argument is marked (`DESCRIBED`).
+On targets that copy what descriptors describe only those of blocks whose sizes are no powers of two are replaced
+(`tt-odd-descriptors-to-pointers`): behind padding masks say what is read and written, which copies do not have. The pointer of such
+an argument is marked (`DESCRIBED`).
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
@@ -57,18 +58,28 @@ from tilework.transforms.passes import Pass
 
 class RewriteTensorDescriptorToPointerPass(Pass):
     name = "triton-rewrite-tensor-descriptor-to-pointer"
-    only_odd: bool = False
+
+    def run(self, module: ModuleOp) -> None:
+        rewrite_descriptors(module, {type for op in ops_in_order(*module.regions) for type in descriptors_of(op)})
+
+
+class OddDescriptorsToPointersPass(Pass):
+    name = "tt-odd-descriptors-to-pointers"
 
     def run(self, module: ModuleOp) -> None:
         ops = ops_in_order(*module.regions)
-        types = {type for op in ops for type in descriptors_of(op)}
-        if self.only_odd and types:
-            types = {type for type in types if is_odd(block_of(type))} | {type for op in ops for type in odd_rows(op)}
-        if types:
-            rewrite = Rewrite(types, self.only_odd)
-            rewrite.regions(module)
-            for dead in reversed(rewrite.dead):
-                erase_op(dead)
+        if types := {type for op in ops for type in descriptors_of(op)}:
+            odd = {type for type in types if is_odd(block_of(type))} | {type for op in ops for type in odd_rows(op)}
+            rewrite_descriptors(module, odd, marks=True)
+
+
+def rewrite_descriptors(module: ModuleOp, types: Collection[Attribute], marks: bool = False) -> None:
+    """Replace the descriptors of `types`; with `marks`, arguments say so."""
+    if types:
+        rewrite = Rewrite(types, marks)
+        rewrite.regions(module)
+        for dead in reversed(rewrite.dead):
+            erase_op(dead)
 
 
 def descriptors_of(op: Operation) -> Iterable[Attribute]:
