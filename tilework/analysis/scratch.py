@@ -27,6 +27,7 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import threads_per_warp
+from tilework.ir.reproducible import follows_tree
 from tilework.ir.rewrite import attr_value
 from tilework.ir.types import array_values, axis_of, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
@@ -83,9 +84,24 @@ def reduce_scratch(op: Operation, target: Target) -> int:
     warps = warps_along(layout_of(source), axis)
     if warps == 1:
         return 0
+    if follows_tree(op):
+        return tree_places(layout_of(source), axis) * sum(element_bytes(operand.type) for operand in op.operands)
     shape = list(shape_per_cta(encoding, shape_of(source)))
     shape[axis] = warps
     return prod(shape) * sum(element_bytes(operand.type) for operand in op.operands)
+
+
+def tree_places(layout: LinearLayout, axis: int) -> int:
+    """How many partial results there are when warps first meet, if bits of the axis are joined from the lowest to the highest."""
+    moving = [(level, vector) for level, vectors in layout.bases for vector in vectors if any(vector)]
+    first = min(vector[axis] for level, vector in moving if level == "warp" and vector[axis])
+    kept = {
+        "register": lambda vector: not vector[axis] or vector[axis] > first,
+        "lane": lambda vector: not vector[axis],
+        "warp": lambda vector: True,
+        "block": lambda vector: False,
+    }
+    return 1 << sum(kept[level](vector) for level, vector in moving)
 
 
 def scan_scratch(op: Operation, target: Target) -> int:

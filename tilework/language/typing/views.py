@@ -48,7 +48,7 @@ class Views(Operators):
         """The same elements in row-major order (in any order with `can_reorder`) under another shape."""
         value, wanted = self.to_tensor(value), self.checked_shape(plain_shape(shape))
         check_reshape(shape_of(value), wanted)
-        return self.reshaped(value, wanted, can_reorder)
+        return self.reshaped(value, wanted, can_reorder and not self.options.reproducible)
 
     def permute(self, value: tensor, dims: Sequence[int]) -> tensor:
         """Axis i of the result is axis ``dims[i]`` of `value`."""
@@ -70,6 +70,8 @@ class Views(Operators):
             f"cat takes two 1-D blocks of one type, got {lhs.type} and {rhs.type}"
         )
         self.checked_shape((2 * shape_of(lhs)[0],))
+        if self.options.reproducible:  # in the order of both
+            return self.reshape(self.permute(self.join(lhs, rhs), (1, 0)), (2 * shape_of(lhs)[0],))
         return self.concatenated(lhs, rhs)
 
     def join(self, lhs: Any, rhs: Any) -> tensor:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation, Region
 
 from tilework.ir import tt, ttc
+from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import shape_of
 from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.floats import storage
@@ -49,7 +50,8 @@ def reduced(machine: "Machine", region: Region, axis: int, sources: Sequence[Arr
 @evaluates(tt.ScanOp)
 def eval_scan(machine: "Machine", op: Operation, *sources: Array) -> Array | list[Array]:
     step = -1 if machine.integer(op, "reverse") else 1
-    results = scanned(machine, op.regions[0], machine.integer(op, "axis"), step, sources)
+    scheme = scanned_by_tree if follows_tree(op) else scanned
+    results = scheme(machine, op.regions[0], machine.integer(op, "axis"), step, sources)
     return results[0] if len(results) == 1 else results
 
 
@@ -64,6 +66,24 @@ def scanned(machine: "Machine", region: Region, axis: int, step: int, sources: S
         for total, value in zip(totals, carry, strict=True):
             total[position] = value
     return [np.moveaxis(total[::step], 0, axis) for total in totals]
+
+
+def scanned_by_tree(machine: "Machine", region: Region, axis: int, step: int, sources: Sequence[Array]) -> list[Array]:
+    """The same by the tree of `ir/reproducible.py`: bit by bit, halves get the total of the other half in front."""
+    totals = [np.moveaxis(source, axis, 0).copy() for source in sources]
+    places = np.arange(totals[0].shape[0])
+    for bit in range(max(len(places) - 1, 0).bit_length()):
+        blocks = places >> bit
+        if step > 0:
+            later = places[blocks & 1 == 1]
+            total_at = ((later >> bit) << bit) - 1  # the last element of the block before
+        else:
+            later = places[(blocks & 1 == 0) & ((blocks + 1) << bit < len(places))]
+            total_at = ((later >> bit) + 1) << bit  # the first element of the block behind
+        joined = apply(machine, region, [total[total_at] for total in totals], [total[later] for total in totals])
+        for total, made in zip(totals, joined, strict=True):
+            total[later] = made
+    return [np.moveaxis(total, 0, axis) for total in totals]
 
 
 @evaluates(tt.MapElementwiseOp)

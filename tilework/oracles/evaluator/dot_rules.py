@@ -14,6 +14,8 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
+from tilework.ir.reproducible import is_reproducible
+from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
 from tilework.numerics.rounding import BF16, E4M3FN, E5M2, F16, F32, F64, Array, narrow, to_tf32
 from tilework.oracles.evaluator.evaluation_errors import Fault
@@ -40,6 +42,8 @@ def product(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> 
     a, b = a.astype(accumulator), b.astype(accumulator)
     if machine.truncate_tf32 and machine.integer(op, "inputPrecision", InputPrecision.IEEE) == InputPrecision.TF32:
         a, b = (to_tf32(x.view(np.uint32), "rz").view(F32) for x in (a, b))
+    if is_reproducible(op):
+        return narrow(fma_chain(a, b, c.astype(accumulator)), c.dtype)
     return narrow(np.matmul(a, b) + c.astype(accumulator), c.dtype)
 
 
@@ -55,7 +59,18 @@ def eval_dot_scaled(machine: "Machine", op: Operation, *operands: Array) -> Arra
     lhs = scaled(unpacked(a, a_format, -1 if machine.integer(op, "lhs_k_pack", -1) else -2), a_scale, compute, fast)
     rhs = unpacked(b, b_format, -2 if machine.integer(op, "rhs_k_pack", -1) else -1)
     rhs = scaled(rhs.swapaxes(-1, -2), b_scale, compute, fast).swapaxes(-1, -2)
+    if is_reproducible(op):
+        return narrow(fma_chain(lhs.astype(F32), rhs.astype(F32), c.astype(F32)), c.dtype)
     return narrow(np.matmul(lhs.astype(F32), rhs.astype(F32)) + c.astype(F32), c.dtype)
+
+
+def fma_chain(a: Array, b: Array, total: Array) -> Array:
+    """``total + a @ b``, one fused multiply-add after the other along K."""
+    arithmetic = Arithmetic.of(total.dtype)
+    for k in range(a.shape[-1]):
+        row, column = np.broadcast_arrays(a[..., :, k, None], b[..., None, k, :])
+        total = arithmetic.fma(row, column, total)
+    return total
 
 
 def unpacked(value: Array, format: int, axis: int) -> Array:

@@ -46,6 +46,10 @@ class Reductions(Shapes):
         elements = [value.dtype for value in inputs]
         combine = Combine(self, body, elements, "scan")
         arrays = [np.moveaxis(value.handle, axis, 0) for value in inputs]
+        if self.options.reproducible:
+            joined = self.scanned_by_halves(arrays, combine, reverse)
+            pairs = zip(joined, elements, strict=True)
+            return tuple(tensor(np.moveaxis(array, 0, axis), element) for array, element in pairs)
         if reverse:
             arrays = [array[::-1] for array in arrays]
         total = [array[:1] for array in arrays]
@@ -58,6 +62,24 @@ class Reductions(Shapes):
             scanned = np.concatenate([row[number] for row in rows])
             results.append(tensor(np.moveaxis(scanned[::-1] if reverse else scanned, 0, axis), element))
         return tuple(results)
+
+    def scanned_by_halves(self, arrays: Arrays, combine: "Combine", reverse: bool) -> Arrays:
+        """Blocks of 1, 2, 4 ... elements are joined in pairs: the later one of a pair gets the total of the earlier one in front.
+
+        Blocks lie at multiples of their size; in reverse, the one with the higher indices is the earlier one.
+        """
+        results, size = [array.copy() for array in arrays], 1
+        while size < len(results[0]):
+            for start in range(0, len(results[0]) - size, 2 * size):
+                low, high = slice(start, start + size), slice(start + size, start + 2 * size)
+                later, total = (low, start + size) if reverse else (high, start + size - 1)
+                count = len(results[0][later])
+                before = [np.repeat(array[total : total + 1], count, axis=0) for array in results]
+                joined = combine(before, [array[later] for array in results])
+                for array, made in zip(results, joined, strict=True):
+                    array[later] = made
+            size *= 2
+        return results
 
     def mapped(self, blocks: Sequence[tl.tensor], pack: int, body: Body) -> tuple[tl.tensor, ...]:
         shape = blocks[0].handle.shape

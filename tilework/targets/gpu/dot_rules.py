@@ -4,7 +4,7 @@
 
 Under a blocked accumulator each thread holds all of K: of A the rows of its part of the result, of B the columns. So
 `d[m, n]` is a chain of fused multiply-adds on registers, in the order of K. f16 and bf16 accumulate in f32 and are rounded
-once. Without fusion (`enable_fp_fusion=False`) product and sum are rounded each.
+once. Without fusion (`enable_fp_fusion=False`) product and sum are rounded each, but for modules that promise this order.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
+from tilework.ir.reproducible import is_reproducible
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.views import Places, register_places
 from tilework.targets.llvm.types import Type, bf16, f16, f32
@@ -32,11 +33,12 @@ def multiply_add(low: Lowering, op: Operation) -> Registers:
     sums: dict[Places, Value] = {}
     for place, value in zip(places, accumulators, strict=True):
         sums.setdefault(place, widened(low, value, compute))
+    fuses = low.fuses or is_reproducible(op)
     for place in sums:
         *batch, row, column = place
         across, down = left[*batch, row], right[*batch, column]
         for k in sorted(across):
-            sums[place] = add_product(low, across[k], down[k], sums[place])
+            sums[place] = add_product(low, across[k], down[k], sums[place], fuses)
     return tuple(narrowed(low, sums[place], result) for place in places)
 
 
@@ -62,8 +64,8 @@ def narrowed(low: Lowering, value: Value, type: Type) -> Value:
     return value if value.type is type else low.builder.fptrunc(value, type)
 
 
-def add_product(low: Lowering, a: Value, b: Value, total: Value) -> Value:
+def add_product(low: Lowering, a: Value, b: Value, total: Value, fuses: bool) -> Value:
     builder = low.builder
     if not total.type.is_float:
         return builder.add(builder.mul(a, b), total)
-    return builder.fma(a, b, total) if low.fuses else builder.fadd(builder.fmul(a, b), total)
+    return builder.fma(a, b, total) if fuses else builder.fadd(builder.fmul(a, b), total)

@@ -21,11 +21,13 @@ from xdsl.ir import Operation, Region
 
 from tilework.ir import tt
 from tilework.ir.encodings import is_accumulator, layout_of
+from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import axis_of, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, exchange_layouts, mask_of, moving_bits, numbers, stays_in_block, subsets
 from tilework.targets.gpu.combine import call, fold, single_op
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.reduce_tree import reduced_by_tree
 from tilework.targets.gpu.shared_access import exchange_moves
 from tilework.targets.gpu.views import register_places
 from tilework.targets.llvm.types import f32, i32
@@ -55,6 +57,8 @@ def lower_reduce(low: Lowering, op: Operation) -> list[Registers]:
     layout, axis = layout_of(op.operands[0].type), axis_of(op)
     bits = moving_bits(low, op, layout)
     stays_in_block(low, op, bits, axis)
+    if follows_tree(op):
+        return results(op, axis, layout, reduced_by_tree(low, op, layout, bits, axis))
     ways = Ways(layout, [bit for bit in bits if bit.dim == axis], [bit for bit in bits if bit.dim != axis])
     region = op.regions[0]
     parts = in_threads(low, op, ways)

@@ -13,6 +13,9 @@ the order of arguments (the function must be associative, not commutative), and 
 
 Warps meet in scratch memory: the total of each piece is written there once, and every thread reads those of all warps. With
 `reverse` the first element is the one with all bits set.
+
+Where the order of combinations is promised (`ir/reproducible.py`), each bit is a group of its own, and a reduction is such a scan of
+which only the totals are computed.
 """
 
 from collections.abc import Sequence
@@ -21,6 +24,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
+from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import axis_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
@@ -49,10 +53,7 @@ def lower_scan(low: Lowering, op: Operation) -> list[Registers]:
     bits = moving_bits(low, op, layout)
     stays_in_block(low, op, bits, axis)
     scan = Scan(low, op, layout, bits, axis)
-    groups = axis_groups(bits, axis)
-    for place, group in enumerate(groups):
-        step = {"register": scan.in_threads, "lane": scan.in_warps, "warp": scan.across_warps}[group[0].level]
-        step([bit.number for bit in group], place == len(groups) - 1)
+    scan.join([[bit] for bit in bits if bit.dim == axis] if follows_tree(op) else axis_groups(bits, axis))
     kept = mask_of(numbers(bits, "register"))
     registers = range(layout.in_size("register"))
     return [
@@ -79,13 +80,19 @@ class Scan:
 
     def __init__(self, low: Lowering, op: Operation, layout: LinearLayout, bits: Sequence[Bit], axis: int) -> None:
         self.low, self.op, self.layout, self.bits, self.axis = low, op, layout, bits, axis
-        self.reverse = bool(op.properties["reverse"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
+        self.reverse = isinstance(op, tt.ScanOp) and bool(op.properties["reverse"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
         sources = [low[operand] for operand in op.operands]
         registers = subsets(sorted(numbers(bits, "register")))
         self.elements: dict[int, Values] = {number: [source[number] for source in sources] for number in registers}
         self.totals: dict[int, Values] = dict(self.elements)
         self.done: dict[str, int] = {"register": 0, "lane": 0, "warp": 0}  # masks
         self.uses_memory = False
+
+    def join(self, groups: Sequence[Sequence[Bit]]) -> None:
+        """Join pieces by one group of bits after the other."""
+        for place, group in enumerate(groups):
+            step = {"register": self.in_threads, "lane": self.in_warps, "warp": self.across_warps}[group[0].level]
+            step([bit.number for bit in group], place == len(groups) - 1)
 
     def call(self, before: Values, after: Values) -> Values:
         return call(self.low, self.op.regions[0], [*before, *after])

@@ -23,6 +23,7 @@ from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
+from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import insert_before, recreate, replace_op
 from tilework.ir.types import (
     bf16,
@@ -64,8 +65,13 @@ class AmdAccelerateMatmulPass(Pass):
         ]
         if not dots:
             return
-        target = target_of(module)
+        target, in_order = target_of(module), is_reproducible(module)
         for op in dots:
+            if in_order and is_float(element_type(op.results[0].type)):
+                op = expand_dot_scaled(op) if isinstance(op, tt.DotScaledOp) else op
+                if not is_of_one_type(op):
+                    widen(op)
+                continue
             if isinstance(op, tt.DotScaledOp):
                 if (found := choose_scaled(op, target, self.matrix_instruction_size)) is not None:
                     accelerate(op, found)
@@ -110,15 +116,19 @@ def scales(op: Operation, found: Choice) -> list[SSAValue]:
     ]
 
 
+def is_of_one_type(op: Operation) -> bool:
+    """Whether operands and sums are floats of one type that is computed with."""
+    kinds = {element_type(operand.type) for operand in op.operands[:3]}
+    return len(kinds) == 1 and kinds <= {f16, f32, f64}
+
+
 def can_multiply_add(op: Operation, target: Target) -> bool:
     """Whether the dot needs no instruction: integers, floats of one type that is computed with, or pairs with a wider sum."""
-    a, b, c = kinds = [element_type(operand.type) for operand in op.operands[:3]]
+    a, b, c = (element_type(operand.type) for operand in op.operands[:3])
     is_even = shape_of(op.operands[0].type)[-1] % 2 == 0
     pairs = {f16: "dot2", bf16: "dot2_bf16"}
     return (
-        not is_float(c)
-        or (len(set(kinds)) == 1 and a in (f16, f32, f64))
-        or (a == b and c == f32 and is_even and pairs.get(a) in target.features)
+        not is_float(c) or is_of_one_type(op) or (a == b and c == f32 and is_even and pairs.get(a) in target.features)
     )
 
 

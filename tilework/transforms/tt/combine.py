@@ -7,6 +7,8 @@
     tt.reshape to one dimension, only reduced after it   -> tt.reshape ... allow_reorder
     tt.reshape (tt.descriptor_load ...) to fewer dims    -> tt.descriptor_load of that shape
 
+In modules that must give the same bits everywhere the first (of floats), the fourth and the fifth do not fire.
+
 A dot with other users stays, since it would be computed twice; a load stays if memory is written between it and the
 select. Offsets are added only where the sum cannot
 wrap: 64 bits, or constants. Stage: TTIR to TTIR. Cost: one visit per op.
@@ -22,6 +24,7 @@ from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
 from tilework.ir.property_text import UNIT
+from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Tensor, bit_width, i32_array, shape_of
 from tilework.transforms.common.canonicalize import FOLDS
@@ -38,7 +41,7 @@ class CombinePass(FunctionPass):
     name = "triton-combine"
 
     def run_on(self, function: Operation) -> None:
-        Driver(RULES).run(function, simplify_blocks)
+        Driver(EXACT_RULES if is_reproducible(function) else RULES).run(function, simplify_blocks)
 
 
 def integer_property(op: Operation, name: str) -> int:
@@ -181,4 +184,10 @@ REWRITES: dict[type[Operation], Rewrite] = {
     tt.ReduceOp: combine_broadcast_multiply_reduce,
     tt.ReshapeOp: combine_reshape,
 }
-RULES = rule_table(FOLDS, REWRITES)
+EXACT_REWRITES: dict[type[Operation], Rewrite] = {  # those that round nothing in another order
+    arith.AddiOp: combine_dot_and_add,
+    tt.AddPtrOp: combine_addptr,
+    SelectOp: combine_select_and_load,
+    tt.ReshapeOp: combine_reshape_and_descriptor_load,
+}
+RULES, EXACT_RULES = rule_table(FOLDS, REWRITES), rule_table(FOLDS, EXACT_REWRITES)

@@ -27,6 +27,7 @@ from tilework.ir.arith_ext import convert
 from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of, with_encoding
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
+from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
 from tilework.layouts.construct import nvmma_shared
@@ -79,8 +80,15 @@ class AccelerateMatmulPass(Pass):
         target = Target.parse(self.target) if self.target else target_of(module)
         dots = [expand_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]
         allowed = [version for version in versions(target) if version != 3 or not self.disable_mma_v3]
+        in_order = is_reproducible(module)
         # From the last to the first: the end of a chain of dots decides how all of them are laid out.
         for dot in reversed(dots):
+            if in_order and is_float(element_type(dot.results[0].type)):
+                remark(
+                    dot,
+                    "this dot does not use tensor cores: they add in an order of their own, and the kernel is reproducible",
+                )
+                continue
             accelerate(dot, target, allowed, self.keep_operands)
         for function in functions(module):
             Driver({}).run(function)  # dead conversions go, new constants move to the front

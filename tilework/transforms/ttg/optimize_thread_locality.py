@@ -20,6 +20,7 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_warps, threads_per_warp
+from tilework.ir.reproducible import follows_tree
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import default_blocked
@@ -40,7 +41,7 @@ class OptimizeThreadLocalityPass(Pass):
         for inner in ops:
             if (rule := RULES.get(type(inner))) is not None:
                 rule(inner)
-        accumulate_in_threads([inner for inner in ops if type(inner) is tt.ReduceOp])
+        accumulate_in_threads([inner for inner in ops if type(inner) is tt.ReduceOp and not follows_tree(inner)])
 
 
 # Reordered views

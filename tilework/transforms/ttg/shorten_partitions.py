@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 from tilework.analysis.cost import TENSOR, loop_cost
 from tilework.ir import ttg, ttng
 from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.reproducible import is_reproducible
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.carried_row_sums import carry_row_sums
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
@@ -40,7 +41,8 @@ def shorten(loop: Operation) -> None:
     cost = loop_cost(loop) if dots else None
     if cost is None or cost.limit == TENSOR:
         return
-    carry_row_sums(loop)
+    if not is_reproducible(loop):
+        carry_row_sums(loop)
     for dot in dots:
         scaled = dot.operands[SUM].owner
         if type(scaled) is arith.MulfOp and scaled.parent is dot.parent:

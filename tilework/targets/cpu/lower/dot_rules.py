@@ -24,6 +24,7 @@ from math import prod
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttc
+from tilework.ir.reproducible import is_reproducible
 from tilework.targets.cpu.lower import amx
 from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, unit_of
@@ -54,6 +55,7 @@ class Product:
     left: Attribute
     right: Attribute
     sum: Attribute
+    in_order: bool = False  # floats are added one after the other
 
     @property
     def matrix(self) -> Sizes:
@@ -123,12 +125,13 @@ def product_of(op: Operation) -> Product:
     """The product that a `ttc.dot` asks for."""
     left, right, total = (ttc.buffer_of(operand) for operand in op.operands)
     *batch, rows, depth = left.shape
-    return Product(prod(batch), rows, right.shape[-1], depth, left.element, right.element, total.element)
+    kinds = left.element, right.element, total.element
+    return Product(prod(batch), rows, right.shape[-1], depth, *kinds, is_reproducible(op))
 
 
 def plan_of(target: HostTarget, product: Product) -> Plan:
     """Decide from the shape, the types and the host."""
-    unit = unit_of(target, product.matrix, product.left, product.right, product.sum)
+    unit = unit_of(target, product.matrix, product.left, product.right, product.sum, product.in_order)
     block = block_of(target, unit, product.matrix)
     operand_bytes = unit.element.bits // 8
     converts_left = not is_as_stored(product.left, unit.element)

@@ -57,6 +57,22 @@ def fused(b: Builder, total: Value, x: Value, y: Value) -> Value:
     return b.fma(x, y, total)
 
 
+def fused_in_doubles(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """x * y + total, rounded once: the product is a double exactly; what the sum misses makes its last bit odd, which then rounds right."""
+    wide, bits = total.type.with_scalar(f64), total.type.with_scalar(i64)
+    product, addend = b.fmul(b.fpext(x, wide), b.fpext(y, wide)), b.fpext(total, wide)
+    near = b.fadd(product, addend)
+    part = b.fsub(near, product)
+    missing = b.fadd(b.fsub(product, b.fsub(near, part)), b.fsub(addend, part))
+    number = b.bitcast(near, bits)
+    zero = constant(wide, 0.0)
+    outwards = b.icmp("eq", b.icmp("slt", number, 0), b.fcmp("olt", missing, zero))
+    moved = b.select(outwards, b.add(number, 1), b.sub(number, 1))
+    is_even = b.icmp("eq", b.and_(number, 1), 0)
+    odd = b.select(b.and_(is_even, b.fcmp("one", missing, zero)), moved, number)
+    return b.fptrunc(b.bitcast(odd, wide), total.type)
+
+
 def unfused(b: Builder, total: Value, x: Value, y: Value) -> Value:
     return b.fadd(b.fmul(x, y), total)
 
@@ -186,6 +202,7 @@ X86_PAIRS = {4: "x86.sse2.pmadd.wd", 8: "x86.avx2.pmadd.wd", 16: "x86.avx512.pma
 
 F32 = Unit("f32", f32, f32, fused)
 F64 = Unit("f64", f64, f64, fused)
+F32_EMULATED = Unit("f32", f32, f32, fused_in_doubles, temporaries=6)
 F32_UNFUSED = Unit("f32", f32, f32, unfused, temporaries=2)
 F64_UNFUSED = Unit("f64", f64, f64, unfused, temporaries=2)
 I32 = Unit("i32", i32, i32, integer, temporaries=2)
@@ -215,10 +232,16 @@ CHOICES = [
 ]
 
 
-def unit_of(target: HostTarget, sizes: Sizes, left: Attribute, right: Attribute, sum: Attribute) -> Unit:
+def unit_of(
+    target: HostTarget, sizes: Sizes, left: Attribute, right: Attribute, sum: Attribute, in_order: bool = False
+) -> Unit:
+    """What multiplies. `in_order`: floats by fused multiply-adds along K, also where the machine has none of its own."""
+    in_order = in_order and not memory_type(sum).is_int
     for choice in CHOICES:
-        if choice.serves(target, sizes, left, right, sum):
+        if choice.serves(target, sizes, left, right, sum) and not in_order:
             return choice.unit
+    if in_order:
+        return F64 if memory_type(sum) is f64 else F32 if target.has_fma else F32_EMULATED
     if memory_type(sum).is_int:
         has_pairs = target.arch == X86 and (target.vector_bytes < 64 or "avx512bw" in target.features)
         return PAIRS_X86 if has_pairs and left == right == ir.i8 and sizes.depth % 2 == 0 else I32

@@ -1,6 +1,7 @@
 """What the rules for loads, stores, checks and reductions know of the nest in which they emit: its values and its lanes."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -18,6 +19,9 @@ class OpenNest(ABC):
     dim: int  # the dimension of the vector
     lanes: int
     index: Value  # of the innermost loop
+    shape: Sequence[int]
+    step: int  # of the loop along `dim`
+    fold_bytes: int = 0  # of scratch memory that folds use
 
     def __init__(self, low: Lowering, block: Block) -> None:
         self.low, self.b = low, low.builder

@@ -15,10 +15,11 @@ a known neutral element starts from it; others take the first element by a choic
 The last chunk may have fewer lanes (`Nest.last_lanes`): those are combined with as many of the accumulators.
 
 Lanes that are accumulated apart are combined out of order. A combination that is not commutative therefore folds each
-chunk to one number first, neighbours with neighbours.
+chunk to one number first, neighbours with neighbours. Where the order is promised chunks join as `reduce_tree.py` says.
 """
 
 import math
+from math import prod
 from typing import Any
 
 from xdsl.dialects import arith
@@ -26,15 +27,18 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import ttc
 from tilework.ir.nesting import only_op
+from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import array_values
+from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.lanes import Kind
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.lower.nest_access import address_of, load, scaled, store
 from tilework.targets.cpu.lower.open_nest import OpenNest
+from tilework.targets.cpu.lower.reduce_tree import Counter
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import Type, void
+from tilework.targets.llvm.types import Type, i8, i64, void
 from tilework.targets.llvm.values import Value, constant
 
 NEUTRAL_FLOATS: dict[type[Operation], float] = {
@@ -107,15 +111,21 @@ class Fold:
         self.is_ordered = self.neutral is None and (
             not nest.low.is_elementwise(self.combine) or not is_commutative(nest.low, self.combine, types)
         )
+        self.is_tree = follows_tree(op)
         self.values: list[Value] = []
         self.is_carried = False
         self.is_single = False
+        self.step = 1  # along the axis, of the loop over whole chunks
 
     def begin(self, is_single: bool) -> None:
         """Start with accumulators in registers; `is_single`: there is one chunk, which is the result."""
         self.is_carried, self.is_single = True, is_single
+        self.step = self.nest.step if self.axis == self.nest.dim else 1
         if is_single:
             self.values = []
+            return
+        if self.is_tree:
+            self.counter = self.counter_in_stack()
             return
         b, lanes = self.nest.b, self.nest.lanes
         lanes = 1 if self.folds_chunks else lanes
@@ -125,7 +135,63 @@ class Fold:
     @property
     def folds_chunks(self) -> bool:
         """Whether the accumulators are single numbers, into which whole chunks are folded in order."""
-        return self.is_ordered and self.axis == self.nest.dim and self.nest.lanes > 1
+        return (self.is_ordered or self.is_tree) and self.axis == self.nest.dim and self.nest.lanes > 1
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks, or single elements, are folded."""
+        return -(-self.nest.shape[self.axis] // self.step)
+
+    def joined(self, before: list[Value], after: list[Value]) -> list[Value]:
+        return self.nest.low.region(self.combine, [*before, *after])
+
+    def counter_in_stack(self) -> Counter:
+        """Partial results of the innermost loop."""
+        nest, low = self.nest, self.nest.low
+        b, lanes = nest.b, 1 if self.folds_chunks else nest.lanes
+        elements = [source.type for source in self.sources]
+        sizes = [lanes * element_bytes(element) for element in elements]
+        stacks = [b.alloca(i8, size * Counter.levels(self.chunks), align=64) for size in sizes]
+
+        def places(level: Value) -> list[Value]:
+            return [b.gep(stack, b.mul(level, size)) for stack, size in zip(stacks, sizes, strict=True)]
+
+        def read(level: Value) -> list[Value]:
+            return [low.read(element, place, lanes) for element, place in zip(elements, places(level), strict=True)]
+
+        def write(level: Value, values: list[Value]) -> None:
+            for element, value, place in zip(elements, values, places(level), strict=True):
+                low.write(element, value, place)
+
+        return Counter(self.chunks, read, write, self.joined)
+
+    def counter_in_arena(self) -> Counter:
+        """Partial results of a loop with others inside: each level is as large as the accumulators."""
+        nest, low = self.nest, self.nest.low
+        b, levels = nest.b, Counter.levels(self.chunks)
+        types = [ttc.buffer_of(buffer) for buffer in self.buffers]
+        sizes = [aligned(prod(type.shape) * element_bytes(type.element)) for type in types]
+        base = nest.fold_bytes
+        nest.fold_bytes += levels * sum(sizes)
+        low.scratch(nest.fold_bytes)
+
+        def places(level: Value) -> list[Kind]:
+            starts = [base + levels * sum(sizes[:number]) for number in range(len(sizes))]
+            return [
+                address_of(nest, b.gep(low.scratch(start), b.mul(level, size)), scaled(type, self.indices))
+                for start, size, type in zip(starts, sizes, types, strict=True)
+            ]
+
+        def read(level: Value) -> list[Value]:
+            return [
+                load(nest, type.element, place, None, None) for type, place in zip(types, places(level), strict=True)
+            ]
+
+        def write(level: Value, values: list[Value]) -> None:
+            for type, value, place in zip(types, values, places(level), strict=True):
+                store(nest, type.element, place, value, None)
+
+        return Counter(self.chunks, read, write, self.joined)
 
     def add(self) -> None:
         """Combine the values of one chunk into the accumulators."""
@@ -139,6 +205,8 @@ class Fold:
             self.update_buffers(new)
         elif self.is_single:
             self.values = new
+        elif self.is_tree:
+            self.counter.add(b, b.udiv(nest.index, constant(i64, self.step)), new)
         else:
             combined = self.combined(new)
             if self.neutral is None and nest.index.constant is None:
@@ -157,7 +225,7 @@ class Fold:
     def finish(self) -> None:
         """Write the accumulators, folded to one number if the lanes lie along the axis."""
         nest = self.nest
-        values = self.values
+        values = self.counter.total() if self.is_tree and not self.is_single else self.values
         if self.axis == nest.dim and nest.lanes > 1 and not self.folds_chunks:
             values = self.fold_lanes(values)
         self.write(values)
@@ -170,7 +238,7 @@ class Fold:
         """
         b = self.nest.b
         while (count := lanes_in(values[0])) > 2:
-            if self.is_ordered:
+            if self.is_ordered or self.is_tree:
                 pairs = count // 2
                 left, right, alone = range(0, 2 * pairs, 2), range(1, count, 2), range(2 * pairs, count)
             else:
@@ -202,6 +270,12 @@ class Fold:
         b = nest.b
         index = nest.kind(nest.block.args[self.axis])
         assert isinstance(index, Value), "the axis of a fold in memory is not that of the vector"
+        if self.is_tree:
+            counter, number = self.counter_in_arena(), b.sext(index, i64)
+            counter.add(b, number, new)
+            with b.if_(b.icmp("eq", number, self.chunks - 1)):
+                self.write(counter.total())
+            return
         is_first = b.icmp("eq", index, 0)
         addresses = [self.address(buffer) for buffer in self.buffers]
         old = [load(nest, s.type, address, None, None) for s, address in zip(self.sources, addresses, strict=True)]

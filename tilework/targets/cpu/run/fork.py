@@ -80,6 +80,8 @@ def is_shareable(nest: Nest) -> bool:
     step = nest.step if outermost == nest.dim else 1
     if nest.shape[outermost] < 2 * step or any(fold.axis == outermost for fold in nest.folds):
         return False
+    if any(fold.is_tree and fold.axis != nest.order[-1] for fold in nest.folds):  # its partial results are in the arena
+        return False
     return all(is_independent(nest, op, outermost) for op in nest.ops)
 
 

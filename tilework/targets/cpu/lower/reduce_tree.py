@@ -1,0 +1,52 @@
+"""Folding by the tree of `ir/reproducible.py` while the elements come one after the other: a binary counter of partial results.
+
+    element        0      1         2            3                   4
+    level 0        x0     .         x2           .                   x4
+    level 1               x0 x1     x0 x1        .                   .
+    level 2                                      (x0 x1) (x2 x3)     (x0 x1) (x2 x3)
+
+Element `t` is combined with as many levels as `t` has ones at its end, and is left on the next one. What is left behind the last
+element is combined from the lowest level up. An element may be a vector (the fold goes across it), or the total of a chunk whose lanes
+lie along the axis and have been folded, neighbours with neighbours: the chunk is a power of two, so its total is a node of the tree.
+"""
+
+from collections.abc import Callable
+
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.values import Value, constant
+
+Row = list[Value]
+
+
+class Counter:
+    """Partial results of `count` elements: ``read(level)`` and ``write(level, values)`` say where they are, ``combine(earlier, later)``."""
+
+    def __init__(
+        self,
+        count: int,
+        read: Callable[[Value], Row],
+        write: Callable[[Value, Row], None],
+        combine: Callable[[Row, Row], Row],
+    ) -> None:
+        self.count, self.read, self.write, self.combine = count, read, write, combine
+
+    @staticmethod
+    def levels(count: int) -> int:
+        return count.bit_length()
+
+    def add(self, b: Builder, number: Value, values: Row) -> None:
+        """The element `number` (an i64) joins."""
+        ones = b.cttz(b.xor(number, constant(i64, -1)))
+        with b.loop_carrying(constant(i64, 0), ones, 1, values, unroll=1) as loop:
+            loop.next(self.combine(self.read(loop.index), list(loop.carried)))
+        self.write(ones, list(loop.results))
+
+    def total(self) -> Row:
+        """All of them, once the last one has joined."""
+        left = [level for level in range(self.levels(self.count)) if self.count >> level & 1]
+        values = self.read(constant(i64, left[0]))
+        for level in left[1:]:
+            values = self.combine(self.read(constant(i64, level)), values)
+        return values
+
