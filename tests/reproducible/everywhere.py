@@ -1,8 +1,11 @@
 """One launch on every device there is, with several numbers of warps and threads: all results must have the same bits.
 
-everywhere(kernel, {"x": x, "out": out}, {"N": 64})
+>>> everywhere(kernel, {"x": x, "out": out}, {"N": 64})
+
+`make test` takes some of them, all with REPRODUCIBLE_ALL=1.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,7 +34,7 @@ def everywhere(
     args: Mapping[str, Any],
     constants: Mapping[str, Any] | None = None,
     grid: Sequence[int] = (1,),
-    places: Sequence[str] = tuple(PLACES),
+    places: Sequence[str] = CHOSEN,
 ) -> dict[str, Array]:
     """The arrays after a launch, which are the same in all places."""
     wanted: dict[str, Array] = {}
@@ -42,7 +45,8 @@ def everywhere(
         values = tuple(given[name] for name in kernel.arg_names)
         with knobs.runtime.scope():
             knobs.runtime.num_threads = threads
-            run_on(device, Launch(kernel, values, tuple([*grid, 1, 1][:3]), {**options, "reproducible": True}))
+            x, y, z = [*grid, 1, 1][:3]
+            run_on(device, Launch(kernel, values, (x, y, z), {**options, "reproducible": True}))
         arrays = {name: value for name, value in own.items() if isinstance(value, np.ndarray)}
         for name, array in wanted.items():
             if not np.array_equal(bits(array), bits(arrays[name])):

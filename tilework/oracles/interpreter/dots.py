@@ -62,7 +62,8 @@ def added_in_order(left: Array, right: Array, acc: tl.tensor | None, type: dtype
     arithmetic = Arithmetic.of(np.dtype(numbers))
     for k in range(left.shape[-1]):
         column, row = left[..., k : k + 1].astype(numbers), right[..., k : k + 1, :].astype(numbers)
-        total = arithmetic.fma(*np.broadcast_arrays(column, row), total)
+        x, y = np.broadcast_arrays(column, row)
+        total = arithmetic.fma(x, y, total)
     return tensor(round_float(total.astype(np.float64), type.scalar), type.scalar)
 
 

@@ -116,6 +116,7 @@ class Fold:
         self.is_carried = False
         self.is_single = False
         self.step = 1  # along the axis, of the loop over whole chunks
+        self.first_byte: int | None = None  # of its partial results in the scratch memory
 
     def begin(self, is_single: bool) -> None:
         """Start with accumulators in registers; `is_single`: there is one chunk, which is the result."""
@@ -171,14 +172,14 @@ class Fold:
         b, levels = nest.b, Counter.levels(self.chunks)
         types = [ttc.buffer_of(buffer) for buffer in self.buffers]
         sizes = [aligned(prod(type.shape) * element_bytes(type.element)) for type in types]
-        base = nest.fold_bytes
-        nest.fold_bytes += levels * sum(sizes)
-        low.scratch(nest.fold_bytes)
+        if self.first_byte is None:
+            self.first_byte, nest.fold_bytes = nest.fold_bytes, nest.fold_bytes + levels * sum(sizes)
+        memory = b.gep(low.scratch(nest.fold_bytes), self.first_byte)
 
         def places(level: Value) -> list[Kind]:
-            starts = [base + levels * sum(sizes[:number]) for number in range(len(sizes))]
+            starts = [levels * sum(sizes[:number]) for number in range(len(sizes))]
             return [
-                address_of(nest, b.gep(low.scratch(start), b.mul(level, size)), scaled(type, self.indices))
+                address_of(nest, b.gep(b.gep(memory, start), b.mul(level, size)), scaled(type, self.indices))
                 for start, size, type in zip(starts, sizes, types, strict=True)
             ]
 

@@ -49,4 +49,3 @@ class Counter:
         for level in left[1:]:
             values = self.combine(self.read(constant(i64, level)), values)
         return values
-
