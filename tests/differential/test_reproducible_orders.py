@@ -6,7 +6,7 @@ import numpy as np
 
 import tilework
 import tilework.language as tl
-from tests.reproducible.everywhere import everywhere
+from tests.differential.everywhere import everywhere
 
 RNG = np.random.default_rng(5)
 
