@@ -1,11 +1,13 @@
-"""The profiler on a real GPU: times of events beside do_bench's, what profiling costs, limits, threads of launches in machine code.
+"""The profiler on a real GPU: its times beside do_bench's, what profiling costs, limits, kernels of torch and of graphs.
 
     python -m tests.device.check_profiler
 
 Prints a table of kernels: microseconds by the profiler and by do_bench (without clearing caches), their ratio, and what launching takes with and
-without a session, in turn. Needs an NVIDIA GPU; torch is not needed.
+without a session, in turn. Needs an NVIDIA GPU; torch's kernels are looked for where it is.
 """
 
+import importlib
+import importlib.util
 import json
 import statistics
 import sys
@@ -20,7 +22,9 @@ import numpy as np
 import tilework
 import tilework.language as tl
 import tilework.profiler as proton
+from benchmarks.profiler_overhead import busy
 from tilework.profiler.limits import Limits
+from tilework.profiler.recorder import RECORDER
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda
 
@@ -32,15 +36,6 @@ CLOSE = 0.10  # how much both ways of timing may differ, and a microsecond
 def copy(x, out, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i))
-
-
-@tilework.jit
-def busy(x, steps, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + i)
-    for _ in range(steps):
-        value = value * 0.5 + 1.0
-    tl.store(x + i, value)
 
 
 def cases() -> dict[str, Callable[[], Any]]:
@@ -97,6 +92,38 @@ def overhead(folder: str, call: Callable[[], Any]) -> tuple[float, float]:
     return statistics.median(plain), statistics.median(ratios) - 1
 
 
+def foreign(folder: str) -> int:
+    """Kernels of torch, and ours in a graph, stand in the tree at their scopes; how many mistakes there are."""
+    if importlib.util.find_spec("torch") is None:
+        return 0
+    torch = importlib.import_module("torch")
+    a, x = torch.randn(512, 512, device="cuda"), torch.ones(1024, device="cuda")
+    torch.mm(a, a)
+    busy[(1,)](x, 10, BLOCK=1024)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        busy[(1,)](x, 10, BLOCK=1024)
+    proton.start(f"{folder}/f")
+    with proton.scope("product"):
+        torch.mm(a, a)
+    with proton.scope("graph"):
+        for _ in range(3):
+            graph.replay()
+    with proton.scope("ours"):
+        busy[(1,)](x, 10, BLOCK=1024)
+    proton.finalize()
+    scopes = {
+        node["frame"]["name"]: node for node in json.loads(Path(f"{folder}/f.hatchet").read_text())[0]["children"]
+    }
+    inside = {
+        name: [(child["frame"]["name"], child["metrics"].get("count")) for child in node["children"]]
+        for name, node in scopes.items()
+    }
+    print(f"scopes with what ran in them: {inside}")
+    good = inside.get("graph") == [("busy", 3)] and inside.get("ours") == [("busy", 1)] and inside.get("product")
+    return 0 if good else 1
+
+
 def main() -> int:
     if driver.active.get_current_target().backend != "cuda":
         print("no NVIDIA GPU is active here")
@@ -117,6 +144,8 @@ def main() -> int:
             failed += not good
             cells = f"{by_profiler:13.2f}{by_bench:13.2f}{row:13.2f}{by_profiler / row:8.3f}{plain:10.2f}{100 * more:9.1f} %"
             print(f"{name:14}{cells}  {'PASS' if good else 'FAIL'}{'' if count == LAUNCHES else f' {count} launches'}")
+        failed += foreign(folder)
+    print(f"times by {type(RECORDER.clock).__name__}")
     limits = Limits.load()
     limits.measure_again()
     rates = {kind: limits.rate(kind) for kind in ("simd", "fp16", "bf16", "fp32", "int8")}

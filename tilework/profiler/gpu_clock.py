@@ -1,4 +1,4 @@
-"""How long kernels run on a GPU: an event in the stream before each launch, and one behind it.
+"""How long kernels run on a GPU, where CUPTI does not tell: an event in the stream before each launch, and one behind it.
 
 Launches in machine code take pairs of events from a block (`launch_log.give_events`), those through Python one by one. What they took is
 asked of the driver later, when the device has reached them. Launches inside of a graph that is being captured have no time of
@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tilework.profiler.launches import Launches
+from tilework.profiler.stacks import Path
 from tilework.runtime.launch import launch_log
 
 WITH_TIMES = 0  # flags of an event
@@ -43,7 +44,7 @@ class Waiting(NamedTuple):
     block: EventBlock | None
 
 
-class GpuClock:
+class EventClock:
     """The events of the current device, and the launches that wait for them."""
 
     def __init__(self, gpus: Any) -> None:
@@ -79,8 +80,28 @@ class GpuClock:
         self.given = free[0]
         launch_log.give_events(self.library.address("record_event"), self.given.start, self.given.end)
 
-    def record(self, handle: int, stream: int) -> None:
-        self.library.code("record_event", handle, stream)
+    def start(self) -> bool:
+        return True
+
+    def stop(self) -> None:
+        """Events stay for the next time."""
+
+    def enter(self, path: Path) -> None:
+        """Launches know their path."""
+
+    def before(self, stream: int) -> tuple[int, int]:
+        """A launch through Python comes next in this thread."""
+        pair = self.pair()
+        self.library.code("record_event", pair[0], stream)
+        return pair
+
+    def behind(self, pair: tuple[int, int], stream: int) -> None:
+        """It is in the stream."""
+        self.library.code("record_event", pair[1], stream)
+
+    def wait_for(self, pair: tuple[int, int], launches: Launches) -> None:
+        """What it was."""
+        self.waiting.append(Waiting(launches, [pair], None))
 
     # times
 
@@ -88,10 +109,6 @@ class GpuClock:
         """Launches in machine code have taken the events at some places."""
         holding = [block for block in self.blocks if block.start <= max(places, default=0) < block.end]
         self.waiting.append(Waiting(launches, [pair_at(place) for place in places], holding[0] if holding else None))
-
-    def wait_for_pair(self, launches: Launches, pair: tuple[int, int]) -> None:
-        """A launch through Python stands between two events."""
-        self.waiting.append(Waiting(launches, [pair], None))
 
     def settled(self, *, everything: bool) -> Iterator[Launches]:
         """Launches with their times: all, after waiting for the device, or the oldest, where too many wait."""

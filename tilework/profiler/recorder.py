@@ -1,9 +1,11 @@
 """What listens to launches while a session is active, and gives each session what it should know.
 
 Launches in machine code come as lines of a log, some hundred at a time (`runtime/launch/launch_log.py`); those through Python one by
-one. On the host a launch takes as long as its programs run, on a GPU as long as lies between two events (`gpu_clock.py`).
+one. On the host a launch takes as long as its programs run, on a GPU as long as CUPTI says (`cupti_clock.py`), or, where that cannot be used, as
+lies between two events (`gpu_clock.py`).
 """
 
+import ctypes
 import sys
 import threading
 import time
@@ -11,7 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tilework.profiler import stacks
-from tilework.profiler.gpu_clock import GpuClock
+from tilework.profiler.cupti import Cupti
+from tilework.profiler.cupti_clock import CuptiClock
+from tilework.profiler.gpu_clock import EventClock
 from tilework.profiler.launches import Launches
 from tilework.profiler.metric_names import Number
 from tilework.profiler.stacks import Path
@@ -52,7 +56,7 @@ class Recorder:
     def __init__(self) -> None:
         self.tools: Sequence[Sink] = []  # that listen beside all sessions, like `tilework profile`
         self.sinks: Sequence[Sink] = []
-        self.clock: GpuClock | None = None
+        self.clock: EventClock | CuptiClock | None = None
         self.thread = threading.local()  # its `operation`, of the launch that follows
         self.lock = threading.RLock()
         self.work_of: WorkOf | None = None
@@ -68,13 +72,24 @@ class Recorder:
         if before:
             launch_log.end()
             stacks.BEFORE_CHANGE.remove(launch_log.flush)
+            stacks.AFTER_CHANGE.remove(self.enter)
+            if self.clock is not None and not sinks:
+                self.clock.stop()
         if sinks:
             is_python = any(sink.context == "python" for sink in sinks)
             fits = NONE_FIT if is_python else SAME_NUMBERS_FIT if self.work_of is not None else ALL_FIT
             launch_log.begin(self, fits=fits)
             stacks.BEFORE_CHANGE.append(launch_log.flush)
+            stacks.AFTER_CHANGE.append(self.enter)
             if (gpus := getattr(driver.active, "gpus", None)) is not None:
+                if self.clock is not None and not before and not self.clock.start():
+                    self.clock = None
                 self.clock_of(gpus)
+
+    def enter(self, path: Path) -> None:
+        """This thread is somewhere else."""
+        if self.clock is not None:
+            self.clock.enter(path)
 
     def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
         """Metrics of a scope."""
@@ -99,7 +114,7 @@ class Recorder:
             if everything and self.clock is not None and self.clock.untimed:
                 print(
                     f"tilework.profiler: {self.clock.untimed} launches have no times and are left out: they were captured"
-                    " in a graph, or went to another GPU than the first one",
+                    " in a graph, or went to another GPU than the current one",
                     file=sys.stderr,
                 )
                 self.clock.untimed = 0
@@ -126,11 +141,10 @@ class Recorder:
             start, took = ARENAS.last_run or (start, time.perf_counter_ns() - start)
             stream = self.stream_of(threading.get_ident())
         else:
-            pair = clock.pair()
-            clock.record(pair[0], stream)
             start, took = 0, 0
+            around: Any = clock.before(stream)
             launcher.start(grid, stream, function, args, scratch)
-            clock.record(pair[1], stream)
+            clock.behind(around, stream)
         name, metrics = operation or (launcher.name, {})
         python = python_path() if any(sink.context == "python" for sink in self.sinks) else ()
         device = driver.active.get_current_device()
@@ -141,7 +155,7 @@ class Recorder:
             self.give(found)
         else:
             with self.lock:
-                clock.wait_for_pair(found, pair)
+                clock.wait_for(around, found)  # pyright: ignore[reportPossiblyUnboundVariable]
         return work
 
     # launches in machine code
@@ -168,7 +182,7 @@ class Recorder:
         name = "a kernel that is gone" if launcher is None else launcher.name
         kind = device_type(launcher)
         column = {field: rows[:, index] for field, index in FIELDS.items()}
-        starts, took = column["start"].tolist(), column["took"].tolist()
+        starts, took = column["start" if kind == "CPU" else "called"].tolist(), column["took"].tolist()
         calls = column["returned"] - column["called"]
         overheads = calls.tolist() if kind != "CPU" else (calls - column["took"]).tolist()
         if kind == "CPU" and 0 in starts:  # Python ran the grid, as for the first launches on several threads
@@ -189,13 +203,22 @@ class Recorder:
         """0 for the first thread that launches on the host, and so on."""
         return self.streams.setdefault(thread, len(self.streams))
 
-    def clock_of(self, gpus: Any) -> GpuClock:
-        """The clock of a GPU, from which launches in machine code can take events."""
+    def clock_of(self, gpus: Any) -> EventClock | CuptiClock:
+        """The clock of a GPU: CUPTI's for NVIDIA's own driver, else one that has events for launches in machine code."""
         with self.lock:
             if self.clock is None or self.clock.library is not gpus.library():
-                self.clock = GpuClock(gpus)
+                self.clock = started_clock(gpus)
             self.clock.refill()
             return self.clock
+
+
+def started_clock(gpus: Any) -> EventClock | CuptiClock:
+    library = gpus.library()
+    if library.vendor == "CUDA" and isinstance(library.loaded, ctypes.CDLL) and (cupti := Cupti.found()) is not None:
+        clock = CuptiClock(gpus, cupti)
+        if clock.start():
+            return clock
+    return EventClock(gpus)
 
 
 def launcher_of(result: Any) -> Any:

@@ -4,7 +4,7 @@
     set_state("warmup")                      path_of(thread) == ("forward", "layer0", "warmup")
 
 Launches in machine code are read later than they happen, from a log that names the thread. So a thread tells everybody (`BEFORE_CHANGE`)
-before its path changes: what has been launched until then belongs to the old one. A thread that has entered nothing is where
+before its path changes, and behind that (`AFTER_CHANGE`): what has been launched until then belongs to the old one. A thread that has entered nothing is where
 the main thread is.
 """
 
@@ -16,6 +16,7 @@ from weakref import ref
 Path = tuple[str, ...]
 NUMBERS = itertools.count(1)
 BEFORE_CHANGE: list[Callable[[], None]] = []
+AFTER_CHANGE: list[Callable[[Path], None]] = []
 
 
 class Stack:
@@ -31,6 +32,8 @@ class Stack:
     def changed(self) -> None:
         state = () if self.state is None else (self.state,)
         self.path = (*self.inherited, *(name for name, _ in self.scopes), *state)
+        for listener in AFTER_CHANGE:
+            listener(self.path)
 
 
 class Local(threading.local):

@@ -45,11 +45,11 @@ def write_ready(module: Module) -> None:
     function = module.function("ready_gpu", i32, [(ptr, "record")])
     b = Writer(function)
     (record,) = function.args
-    place = b.alloca(i64)
-    b.store(num(0), place)
-    b.need(b.icmp("eq", b.call(b.at(record, ASK_CONTEXT, ptr), i32, [place]), 0))
-    is_here = b.icmp("eq", b.load(i64, place), b.at(record, DEVICE_CONTEXT))
-    b.need(b.or_(is_here, b.icmp("ne", b.at(record, SET_CONTEXT), 0)))
+    with b.if_(b.icmp("eq", b.at(record, SET_CONTEXT), 0)):
+        place = b.alloca(i64)
+        b.store(num(0), place)
+        b.need(b.icmp("eq", b.call(b.at(record, ASK_CONTEXT, ptr), i32, [place]), 0))
+        b.need(b.icmp("eq", b.load(i64, place), b.at(record, DEVICE_CONTEXT)))
     b.finish(YES)
 
 
@@ -116,10 +116,14 @@ def write_run(module: Module, name: str, launch: Callable[..., Value]) -> None:
     b.store(NULL, kept)
     with b.if_(b.icmp("ne", allocate, b.context("none"))):
         b.store(scratch(b, record, allocate, [*extent, handle], slots), kept)
-    set, before = b.at(record, SET_CONTEXT, ptr), b.alloca(ptr)
+    set, here = b.at(record, SET_CONTEXT, ptr), b.at(record, DEVICE_CONTEXT)
+    before = b.alloca(i64)  # the driver of AMD's GPUs writes half of it
+    b.store(b.select(b.is_object(set), num(0), here), before)
     with b.if_(b.is_object(set)):
         b.call(b.at(record, ASK_CONTEXT, ptr), i32, [before])
-        b.call(set, i32, [b.at(record, DEVICE_CONTEXT, ptr)])
+    is_elsewhere = b.icmp("ne", b.load(i64, before), here)
+    with b.if_(is_elsewhere):
+        b.call(set, i32, [b.inttoptr(here, ptr)])
     events = Events.taken(b, sizes)
     thread = b.api("PyEval_SaveThread")
     stream = b.inttoptr(handle, ptr)
@@ -127,7 +131,7 @@ def write_run(module: Module, name: str, launch: Callable[..., Value]) -> None:
     code = launch(b, b.at(record, LAUNCH_CALL, ptr), b.at(record, FUNCTION, ptr), config, addresses)
     events.put(b, 1, stream)
     b.api("PyEval_RestoreThread", thread, result=void)
-    with b.if_(b.is_object(set)):
+    with b.if_(is_elsewhere):
         b.call(set, i32, [b.load(ptr, before)])
     with b.if_(b.is_object(b.load(ptr, kept))):
         b.drop(b.load(ptr, kept))
