@@ -34,7 +34,7 @@ ALLOWED: dict[str, list[str]] = {
     "profiler": ["*"],
     "tools": ["*"],
     "explain": ["*"],
-    "aot": ["compiler", "language", "runtime", "targets", "target", "errors"],
+    "aot": ["compiler", "knobs", "language", "runtime", "targets", "target", "errors"],
     "explorer": ["*"],
     "compiler": ["runtime", "targets", "errors"],
     "testing": ["*"],

@@ -38,6 +38,7 @@ LAZY = {
     "autotune": "tilework.runtime.tuning.autotuner",
     "compile": "tilework.compiler",
     "heuristics": "tilework.runtime.tuning.autotuner",
+    "load": "tilework.runtime.bundle.serving",
     "set_allocator": "tilework.runtime.devices.allocators",
 }
 SUBMODULES = ("as_triton", "compiler", "runtime", "targets", "testing", "tools")

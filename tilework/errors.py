@@ -419,6 +419,25 @@ class BundleError(TritonError, RuntimeError):
     """
 
 
+class NotRecorded(TritonError, RuntimeError):
+    """A launch needs code, or a choice of the autotuner, that is not there, and TILEWORK_NO_JIT=1 forbids to make it.
+
+    Example:
+        @tilework.jit
+        def kernel(out, N: tl.constexpr):
+            tl.store(out, N)
+
+        with tilework.knobs.runtime.scope():
+            tilework.knobs.runtime.no_jit = True
+            try:
+                kernel[(1,)](np.zeros(1, np.int32), N=987_654_321)
+            except tilework.errors.NotRecorded as error:
+                assert "N=987654321" in str(error)
+            else:
+                raise AssertionError("it was compiled")
+    """
+
+
 class AutotunerError(ReportedError):
     """No configuration is left to try.
 

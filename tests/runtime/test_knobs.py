@@ -51,6 +51,11 @@ runtime.num_threads                             TILEWORK_NUM_THREADS            
 runtime.device                                  TILEWORK_DEVICE                     None
 runtime.native_launch                           TILEWORK_NATIVE_LAUNCH              True
 runtime.explain                                 TILEWORK_EXPLAIN                    None
+runtime.record                                  TILEWORK_RECORD                     None
+runtime.bundle                                  TILEWORK_BUNDLE                     None
+runtime.bundle_key                              TILEWORK_BUNDLE_KEY                 None
+runtime.bundle_digest                           TILEWORK_BUNDLE_DIGEST              None
+runtime.no_jit                                  TILEWORK_NO_JIT                     False
 runtime.progress                                TILEWORK_PROGRESS                   True
 runtime.cpu_dots                                TILEWORK_CPU_DOTS                   True
 language.fp32_default                           TRITON_F32_DEFAULT                  None

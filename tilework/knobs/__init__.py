@@ -127,6 +127,11 @@ class runtime_knobs(base_knobs):
     device = env_opt_str("TILEWORK_DEVICE")
     native_launch = env_bool("TILEWORK_NATIVE_LAUNCH", True)
     explain = env_opt_str("TILEWORK_EXPLAIN")  # 1: say why kernels are compiled; a folder: record it there
+    record = env_opt_str("TILEWORK_RECORD")  # a file: write down which specialisations are used
+    bundle = env_opt_str("TILEWORK_BUNDLE")  # a file of compiled kernels, or several as in PATH
+    bundle_key = env_opt_str("TILEWORK_BUNDLE_KEY")
+    bundle_digest = env_opt_str("TILEWORK_BUNDLE_DIGEST")
+    no_jit = env_bool("TILEWORK_NO_JIT")
     progress = env_bool("TILEWORK_PROGRESS", True)
     cpu_dots = env_bool("TILEWORK_CPU_DOTS", True)  # 0: no instructions that only dots of bf16, f16 and int8 have
     debug: bool

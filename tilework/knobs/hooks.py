@@ -62,10 +62,16 @@ class CompileTimes(NamedTuple):
 #
 #   new        a launch needs a specialisation that this process does not have yet: fn, values
 #   compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit, seconds
+#   needed     the code of a specialisation is needed, wherever it will come from: specialization, backend
 #   ready      the launch of `new` has its kernel, and comes next: fn, values, grid, kernel, options
 #   measuring  an autotuner begins to time a configuration, or ends: tuner, begins
 #   tuned      an autotuner has chosen: tuner, key (`tuner.tunings[key]` has the rest)
+#   chosen     a launch with a configuration of an autotuner, new or known, comes next: tuner, config, args, kwargs
 LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
+
+
+# What has code, and choices of autotuners, before they are made: bundles, the latest first (`runtime/bundle/serving.py`).
+SERVERS: list[Any] = []
 
 
 # What rooms above the runtime do for it: they import it, so it knows them by name.

@@ -30,7 +30,7 @@ EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 
 def constant_text(value: Any) -> str:
     """See the module docstring."""
-    return _Writer().text(value)
+    return Writer().text(value)
 
 
 def float_text(value: float) -> str:
@@ -38,12 +38,16 @@ def float_text(value: float) -> str:
     return repr(value) if value == value else f"nan:{struct.pack('<d', value).hex()}"
 
 
-class _Writer:
+class Writer:
     """Writes one constant; what contains itself is named by its depth."""
 
     def __init__(self) -> None:
         self.open: list[int] = []
         self.functions: dict[FunctionType, int] = {}
+
+    def name_of(self, value: Any) -> str:
+        """How a class or a function is called."""
+        return name_of(value)
 
     def text(self, value: Any) -> str:
         kind = type(value)
@@ -64,7 +68,7 @@ class _Writer:
             if (rule := RULES.get(cls)) is not None:
                 return rule(self, value)
         if isinstance(key := getattr(value, "cache_key", None), str):
-            return f"{name_of(value)}#{key}"
+            return f"{self.name_of(value)}#{key}"
         if hasattr(value, "__func__"):  # a method of an aggregate
             return self.bound(value)
         if is_dataclass(kind):
@@ -72,8 +76,8 @@ class _Writer:
         if getattr(value, "__triton_aggregate__", False):
             return self.members(kind, vars(value))
         if hasattr(kind, "tobytes") and hasattr(kind, "dtype"):  # NumPy's; its text leaves the middle of an array out
-            return f"{name_of(kind)}({value.dtype}, {value.shape}, {digest(value.tobytes())})"
-        return f"{name_of(kind)}({value!r})" if has_own_text(kind) else alone(value)
+            return f"{self.name_of(kind)}({value.dtype}, {value.shape}, {digest(value.tobytes())})"
+        return f"{self.name_of(kind)}({value!r})" if has_own_text(kind) else alone(value)
 
     def items(self, values: Any) -> str:
         return ", ".join(map(self.text, values))
@@ -117,45 +121,45 @@ class _Writer:
     def python_class(self, value: type) -> str:
         """A class by its name; an aggregate with its methods, which run in kernels."""
         if not getattr(value, "__triton_aggregate__", False):
-            return name_of(value)
-        return f"{name_of(value)}{{{', '.join(f'{name}: {self.text(method)}' for name, method in methods_of(value))}}}"
+            return self.name_of(value)
+        return f"{self.name_of(value)}{{{', '.join(f'{name}: {self.text(method)}' for name, method in methods_of(value))}}}"
 
     def function(self, value: FunctionType) -> str:
         """A plain function, which runs while compiling: its code, and what that refers to."""
         if is_of_language(value):
-            return name_of(value)
+            return self.name_of(value)
         wrapped = getattr(value, "__wrapped__", None)
         if wrapped is not None and value.__globals__.get("__name__", "").startswith(LANGUAGE):
             return f"wrapped {self.text(wrapped)}"  # by `builtin`, whose own code is part of every key
         if value in self.functions:
-            return f"{name_of(value)}#{self.functions[value]}"
+            return f"{self.name_of(value)}#{self.functions[value]}"
         self.functions[value] = len(self.functions)
         code, scope = value.__code__, {} if is_installed(value) else value.__globals__
         seen = {name: scope[name] for name in names_in(code) if name in scope}
         cells = [cell.cell_contents if cell != EMPTY_CELL else None for cell in value.__closure__ or ()]
         parts = (value.__defaults__, value.__kwdefaults__, cells, seen)
-        return f"{name_of(value)}#{digest(f'{self.code(code)} {self.items(parts)}'.encode())}"
+        return f"{self.name_of(value)}#{digest(f'{self.code(code)} {self.items(parts)}'.encode())}"
 
     def code(self, code: CodeType) -> str:
         constants = [self.code(item) if isinstance(item, CodeType) else self.text(item) for item in code.co_consts]
         return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames} {code.co_freevars}"
 
 
-RULES: dict[type, Callable[[_Writer, Any], str]] = {
+RULES: dict[type, Callable[[Writer, Any], str]] = {
     constexpr: lambda self, value: f"constexpr[{self.text(value.value)}]",
     kernel_tuple: lambda self, value: f"tuple({self.items(value.values)}){value.fields or ''}",
-    base_type: _Writer.kernel_type,
-    Enum: lambda self, value: f"{name_of(type(value))}.{value.name}={self.text(value.value)}",
-    tuple: _Writer.sequence,
-    list: _Writer.sequence,
-    dict: _Writer.mapping,
-    set: _Writer.collection,
-    frozenset: _Writer.collection,
-    FunctionType: _Writer.function,
-    BuiltinFunctionType: lambda self, value: name_of(value),
-    MethodType: _Writer.bound,
-    partial: _Writer.bound,
-    type: _Writer.python_class,
+    base_type: Writer.kernel_type,
+    Enum: lambda self, value: f"{self.name_of(type(value))}.{value.name}={self.text(value.value)}",
+    tuple: Writer.sequence,
+    list: Writer.sequence,
+    dict: Writer.mapping,
+    set: Writer.collection,
+    frozenset: Writer.collection,
+    FunctionType: Writer.function,
+    BuiltinFunctionType: lambda self, value: self.name_of(value),
+    MethodType: Writer.bound,
+    partial: Writer.bound,
+    type: Writer.python_class,
     ModuleType: lambda self, value: f"module {value.__name__}",
 }
 

@@ -49,7 +49,7 @@ DERIVED = frozenset(
         "_globals",
         "_argument_globals",
     }
-    | {"_compiled_as", "_bind_grid", "_hash_lock"}
+    | {"_compiled_as", "_bind_grid", "_hash_lock", "_portable_key"}
 )
 
 

@@ -25,6 +25,8 @@ SUBCOMMANDS = {
     "opt": "run passes on a file of TTIR",
     "compile": "compile a kernel to one or more stages, or (--aot) for C programs",
     "link": "make one C function of kernels that were compiled ahead of time",
+    "precompile": "compile what a program needs, ahead of time, into one file that serves it without a compiler",
+    "bundle": "show what is in such a file, or verify it",
     "layout": "show which thread owns each element of a tensor, or draw it",
     "explore": "show kernels from their source to machine code, in a page for a browser",
     "diff": "compare two kernels, configurations, targets or compilers: stages, passes, numbers",
@@ -126,4 +128,4 @@ def unexpected(name: str, error: Exception) -> str:
 def usage() -> str:
     """The list of commands."""
     lines = ["usage: tilework COMMAND ...", "       tilework --version", "", "commands (each has --help):"]
-    return "\n".join([*lines, *(f"  {name:<9} {summary}" for name, summary in SUBCOMMANDS.items())])
+    return "\n".join([*lines, *(f"  {name:<10} {summary}" for name, summary in SUBCOMMANDS.items())])

@@ -121,7 +121,7 @@ FAMILIES = (
         "runtime",
         "Compiling",
         "tilework.",
-        "compile compiler.lower ASTSource compiler.IRSource compiler.GPUTarget compiler.CompiledKernel"
+        "compile load compiler.lower ASTSource compiler.IRSource compiler.GPUTarget compiler.CompiledKernel"
         " compiler.CompiledKernel.run compiler.CompiledKernel.__getitem__ compiler.CompiledKernel.counters"
         " compiler.CompiledKernel.launch_metadata compiler.LazyDict compiler.make_backend compiler.get_cache_key AsyncCompileMode"
         " FutureKernel",
@@ -139,7 +139,7 @@ FAMILIES = (
         "tilework.",
         "TritonError CompilationError errors.CompileTimeAssertionFailure errors.UnsupportedLanguageConstruct errors.ArgumentError"
         " errors.OptionError InterpreterError errors.SanitizerError errors.SanitizerWarning errors.PerformanceWarning OutOfResources"
-        " errors.AutotunerError errors.StageError errors.PTXASError",
+        " errors.AutotunerError errors.StageError errors.PTXASError errors.BundleError errors.NotRecorded",
     ),
     family(
         "runtime",

@@ -27,6 +27,7 @@ is used: the file is not looked at again. Equal sections are there once. The sam
 | `kernels` | `name`, `module`, and `source`, the hash of its text, of the functions it calls and of the globals it reads |
 | `sections` | `[size, sha256]` in the order of the file |
 | `entries` | for each target, by key: `[kernel, {extension: section}]` |
+| `facts` | what else is known of the compilation (`python`: its version) |
 | `blobs` | name to section: whatever else the runtime needs (the manifest, tunings, machine code of launchers) |
 """
 
@@ -71,6 +72,7 @@ class Contents:
     kernels: Sequence[Mapping[str, Any]]
     entries: Sequence[Entry]
     blobs: Mapping[str, bytes] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __version__) -> bytes:
@@ -95,6 +97,7 @@ def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __
             "sections": [[len(data), hashlib.sha256(data).hexdigest()] for data in numbers],
             "entries": rows,
             "blobs": blobs,
+            "facts": dict(contents.facts),
         },
         sort_keys=True,
         separators=(",", ":"),
@@ -140,6 +143,7 @@ class BundleFile:
             self.targets: list[dict[str, Any]] = [dict(target) for target in index["targets"]]
             self.kernels: list[dict[str, Any]] = [dict(kernel) for kernel in index["kernels"]]
             self._entries: list[dict[str, Any]] = [dict(rows) for rows in index["entries"]]
+            self.facts: dict[str, Any] = dict(index["facts"])
             self._blobs: dict[str, int] = dict(index["blobs"])
             self._sections: list[tuple[int, int, str]] = []
             for size, checksum in index["sections"]:

@@ -56,6 +56,10 @@ def compile(
     timer = Timer(microseconds(start))
     hit = files is not None
     if files is None:
+        if knobs.runtime.no_jit:
+            from tilework.runtime.bundle.missing import refused  # lazily: only mistakes need it
+
+            raise refused(source, chosen, backend, parsed, environment, key)
         from tilework.runtime.compile.stages import build  # lazily: what the cache has needs no stages
 
         given = {name for name, value in (options or {}).items() if value is not None}

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError
-from tilework.knobs.hooks import LISTENERS, tell
+from tilework.knobs.hooks import LISTENERS, SERVERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
@@ -141,6 +141,10 @@ class JITFunction(KernelInterface, LanguageFunction):
             from tilework.runtime.recording.recorder import install  # lazily: few ask
 
             install()
+        if knobs.runtime.record or knobs.runtime.bundle:
+            from tilework.runtime.bundle.serving import begin  # lazily: few ask
+
+            begin()
         backend = find_backend(target)
         return (
             {},
@@ -289,9 +293,7 @@ class JITFunction(KernelInterface, LanguageFunction):
     def compile_new(
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
-        """Compile a specialisation that is not known yet."""
-        from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
-
+        """Compile a specialisation that is not known yet, unless a bundle has it."""
         try:
             options = backend.parse_options(specialization.options)
         except OptionError as error:
@@ -301,17 +303,28 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._globals = unless_same(self._globals, collect_globals(self))
         if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
+        if LISTENERS:
+            tell("needed", specialization=specialization, backend=backend)
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
             return None
-        source, environment = specialization.source(), cache_invalidating_env_vars()
-
-        def finish() -> CompiledKernel:
-            return compile(source, target, specialization.options, _env_vars=environment)
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
             hook = knobs.runtime.jit_post_compile_hook or self.compiled_hook
             self.call_hook(hook, specialization, options, warmup, True)
+
+        if SERVERS or knobs.runtime.bundle:
+            from tilework.runtime.bundle.serving import kernel_for  # lazily: few programs are served
+
+            if (served := kernel_for(specialization, target, backend)) is not None:
+                finalize(served)
+                return served
+        from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
+
+        source, environment = specialization.source(), cache_invalidating_env_vars()
+
+        def finish() -> CompiledKernel:
+            return compile(source, target, specialization.options, _env_vars=environment)
 
         mode = async_compile.active_mode.get()
         if mode is not None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +24,7 @@ class Specialization:
     attrs: dict[Path, list[list[Any]]]
     options: dict[str, Any]
     key: str
+    values: Sequence[Any] = field(default=(), compare=False)  # the arguments of the launch, for messages
 
     @classmethod
     def of(cls, fn: Any, values: Sequence[Any], specs: Sequence[Spec], options: dict[str, Any]) -> "Specialization":
@@ -35,7 +36,7 @@ class Specialization:
             signature[name] = type
             collect(type, key, value, (index,), constants, attrs)
         text = constant_text(list(specs)) + constant_text(options)
-        return cls(fn, signature, constants, attrs, options, text)
+        return cls(fn, signature, constants, attrs, options, text, values)
 
     def source(self) -> Any:
         """The source to compile."""

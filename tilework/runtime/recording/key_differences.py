@@ -177,7 +177,8 @@ def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_th
 def plain(part: str, words: str, help: str = "") -> Callable[[str, str | None, str | None], Difference]:
     def row(name: str, before: str | None, after: str | None) -> Difference:
         old, new = ("not set" if text is None else text for text in (before, after))
-        return Difference(part, name, old, new, words.format(name=name, before=old, after=new), help.format(name=name))
+        text = words.format(name=name, before=old, after=new).replace(", not not set", ", and was not set")
+        return Difference(part, name, old, new, text, help.format(name=name))
 
     return row
 

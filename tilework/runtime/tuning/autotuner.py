@@ -37,13 +37,14 @@ from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
 from tilework.runtime.tuning.config import Config
-from tilework.runtime.tuning.dtype_texts import DTYPE_TEXTS, dtype_text
 from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.pruning import Pruned, Tuning, prune
 from tilework.runtime.tuning.restore import Restore
 from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
+from tilework.runtime.tuning.served_choice import check_may_tune, served_choice
 from tilework.runtime.tuning.summary import summary
+from tilework.runtime.tuning.tuning_key import argument_key, device_part
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, Launch
 
 if TYPE_CHECKING:
@@ -208,13 +209,15 @@ class Autotuner(Wrapper):
             if config is None:
                 outside, self.nargs = self.nargs, named
                 try:
-                    config = self.cache[key] = self.tune(key, args, named, kwargs)
+                    config = self.cache[key] = served_choice(self, named, kwargs) or self.tune(key, args, named, kwargs)
                 finally:
                     self.nargs = outside
         settings = self.settings_of(config, named, kwargs)
         self.best_config = config
         if config.pre_hook is not None:
             config.pre_hook({**named, **kwargs, **settings})
+        if LISTENERS:
+            tell("chosen", tuner=self, config=config, args=args, kwargs=kwargs)
         return self.fn.run(*args, **kwargs, **settings)
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
@@ -240,16 +243,7 @@ class Autotuner(Wrapper):
 
     def tuning_key(self, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The values of the parameters in `key`, and every dtype; the same for positional and keyword arguments."""
-        given = {**named, **kwargs}
-        key = [given[name] for name in self.keys if name in given and name in self.arg_names]
-        for name in self.arg_names:
-            if (dtype := getattr(given.get(name), "dtype", None)) is not None:
-                key.append(DTYPE_TEXTS.get(dtype) or dtype_text(dtype))
-        if driver._host is not None and driver.active is driver._host:
-            key.append("host")  # its best configuration is another one than a GPU's
-        elif (kind := driver.active.device_kind()) is not None:
-            key.append(kind)
-        return tuple(key)
+        return (*argument_key(self.keys, self.arg_names, {**named, **kwargs}), *device_part())
 
     def key_parts(self, key: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, str]:
         """What the entries of a tuning key are, by the names that `runtime/recording` has for them."""
@@ -280,6 +274,7 @@ class Autotuner(Wrapper):
         timings, self.stopped = self.unfinished.setdefault(key, {}), {}
         timings |= results.load(configs)
         missing = [config for config in configs if config not in timings]
+        check_may_tune(self.__name__, key, missing)
         self.failures = {config: error for config, error in self.failures.items() if config in timings}
         known, is_listed = len(configs) - len(missing), knobs.autotuning.print
         progress = Progress(f"autotuning {self.__name__}", len(configs), known, delay=0, is_listed=is_listed)

@@ -26,8 +26,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import PTXASKilled, StageError
-from tilework.language.constant_text import constant_text
-from tilework.language.function import JITCallable
+from tilework.language.portable_key import portable_key
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
@@ -71,7 +70,7 @@ class TuningResults:
             find_backend(target).hash(),
             str(target),
             str(sorted(driver.active.utils.get_device_properties(driver.active.get_current_device()).items())),
-            text_key(fn, {}),
+            portable_key(fn),
             str(sorted(cache_invalidating_env_vars().items())),
             str(tuning_key),
         ]
@@ -170,23 +169,6 @@ class TuningResults:
             get_cache_manager(self.folder).put(json.dumps(data, indent=1), file, binary=False)
         except OSError as error:
             warn_unusable(knobs.cache.dir, error)
-
-
-def text_key(fn: JITCallable, seen: dict[int, str]) -> str:
-    """A hash of what a kernel does: `cache_key` without the places of its lines, which differ between machines."""
-    if fn.fn is None:  # it was pickled without its text
-        return fn.cache_key
-    if id(fn) not in seen:
-        seen[id(fn)] = fn.__name__  # for functions that call each other
-        found = fn.dependencies
-        functions = [
-            text_key(item, seen) if isinstance(item, JITCallable) else constant_text(item) for item in found.functions
-        ]
-        values = [f"{name}={constant_text(value)}" for (name, _), (value, _) in found.global_values.items()]
-        others = map(constant_text, (*found.plain_functions, *found.classes))
-        parts = [fn.src, str(getattr(fn, "noinline", False)), *functions, *others, *values]
-        seen[id(fn)] = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    return seen[id(fn)]
 
 
 def part_of(configs: Sequence[Config]) -> Sequence[Config]:

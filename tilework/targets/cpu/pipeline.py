@@ -68,8 +68,8 @@ class CpuBackend(Backend):
                 module, ttir_pipeline(Target.of(self.target), options.sanitize == "race"), "make_ttir"
             ),
             "ttcir": lambda module: tile_loops(module, options.sanitize),
-            "llir": lambda module: llvm_text(module, options.enable_fp_fusion),
-            "obj": object_code,
+            "llir": lambda module: llvm_text(module, options.enable_fp_fusion, str(self.target.arch)),
+            "obj": lambda text: object_code(text, str(self.target.arch)),
         }
 
     def kernel_facts(
@@ -88,7 +88,9 @@ class CpuBackend(Backend):
 
     def hash(self) -> str:
         """The compiler behind the stages, and the machine that object code is for."""
-        return native_identity() if self.binary_ext == "obj" else f"cpu-{platform.machine()}"
+        if self.binary_ext != "obj":
+            return f"cpu-{platform.machine()}"
+        return native_identity() + ("" if self.target.arch == "host" else f"-{self.target.arch}")
 
 
 @cache
@@ -107,24 +109,27 @@ def tile_loops(module: Any, sanitize: bool | str = False) -> Any:
     return run_passes(module, ttc_pipeline(sanitize), "make_ttcir")
 
 
-def llvm_text(module: Any, fuses: bool = True) -> str:
+def llvm_text(module: Any, fuses: bool = True, arch: str = "host") -> str:
     """Loop nests to LLVM text: the functions, the one that takes chunks of programs, and the interface."""
     # lazily: the compiler loads when something is compiled
     from tilework.targets.cpu.lower.codegen import arena_size, emit_module
     from tilework.targets.cpu.lower.interface_of import interface_of
+    from tilework.targets.cpu.machines import named_machine
     from tilework.targets.cpu.run.interface import work_function
-    from tilework.targets.cpu.target import HostTarget
 
     lines = knobs.compilation.dump_ir_extract_di_local_variables or is_recording()
-    text = emit_module(module, HostTarget.detect(), fuses=fuses, lines=lines)
+    machine = named_machine(arch)
+    text = emit_module(module, machine.facts, fuses=fuses, lines=lines, layout=machine.layout)
     interface = interface_of(module, arena_size(module))
     return interface.line() + text + work_function(interface.name)
 
 
-def object_code(text: str) -> bytes:
+def object_code(text: str, arch: str = "host") -> bytes:
     """LLVM text to an object file."""
-    from tilework.targets.llvm import switches  # lazily: loads LLVM, which a kernel from the cache does not need
-    from tilework.targets.llvm.compile import host_target_machine, to_object
+    # lazily: loads LLVM, which a kernel from the cache does not need
+    from tilework.targets.cpu.machines import named_machine
+    from tilework.targets.llvm import switches
+    from tilework.targets.llvm.compile import to_object
 
-    machine = host_target_machine(switches.level(CODE_GENERATION))
+    machine = named_machine(arch).code_generator(switches.level(CODE_GENERATION))
     return to_object(text, switches.level(OPTIMISATION), machine, watched=True)

@@ -23,11 +23,11 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from tilework.errors import TritonError
+from tilework.targets.cpu.machines import machine_of
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY, STARVED, Interface, work_function
 from tilework.targets.cpu.run.launch_record import places_of
 from tilework.targets.cpu.run.machine_code import LETTERS, NULL, Code, Platform, num, word
 from tilework.targets.cpu.run.printing import PRINT_SYMBOL
-from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.compile import host_target_machine
 from tilework.targets.llvm.module import Module
@@ -54,16 +54,6 @@ C_ABI: dict[str, Type] = {
     **{"void *": ptr, "float": f32, "double": f64},
     **{f"{sign}int{bits}_t": type for sign in ("", "u") for bits, type in ((8, i8), (16, i16), (32, i32), (64, i64))},
 }
-# machines by name: what LLVM calls them, and what they have for our code generator
-MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
-    "x86_64": {
-        "x86-64": ("x86-64", frozenset()),
-        "x86-64-v2": ("x86-64-v2", frozenset()),
-        "x86-64-v3": ("x86-64-v3", frozenset({"avx2", "fma"})),
-        "x86-64-v4": ("x86-64-v4", frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq"})),
-    },
-    "aarch64": {"armv8-a": ("generic", frozenset())},
-}
 GridCode = Callable[[Code, dict[str, Value]], list[tuple[Value, Value]]]
 
 
@@ -77,20 +67,6 @@ class Argument:
     @property
     def is_integer(self) -> bool:
         return "int" in self.c_type
-
-
-def machine_of(arch: str) -> tuple[HostTarget, str, str]:
-    """What the code generator may use, and LLVM's names of the processor and its features: ``host``, or a name of MACHINES."""
-    host = HostTarget.detect()
-    if arch in ("", "host", "native"):
-        # tiles need the permission of the system, for which only a process of our own asks
-        features = frozenset(name for name in host.features if not name.startswith("amx-"))
-        return HostTarget.of(host.arch, host.cpu, features | host.dot_features), "", ""
-    known = MACHINES.get(host.arch, {})
-    if arch not in known:
-        raise ValueError(f"no CPU called {arch!r} for {host.arch}; known: host, {', '.join(known)}")
-    cpu, features = known[arch]
-    return HostTarget.of(host.arch, cpu, features), cpu, "+neon" if host.arch == "aarch64" else ""
 
 
 def standalone_object(

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from tilework.knobs.hooks import SERVERS
 from tilework.runtime.devices.cuda.launch_proof import ALIGNMENT, LaunchProof
 from tilework.runtime.devices.cuda.tensor_map import encoded
 from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, numbers_for
@@ -76,8 +77,6 @@ class ProvedLauncher(Launcher):
 
     def without(self) -> Any:
         """The kernel for launches that prove nothing, compiled when there is the first one."""
-        from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
-
         if self.signature is None:
             raise ValueError(
                 f"{self.name} came as code that copies tiles by TMA, which these arguments do not justify: take the code of a"
@@ -85,9 +84,21 @@ class ProvedLauncher(Launcher):
             )
         with self.lock:
             if self.plain is None:
+                self.plain = self.served()
+            if self.plain is None:
+                from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when it is needed
+
                 self.plain = compile(self.source, self.metadata.target, {**self.metadata.asked, "auto_tma": False})
                 self.plain._init_handles()
         return self.plain
+
+    def served(self) -> Any:
+        """That kernel from the bundle that has this one; None if it was compiled here."""
+        if not SERVERS:
+            return None
+        from tilework.runtime.bundle.serving import plain_kernel  # lazily: few programs are served
+
+        return plain_kernel(self.source, self.metadata)
 
     def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> Native | None:
         """As the launcher inside, which has launched before; what proves nothing fits no entry."""

@@ -50,12 +50,15 @@ ARENA_BYTES = "ttc.arena_bytes"
 ROUND_TO_BFLOAT = "__truncsfbf2"  # of the C run-time
 
 
-def emit_module(module: ModuleOp, target: HostTarget, *, fuses: bool = True, lines: bool = False) -> str:
+def emit_module(
+    module: ModuleOp, target: HostTarget, *, fuses: bool = True, lines: bool = False, layout: str = ""
+) -> str:
     """LLVM text of every function of a module in the stage `ttcir`.
 
-    `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table.
+    `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table. `layout` is that of data
+    on another machine than this one.
     """
-    emitter = Emitter(target, fuses, lines)
+    emitter = Emitter(target, fuses, lines, layout)
     emitter.sanitizes = SANITIZED in module.attributes
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
     for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
@@ -83,9 +86,9 @@ def arena_size(module: ModuleOp) -> int:
 class Emitter:
     """The module being written."""
 
-    def __init__(self, target: HostTarget, fuses: bool, lines: bool) -> None:
+    def __init__(self, target: HostTarget, fuses: bool, lines: bool, layout: str) -> None:
         self.target, self.fuses = target, fuses
-        self.module = Module("tilework", data_layout=data_layout(host_target_machine()))
+        self.module = Module("tilework", data_layout=layout or data_layout(host_target_machine()))
         self.lines = LineTable(self.module) if lines else None
         self.arena_bytes = FAULT_BYTES
         self.uses_faults = False

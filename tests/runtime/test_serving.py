@@ -1,0 +1,287 @@
+"""A program is recorded, compiled ahead of time, and served from the bundle: what fits is served, all else says what differs."""
+
+import json
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.runtime import served_program as program
+from tilework import knobs
+from tilework.aot.precompile import parse_target, precompile
+from tilework.errors import BundleError, NotRecorded
+from tilework.knobs.hooks import LISTENERS, SERVERS
+from tilework.runtime.bundle import bundle_targets, missing
+from tilework.runtime.bundle.bundle_file import Contents, Entry, write_bundle
+from tilework.runtime.bundle.manifest import append, read_manifest
+from tilework.runtime.bundle.record_program import record_into
+from tilework.target import GPUTarget
+from tilework.tools.cli import main
+
+KERNELS = [program.add, program.scaled, program.fill.fn, program.applied]
+
+
+def forget() -> None:
+    """No kernel is in memory, and no choice."""
+    program.fill.cache.clear()
+    for kernel in KERNELS:
+        kernel.device_caches.clear()
+        kernel.__dict__.pop("_bind_grid", None)
+    program.fill.__dict__.pop("_bind_grid", None)
+
+
+@pytest.fixture(autouse=True)
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with knobs.runtime.scope(), knobs.cache.scope():
+        forget()
+        yield
+    SERVERS.clear()
+    LISTENERS[:] = [one for one in LISTENERS if type(one).__name__ != "ProgramRecorder"]
+    missing.SAID.clear()
+    forget()
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the program needs, written down by two runs of it."""
+    file = tmp_path_factory.mktemp("recorded") / "app.jsonl"
+    for _ in range(2):
+        forget()
+        with knobs.runtime.scope():
+            knobs.runtime.record = str(file)
+            program.run_add(1024)
+            program.run_fill(100)
+            program.run_applied()
+        LISTENERS[:] = [one for one in LISTENERS if type(one).__name__ != "ProgramRecorder"]
+    return file
+
+
+@pytest.fixture(scope="module")
+def bundle_file(recorded: Path) -> Path:
+    made = precompile(read_manifest([str(recorded)]), [parse_target("cpu")], workers=1)
+    assert not made.failures and not made.notes, (made.failures, made.notes)
+    write_bundle(recorded.with_suffix(".tilebundle"), made.contents)
+    return recorded.with_suffix(".tilebundle")
+
+
+@pytest.fixture
+def served(bundle_file: Path, tmp_path: Path) -> Any:
+    """The bundle, and nothing else: no cache, no compiler."""
+    knobs.runtime.no_jit = True
+    knobs.cache.dir = str(tmp_path / "cache")
+    with tilework.load(bundle_file) as bundle:
+        yield bundle
+
+
+def refused(launch: Any) -> str:
+    with pytest.raises(NotRecorded) as caught:
+        launch()
+    return str(caught.value)
+
+
+def test_a_run_writes_what_it_needs_and_not_what_it_tries(recorded: Path) -> None:
+    lines = recorded.read_text().splitlines()
+    records = read_manifest([str(recorded)])
+    assert len(lines) == 2 * len(records) == 8
+    names = sorted((record["record"], record["kernel"].rpartition(":")[2]) for record in records)
+    assert names == [("kernel", "add"), ("kernel", "applied"), ("kernel", "fill"), ("tuning", "fill")]
+    assert not any(str(Path(__file__).parents[2]) in json.dumps({**record, "file": ""}) for record in records)
+
+
+def test_launches_are_served_and_nothing_is_compiled(served: Any) -> None:
+    for _ in range(2):  # the second launch is native
+        program.run_add(1024)
+        program.run_add(2048)  # of the same kind
+        program.run_fill(100)
+        program.run_applied()
+    assert not os.path.exists(knobs.cache.dir)
+    assert [name.rpartition(":")[2] for name in served.kernels] == ["add", "applied", "fill"]
+
+
+@pytest.mark.parametrize(
+    ("launch", "words"),
+    [
+        (lambda: program.run_add(1000), "`n` = 1000 is not a multiple of 16, and 1024 was"),
+        (lambda: program.run_add(1), "`n` is 1, which the code takes as a constant"),
+        (lambda: program.run_add(1024, block=32), "the constant `BLOCK` is 32, not 64"),
+        (lambda: program.add[(1,)](*[np.zeros(16)] * 3, 16, BLOCK=64), "`x` points to fp64, not to fp32"),
+        (lambda: program.add[(1,)](*[np.zeros(16, "f4")] * 3, 16, BLOCK=64, num_warps=8), "num_warps is 8, and was not set"),
+        (lambda: program.scaled[(1,)](1.0), "there are those of"),
+        (lambda: program.run_fill(200), "no choice of the autotuner for fill and the key (200, 'int32')"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_says_what_differs(served: Any, launch: Any, words: str) -> None:
+    text = refused(launch)
+    assert words in text and "TILEWORK_NO_JIT=1" in text and "tilework precompile" in text
+
+
+def test_a_global_a_variable_and_a_changed_kernel(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_F32_DEFAULT", "tf32")
+    assert "the variable TRITON_F32_DEFAULT is tf32" in refused(lambda: program.run_add(1024))
+    monkeypatch.delenv("TRITON_F32_DEFAULT")
+    for before, after, words in (
+        ("constexpr(2.0)", "constexpr(3.0)", "the global SCALE is 3.0, not 2.0"),
+        ("return x * SCALE", "return SCALE * x", "the function `scaled`, which it calls, has changed"),
+        ("tl.arange(0, BLOCK)\n    tl.store(out + i, scaled", "tl.arange(0, BLOCK)\n    tl.store(i + out, scaled", "the text of the kernel has changed"),
+    ):  # fmt: skip
+        other = changed_program(before, after)
+        assert words in refused(lambda other=other: other.run_add(1024))
+    knobs.runtime.no_jit = False
+    with pytest.warns(RuntimeWarning, match=r"compiled, although .*the text of the kernel has changed.*precompile"):
+        other.run_add(1024)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program.run_add(1000)  # not there, and the kernel is what it was: it is compiled
+    moved_program = changed_program("import enum", "import enum\n\n# a line that moves all others")
+    knobs.runtime.no_jit = True
+    moved_program.run_add(1024)
+
+
+def changed_program(before: str, after: str) -> Any:
+    import linecache
+    from types import ModuleType
+
+    text = Path(program.__file__).read_text()
+    assert before in text
+    made = ModuleType("changed")
+    file = f"<changed {hash(after)}>"
+    linecache.cache[file] = (len(text), None, text.replace(before, after).splitlines(keepends=True), file)
+    sys.modules["changed"] = made
+    exec(compile(text.replace(before, after), file, "exec"), vars(made))
+    return made
+
+
+def test_the_environment_loads_it_too(bundle_file: Path, tmp_path: Path) -> None:
+    knobs.cache.dir = str(tmp_path / "cache")
+    knobs.runtime.no_jit, knobs.runtime.bundle = True, f"{bundle_file}{os.pathsep}{bundle_file}"
+    program.run_fill(100)
+    program.run_add(1024)
+    assert len(SERVERS) == 1
+    knobs.runtime.bundle_digest = "00"
+    forget()
+    with pytest.raises(BundleError, match="not the bundle that was asked for"):
+        program.run_add(1024)
+
+
+def test_without_a_bundle_the_cache_serves_and_nothing_is_compiled(tmp_path: Path) -> None:
+    knobs.cache.dir = str(tmp_path / "cache")
+    program.run_add(1024)
+    forget()
+    knobs.runtime.no_jit = True
+    program.run_add(1024)
+    assert "`n` is not a multiple of 16" in refused(lambda: program.run_add(1000))
+    assert "forbids to tune fill" in refused(lambda: program.run_fill(100))
+
+
+def test_code_for_other_machines_is_refused_and_named(bundle_file: Path, tmp_path: Path) -> None:
+    with tilework.load(bundle_file) as bundle:
+        other = {**bundle.file.targets[0], "arch": "z80", "machine": "z80"}
+        entries = [Entry(0, e.kernel, e.key, bundle.file.files(e)) for e in bundle.file.entries()]
+        contents = Contents([other], bundle.file.kernels, entries)
+    write_bundle(file := tmp_path / "z80.tilebundle", contents)
+    with tilework.load(file), pytest.raises(BundleError, match=r"for z80.*--target cpu"):
+        program.run_add(1024)
+
+
+def test_which_target_fits() -> None:
+    def chosen(device: str, *targets: str) -> list[tuple[str, str]]:
+        has = [bundle_targets.described(GPUTarget.parse(text), has_ptx=True) for text in targets]
+        found = bundle_targets.fitting(has, GPUTarget.parse(device))
+        return [(targets[number], file) for number, file in found]
+
+    assert chosen("cuda:86", "cuda:75", "cuda:80", "cuda:86", "cuda:90", "cpu") == [
+        ("cuda:86", ""), ("cuda:80", ""), ("cuda:75", "ptx"),
+    ]  # fmt: skip
+    assert chosen("cuda:90", "cuda:80", "cuda:89") == [("cuda:89", "ptx"), ("cuda:80", "ptx")]
+    assert chosen("cuda:120", "cuda:90") == [] == chosen("hip:gfx942", "hip:gfx90a", "cuda:90")
+    assert chosen("hip:gfx942", "hip:gfx942") == [("hip:gfx942", "")]
+    here = bundle_targets.described(parse_target("cpu"))
+    assert bundle_targets.fitting([here], GPUTarget("cpu", "host", 1)) == [(0, "")]
+    assert "does not have avx9" in (bundle_targets.why_not({**here, "instructions": ["avx9"]}) or "")
+    with pytest.raises(ValueError, match="no such CPU"):
+        parse_target("cpu:z80")
+
+
+def test_many_threads_and_one_bundle(served: Any) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(program.run_add, [1024] * 32))
+
+
+def test_a_damaged_kernel_is_not_run_and_the_others_are(bundle_file: Path, tmp_path: Path) -> None:
+    knobs.runtime.no_jit = True
+    file = Path(shutil.copy(bundle_file, tmp_path))
+    with tilework.load(file) as bundle:
+        entry = next(e for e in bundle.file.entries() if bundle.kernels[e.kernel].endswith(":add"))
+        code = bundle.file.files(entry)["obj"]
+    data = bytearray(file.read_bytes())
+    data[data.index(code) + len(code) // 2] ^= 1
+    file.write_bytes(data)
+    with tilework.load(file):
+        with pytest.raises(BundleError, match="damaged"):
+            program.run_add(1024)
+        program.run_fill(100)
+
+
+def test_constants_that_cannot_be_written_are_named(tmp_path: Path) -> None:
+    record_into(str(tmp_path / "app.jsonl"))
+
+    @tilework.jit
+    def inside(out):
+        tl.store(out, 1)
+
+    with pytest.warns(RuntimeWarning, match=r"TILEWORK_RECORD: .*inside.* is not recorded: .*defined where no other"):
+        inside[(1,)](np.zeros(1, np.int32))
+    assert not (tmp_path / "app.jsonl").exists()
+
+
+def test_processes_that_write_at_once(tmp_path: Path) -> None:
+    file = str(tmp_path / "app.jsonl")
+    record = {"record": "tuning", "version": 1, "kernel": "a:b", "source": "", "tuning": [], "config": {}}
+    children = []
+    for process in range(4):
+        if (child := os.fork()) == 0:
+            for number in range(50):
+                append(file, {**record, "tuning": [process, number], "more": "x" * 5000})
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+    assert len(read_manifest([file, file])) == 200
+    with open(file, "a") as half:
+        half.write('{"record": "tuni')  # killed while it wrote
+    append(file, {**record, "tuning": ["after"]})
+    with pytest.raises(BundleError, match=r"app\.jsonl:201: this is not JSON"):
+        read_manifest([file])
+
+
+def test_the_commands(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.tilebundle"
+    manifest = tmp_path / "some.jsonl"
+    lines = [json.loads(line) for line in recorded.read_text().splitlines()]
+    add = next(line for line in lines if line["kernel"].endswith(":add"))
+    gone = {**add, "kernel": "tests.runtime.served_program:gone"}
+    bad = {**add, "constants": {"BLOCK": 48.5}}
+    manifest.write_text("".join(json.dumps(line) + "\n" for line in (gone, bad, add)))
+    assert main(["precompile", str(manifest), "--list"]) == 0
+    assert "add(x: *fp32:16, y: *fp32:16, out: *fp32:16, n: i32:16, BLOCK=64)" in capsys.readouterr().out
+    assert main(["precompile", str(manifest), "-o", str(output), "-j", "2"]) == 1
+    printed = capsys.readouterr()
+    assert "1 kernel for cpu, 2 failed" in printed.out and "does not define gone" in printed.err
+    first = output.read_bytes()
+    main(["precompile", str(manifest), "-o", str(output), "-j", "1"])
+    assert output.read_bytes() == first
+    capsys.readouterr()
+    assert main(["bundle", str(output)]) == 0 and main(["bundle", str(output), "--verify"]) == 0
+    assert "add(x: *fp32:16" in capsys.readouterr().out
+    output.write_bytes(first[:-1])
+    assert main(["bundle", str(output)]) == 1
+    assert "cut short" in capsys.readouterr().err

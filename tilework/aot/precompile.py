@@ -1,0 +1,211 @@
+"""A manifest and targets in, a bundle out: `tilework precompile`.
+
+    made = precompile(read_manifest(["app.jsonl"]), [GPUTarget.parse("cuda:90"), GPUTarget("cpu", "native", 1)])
+    made.contents, made.failures
+
+Every specialisation is compiled for every target, in processes of their own (`in_processes.py`): a kernel that fails, or that the
+compiler does not survive, is a failure with its name, and all others are there.
+"""
+
+import json
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilework import knobs
+from tilework.aot.find_kernels import Finder
+from tilework.aot.in_processes import results
+from tilework.runtime.bundle.bundle_file import Contents, Entry
+from tilework.runtime.bundle.bundle_targets import LEVELS, described
+from tilework.runtime.bundle.needed import Needed, read_line
+from tilework.runtime.bundle.own_objects import own_objects
+from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
+from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
+
+PLAIN_SUFFIX = "-plain"
+LEFT_OUT = ("key_parts",)  # of the metadata: paths of the machine that compiled
+
+
+@dataclass(frozen=True)
+class Job:
+    """One specialisation for one target."""
+
+    record: Mapping[str, Any]
+    target: GPUTarget
+    with_ptx: bool = False
+
+    @property
+    def name(self) -> str:
+        """For people: ``app:add for cuda:90``."""
+        return f"{self.record['kernel']} for {target_name(self.target)}"
+
+
+@dataclass(frozen=True)
+class Product:
+    """What one job made: files by key, and what is known of the specialisation."""
+
+    key: str
+    source: str
+    files: dict[str, dict[str, bytes]]
+    parts: dict[str, Any]
+    notes: list[str]
+
+
+@dataclass
+class Precompiled:
+    """What all jobs made."""
+
+    contents: Contents
+    failures: list[tuple[Job, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def parse_target(text: str) -> GPUTarget:
+    """``cuda:90``, ``hip:gfx942``, ``cpu:x86-64-v3``; ``cpu`` is the kind of CPU that this machine has."""
+    target = GPUTarget.parse(text)
+    if target.backend != "cpu" or target.arch in LEVELS:
+        return target
+    if target.arch not in ("host", "native"):
+        raise ValueError(f"target {text!r}: no such CPU; known are cpu, {', '.join(f'cpu:{name}' for name in LEVELS)}")
+    return GPUTarget("cpu", "native", 1)
+
+
+def target_name(target: GPUTarget) -> str:
+    return target.backend if target.arch in ("host", "native") else str(target)
+
+
+def precompile(
+    records: Sequence[Mapping[str, Any]],
+    targets: Sequence[GPUTarget],
+    finder: Finder | None = None,
+    workers: int = 1,
+    with_ptx: bool = False,
+    step: Callable[[Job, str | None], None] = lambda job, error: None,
+) -> Precompiled:
+    """Compile everything; `step` is told of each job, when it is done, and of what went wrong with it."""
+    jobs = [Job(record, target, with_ptx) for record in records if record["record"] == "kernel" for target in targets]
+    finder = finder or Finder()
+    made: dict[int, Product] = {}
+    failures: dict[int, str] = {}
+    for number, product, error in results(lambda number: compiled(jobs[number], finder), len(jobs), workers):
+        step(jobs[number], error)
+        if error is not None:
+            failures[number] = error
+        else:
+            made[number] = product
+    notes = sorted({note for product in made.values() for note in product.notes})
+    done = [(jobs[number], made[number]) for number in sorted(made)]
+    contents = collected(records, targets, done, with_ptx)
+    return Precompiled(contents, [(jobs[number], failures[number]) for number in sorted(failures)], notes)
+
+
+def compiled(job: Job, finder: Finder) -> Product:
+    """Compile one specialisation, in a process that may look like the one that recorded it."""
+    from tilework.runtime.compile.cached import compile  # lazily: the parent process compiles nothing
+
+    record = job.record
+    base = {name: text for name, text in knobs.environment_without(()).items() if name not in SETTINGS}
+    knobs.replace_environment({**base, **record["environment"]})
+    fn = finder.kernel(record)
+    backend = find_backend(job.target)
+    if unknown := [leaf for leaf in (*record["signature"], *names_in(record)) if leaf not in fn.arg_names]:
+        raise ValueError(
+            f"{fn.__qualname__} has no parameter {', '.join(dict.fromkeys(unknown))}: record the program again"
+        )
+    specialization = read_line(record, fn, backend)
+    needed = Needed.of(specialization, backend, record["environment"])
+    kernel = compile(specialization.source(), job.target, specialization.options)
+    files = {needed.key: bundled(kernel, job.with_ptx)}
+    if getattr(kernel.metadata, "rectangles", None):
+        options = {**kernel.metadata.asked, "auto_tma": False}
+        plain = needed.key + PLAIN_SUFFIX
+        files[plain] = bundled(compile(specialization.source(), job.target, options), job.with_ptx)
+        files[needed.key] = with_metadata(files[needed.key], {PLAIN: plain})
+    return Product(needed.key, needed.source, files, needed.parts(), changes(record, needed))
+
+
+SETTINGS = ("TILEWORK_RECORD", "TILEWORK_BUNDLE", "TILEWORK_NO_JIT", "TILEWORK_DEVICE", "TRITON_INTERPRET")
+
+
+def names_in(record: Mapping[str, Any]) -> Iterator[str]:
+    """The parameters that constants and facts are about."""
+    for leaf in (*record["constants"], *record["facts"]):
+        yield leaf.partition("[")[0]
+
+
+def bundled(kernel: Any, with_ptx: bool) -> dict[str, bytes]:
+    """The files of a kernel that a bundle has."""
+    binary = kernel.metadata.binary_ext
+    if binary in IR_STAGES:
+        raise ValueError(f"it would be run by the evaluator, from {binary}, which needs the compiler")
+    stages = dict.fromkeys((binary, *(("ptx",) if with_ptx and "ptx" in kernel.asm else ())))
+    files = {stage: as_bytes(kernel.asm[stage]) for stage in stages}
+    metadata = {name: value for name, value in kernel.metadata._asdict().items() if name not in LEFT_OUT}
+    metadata["target"] = vars(kernel.metadata.target)
+    return with_metadata({**files, "json": json.dumps(metadata, default=str).encode()}, {"extern_libs": []})
+
+
+def as_bytes(product: Any) -> bytes:
+    return product.encode() if isinstance(product, str) else bytes(product)
+
+
+def with_metadata(files: Mapping[str, bytes], more: Mapping[str, Any]) -> dict[str, bytes]:
+    data = {**json.loads(files["json"]), **more}
+    if "asked" in data:
+        data["asked"]["extern_libs"] = []
+    return {**files, "json": json.dumps(data, sort_keys=True).encode()}
+
+
+def changes(record: Mapping[str, Any], needed: Needed) -> list[str]:
+    """What is not as it was when the program was recorded: what is compiled is what the files say now."""
+    if needed.source == record["source"]:
+        return []
+    others = needed.parts()["others"]
+    now = {key.removeprefix("global "): text for key, text in others.items() if key.startswith("global ")}
+    before = record.get("globals", {})
+    values = [
+        f"{name} was {before[name]} and is {text}" for name, text in now.items() if before.get(name, text) != text
+    ]
+    found = f"global {', '.join(values)}" if values else "its text has changed"
+    return [f"{record['kernel']} is not what was recorded ({found}): it is compiled as it is now"]
+
+
+def collected(
+    records: Sequence[Mapping[str, Any]],
+    targets: Sequence[GPUTarget],
+    made: Sequence[tuple[Job, Product]],
+    with_ptx: bool,
+) -> Contents:
+    """The contents of a bundle, in an order that depends on nothing but themselves."""
+    names = sorted({(job.record["kernel"], product.source) for job, product in made})
+    numbers = {name: number for number, name in enumerate(names)}
+    entries: dict[tuple[int, str], Entry] = {}
+    rows: dict[str, dict[str, Any]] = {}
+    for job, product in made:
+        number = numbers[job.record["kernel"], product.source]
+        for key, files in product.files.items():
+            place = targets.index(job.target), key
+            entries.setdefault(place, Entry(place[0], number, key, files))
+        rows.setdefault(
+            product.key, {"key": product.key, "parts": product.parts, "values": job.record.get("values", {})}
+        )
+    sources = {job.record["kernel"]: product.source for job, product in made}
+    kept = ("kernel", "source", "tuning", "device", "config")
+    tunings = [
+        {**{name: record.get(name, "") for name in kept}, "source": sources.get(record["kernel"], record["source"])}
+        for record in records
+        if record["record"] == "tuning"
+    ]
+    blobs = {
+        MANIFEST: json.dumps([rows[key] for key in sorted(rows)]).encode(),
+        TUNINGS: json.dumps(sorted(tunings, key=json.dumps), sort_keys=True).encode(),
+        **own_objects(),
+    }
+    return Contents(
+        [described(target, with_ptx and target.backend == "cuda") for target in targets],
+        [{"name": name, "source": source} for name, source in names],
+        list(entries.values()),
+        blobs,
+        {"python": ".".join(platform.python_version_tuple()[:2])},
+    )

@@ -1,0 +1,126 @@
+"""Which code of a bundle a device can run, the best first.
+
+    described(GPUTarget("cuda", 80, 32))        {"backend": "cuda", "arch": 80, "warp_size": 32}
+    fitting(targets, GPUTarget("cuda", 86, 32)) [(0, "cubin")]: code for 8.0 runs on 8.6, that for 9.0 would not
+
+| target | runs on |
+|---|---|
+| `cuda` | the same capability; up to 8.9 also on later ones of the same generation; as PTX, if the bundle has it, on all later ones |
+| `hip` | the same architecture |
+| `cpu` | machines of the same kind and system that have all instructions that the code may use |
+
+What a CPU has is asked of the system, not of LLVM, which need not be there.
+"""
+
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from tilework.target import GPUTarget
+from tilework.targets.cpu.target import processor_facts
+
+BINARY = ""  # the file that the metadata names
+PTX = "ptx"
+ONLY_ITSELF = 90  # from this capability on code is for one architecture alone (sm_90a)
+
+V2 = ("cx16", "lahf_lm", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3")
+V3 = (*V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
+V4 = (*V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+# what code may use beyond these, if it was compiled for the machine it was compiled on
+MORE = (
+    *("adx", "aes", "avx512_bitalg", "avx512_fp16", "avx512_vbmi2", "avx512_vnni", "avx512_vpopcntdq", "avx512ifma"),
+    *("avx512vbmi", "avx_vnni", "fsgsbase", "gfni", "pclmulqdq", "rdrand", "rdseed", "sha_ni", "vaes", "vpclmulqdq"),
+)
+LEVELS = {"x86-64": (), "x86-64-v2": V2, "x86-64-v3": V3, "x86-64-v4": V4, "armv8-a": ("asimd", "fp")}
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+def described(target: GPUTarget, has_ptx: bool = False) -> dict[str, Any]:
+    """A target as the index of a bundle has it."""
+    found: dict[str, Any] = {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size}
+    if target.backend == "cpu":
+        level = LEVELS.get(str(target.arch))
+        arm = str(target.arch).startswith("arm")
+        machine = this_machine() if level is None else "aarch64" if arm else "x86_64"
+        has = instructions()
+        own = sorted(has if machine == "aarch64" else has.intersection((*V4, *MORE)))
+        return {
+            **found,
+            "machine": machine,
+            "system": sys.platform,
+            "instructions": own if level is None else sorted(level),
+        }
+    return {**found, "ptx": True} if has_ptx else found
+
+
+def this_machine() -> str:
+    machine = platform.machine().lower()
+    return MACHINES.get(machine, machine)
+
+
+@cache
+def instructions() -> frozenset[str]:
+    """What the system says that this CPU has, by its names."""
+    facts = processor_facts()
+    return frozenset((facts.get("flags") or facts.get("Features") or "").split())
+
+
+def fitting(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> list[tuple[int, str]]:
+    """(number of a target, file to load) of all that a device can run."""
+    found: list[tuple[tuple[int, ...], int, str]] = []
+    for number, target in enumerate(targets):
+        rule = RULES.get(device.backend, same_arch)
+        if target.get("backend") == device.backend and (fit := rule(target, device)) is not None:
+            order, file = fit
+            found.append(((*order, -number), number, file))
+    return [(number, file) for _, number, file in sorted(found, reverse=True)]
+
+
+Fit = tuple[tuple[int, ...], str] | None  # how well, and with which file
+
+
+def same_arch(target: Mapping[str, Any], device: GPUTarget) -> Fit:
+    return ((0,), BINARY) if target.get("arch") == device.arch else None
+
+
+def cuda_fit(target: Mapping[str, Any], device: GPUTarget) -> Fit:
+    arch, own = target.get("arch"), device.arch
+    if not isinstance(arch, int) or not isinstance(own, int) or arch > own:
+        return None
+    if arch == own or (arch // 10 == own // 10 and arch < ONLY_ITSELF):
+        return (1, arch), BINARY
+    return ((0, arch), PTX) if target.get("ptx") and arch < ONLY_ITSELF else None
+
+
+def cpu_fit(target: Mapping[str, Any], device: GPUTarget) -> Fit:
+    return ((len(target.get("instructions", ())),), BINARY) if why_not(target) is None else None
+
+
+def why_not(target: Mapping[str, Any]) -> str | None:
+    """Why code for a CPU cannot run here; None if it can."""
+    if target.get("machine") != this_machine():
+        return f"it is for {target.get('machine')}, and this is {this_machine()}"
+    if target.get("system") != sys.platform:
+        return f"it is for {target.get('system')}, and this is {sys.platform}"
+    missing = set(target.get("instructions", ())) - instructions()
+    return f"this CPU does not have {', '.join(sorted(missing))}" if missing else None
+
+
+RULES: dict[str, Callable[[Mapping[str, Any], GPUTarget], Fit]] = {"cuda": cuda_fit, "cpu": cpu_fit}
+
+
+def named(target: Mapping[str, Any]) -> str:
+    """As `--target` takes it: ``cuda:90``, ``cpu:x86-64-v3``."""
+    arch = target.get("arch")
+    return str(target.get("backend")) if arch in ("host", "native") else f"{target.get('backend')}:{arch}"
+
+
+def explained(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> str:
+    """What a bundle is for, and why that is not this device."""
+    texts = []
+    for target in targets:
+        reason = why_not(target) if target.get("backend") == device.backend == "cpu" else None
+        texts.append(named(target) + (f" ({reason})" if reason else ""))
+    return ", ".join(texts) or "nothing"

@@ -1,0 +1,117 @@
+"""What to say of a launch that no bundle serves: which argument differs from which recorded one.
+
+add(x: *fp32:16, n: i32, BLOCK=256) is not in app.tilebundle, and TILEWORK_NO_JIT=1 forbids to make it
+  nearest: add(x: *fp32:16, n: i32:16, BLOCK=256)
+  - `n` = 1000 is not a multiple of 16, and 1024 was
+    help: pad it to a multiple of 16 ...
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import NotRecorded
+from tilework.runtime.compile.compiler_presence import has_compiler
+from tilework.runtime.recording.callers import user_calls
+from tilework.runtime.recording.key_differences import Comparison, compared
+from tilework.runtime.recording.key_parts import KeyParts, parts_of
+from tilework.runtime.recording.recorder import on_disk
+
+AGAIN = "record the program again (TILEWORK_RECORD=file) with such a launch, and compile it: tilework precompile file"
+SAID: set[str] = set()  # warnings
+CHANGED = ("source", "function", "global")  # parts of a kernel itself
+
+
+def forbidden() -> str | None:
+    """Why nothing can be compiled here; None if it can."""
+    if knobs.runtime.no_jit:
+        return "TILEWORK_NO_JIT=1 forbids to make it"
+    return None if has_compiler() else "the compiler, which could make it, is not installed here"
+
+
+def missing_kernel(needed: Any, bundles: Sequence[Any]) -> None:
+    """An error, if nothing can be compiled; a warning, if a bundle has a kernel of that name with another text."""
+    new = KeyParts.from_json({**needed.parts(), "values": needed.values})
+    rows = [row for bundle in bundles for row in bundle.manifest if is_same(row["parts"], new)]
+    found = compared(new, [KeyParts.from_json({**row["parts"], "values": row["values"]}) for row in rows])
+    places = ", ".join(bundle.path for bundle in bundles)
+    if (why := forbidden()) is not None:
+        raise NotRecorded(text_of(found, f"is not in {places}, and {why}", bundles))
+    changes = [one.words for one in found.differences if one.part in CHANGED]
+    if changes and is_changed(new, rows):
+        warn_once(
+            f"{new.text()} is compiled, although {places} has the kernel: {'; '.join(changes)} since it was recorded. {AGAIN}"
+        )
+
+
+def warn_once(text: str) -> None:
+    """At the line of the launch."""
+    if text not in SAID:
+        SAID.add(text)
+        calls = user_calls()
+        place = (calls[0].file, calls[0].line) if calls else ("<launch>", 0)
+        warnings.warn_explicit(text, RuntimeWarning, *place)
+
+
+def is_same(parts: Mapping[str, Any], new: KeyParts) -> bool:
+    """Whether a recorded specialisation is of a kernel of the same name; modules are called otherwise when they are run."""
+    return parts["kernel"].rpartition(".")[2] == new.kernel.rpartition(".")[2]
+
+
+def is_changed(new: KeyParts, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether no recorded specialisation has this text of the kernel."""
+    own = {key: text for key, text in new.others.items() if key.partition(" ")[0] in CHANGED}
+    return all({key: row["parts"]["others"].get(key) for key in own} != own for row in rows)
+
+
+def text_of(found: Comparison, title: str, bundles: Sequence[Any] = ()) -> str:
+    """The whole message."""
+    lines = [f"{found.new.text()} {title}"]
+    if found.nearest is None:
+        kernels = sorted({name for bundle in bundles for name in bundle.kernels})
+        others = f"; there are those of {', '.join(kernels)}" if kernels else ""
+        lines.append(f"  no specialisation of this kernel is there{others}")
+    else:
+        lines.append(f"  nearest: {found.nearest.text()}")
+    for difference in found.differences:
+        lines.append(f"  - {difference.words}")
+        if difference.help:
+            lines.append(f"    help: {difference.help}")
+    return "\n".join([*lines, f"  {AGAIN}"])
+
+
+def refused(
+    source: Any, target: Any, backend: Any, options: Any, environment: Mapping[str, str], key: str
+) -> NotRecorded:
+    """The error of a compilation that TILEWORK_NO_JIT=1 forbids, of what the disk cache does not have."""
+    new = parts_of(source, target, backend, options, environment)
+    if new is None:
+        return NotRecorded(f"{source.name} is not in the cache, and TILEWORK_NO_JIT=1 forbids to make it")
+    found = compared(new, on_disk(source.name, new, key))
+    return NotRecorded(
+        text_of(found, f"is not in the cache {knobs.cache.dir}, and TILEWORK_NO_JIT=1 forbids to make it")
+    )
+
+
+def missing_choice(
+    tuner: Any, fn: Any, key: tuple[Any, ...], found: Sequence[Mapping[str, Any]], bundles: Sequence[Any]
+) -> None:
+    """An error, if nothing can be tuned."""
+    why = forbidden()
+    if why is None:
+        return
+    places, name = ", ".join(bundle.path for bundle in bundles), fn.__qualname__
+    if found:
+        raise NotRecorded(f"the configuration that {places} has for {name} and the key {key} is none of its configurations any"
+                          f" more, and {why}\n  {AGAIN}")  # fmt: skip
+    known = [
+        str(tuple(row["tuning"]))
+        for bundle in bundles
+        for row in bundle.tunings
+        if row["kernel"].rpartition(":")[2] == name
+    ]
+    raise NotRecorded(
+        f"{places} has no choice of the autotuner for {name} and the key {key}, and {why}"
+        f"\n  there are those for {', '.join(dict.fromkeys(known)) or 'no key at all'}\n  {AGAIN}"
+    )

@@ -1,0 +1,212 @@
+"""One specialisation that a program needs, as a value that is the same on every machine and for every target.
+
+    needed = Needed.of(specialization, backend)     from a launch
+    needed.key                                      a hash of everything below: what entries of bundles are found by
+    needed.parts()                                  the same as `recording/key_differences.py` compares it
+    line = needed.to_json()                         as TILEWORK_RECORD writes it; `read_line` is the inverse
+
+A line names a kernel by module and qualified name, types as signatures have them, and constants as `written_constants.py`
+writes them; the parts of a tuple are called ``pair[1]``. What the backend of a target adds to the options of a launch is left
+out, because every target adds its own.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tilework.language.function import JITFunction
+from tilework.language.portable_key import globals_of, is_portable, portable_key, portable_text
+from tilework.runtime.bundle.written_constants import Unwritable, name_of, read, written
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.launch.specialize import FACTS
+from tilework.runtime.recording.recorder import value_text
+
+VERSION = 1  # of the lines
+LEAF = re.compile(r"\[(\d+)\]")
+SMALL = "S"  # the fact that an array is small, which only some targets ask for
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Needed:
+    """See the module. `constants` are texts, which is what can be compared."""
+
+    fn: Any
+    specialization: Specialization
+    source: str
+    types: Mapping[str, str]  # by leaf
+    facts: Mapping[str, str]
+    constants: Mapping[str, str]
+    given: Mapping[str, Any]  # options
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(cls, specialization: Specialization, backend: Any, environment: Mapping[str, str] | None = None) -> "Needed":
+        fn, defaults = specialization.fn, backend.launch_defaults()
+        leaves = dict(leaves_of(specialization))
+        return cls(
+            fn,
+            specialization,
+            portable_key(fn),
+            {leaf: type for leaf, (_, type) in leaves.items()},
+            {leaf: letters(specialization.attrs.get(path, ())) for leaf, (path, _) in leaves.items()},
+            {
+                leaf: portable_text(specialization.constants[path])
+                for leaf, (path, _) in leaves.items()
+                if path in specialization.constants
+            },
+            given_options(specialization, defaults),
+            cache_invalidating_env_vars() if environment is None else environment,
+        )
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {name: portable_text(value) for name, value in self.given.items()}
+
+    @property
+    def name(self) -> str:
+        """``module:qualname``; the module as it is imported."""
+        return name_of(self.fn)
+
+    @property
+    def key(self) -> str:
+        """What entries of bundles are found by."""
+        return self.key_with(self.facts)
+
+    def key_with(self, facts: Mapping[str, str]) -> str:
+        """The key if the arguments had these facts."""
+        known = {leaf: letters for leaf, letters in facts.items() if letters}
+        parts = [self.fn.__qualname__, self.source, self.types, known, self.constants, self.options, self.environment]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
+
+    def keys(self) -> Iterator[str]:
+        """Its key and those of code that knows less, and does as well: small arrays may be taken for large ones."""
+        yield self.key
+        if any(SMALL in letters for letters in self.facts.values()):
+            yield self.key_with({leaf: letters.replace(SMALL, "") for leaf, letters in self.facts.items()})
+
+    def parts(self) -> dict[str, Any]:
+        """As `KeyParts.from_json` takes it."""
+        declared = {param.name: param.is_constexpr for param in self.fn.params}
+        return {
+            "kernel": f"{self.fn.fn.__module__}.{self.fn.__qualname__}",
+            "arguments": {
+                leaf: {
+                    "type": type,
+                    "facts": self.facts[leaf],
+                    "constant": self.constants.get(leaf),
+                    "declared": declared.get(leaf.partition("[")[0], False),
+                }
+                for leaf, type in self.types.items()
+            },
+            "others": {
+                **source_parts(self.fn),
+                **{f"option {name}": text for name, text in self.options.items()},
+                **{f"environment {name}": text for name, text in self.environment.items()},
+            },
+        }
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The arguments of the launch, for people."""
+        return dict(zip(self.fn.arg_names, map(value_text, self.specialization.values), strict=False))
+
+    def to_json(self) -> dict[str, Any]:
+        """A line; `Unwritable` if another process cannot have the same."""
+        specialization = self.specialization
+        paths = {path: leaf for leaf, (path, _) in leaves_of(specialization)}
+        for leaf, text in (*self.constants.items(), *self.options.items()):
+            if not is_portable(text):
+                raise Unwritable(f"`{leaf}` is {text.partition('@')[0]}, which no other process can have")
+        return {
+            "record": "kernel",
+            "version": VERSION,
+            "kernel": self.name,
+            "source": self.source,
+            "signature": {name: written(type) for name, type in specialization.signature.items()},
+            "constants": {paths[path]: written(value) for path, value in specialization.constants.items()},
+            "facts": {leaf: letters for leaf, letters in self.facts.items() if letters},
+            "options": {name: written(value) for name, value in self.given.items()},
+            "environment": dict(self.environment),
+            "globals": {name.removeprefix("global "): text for name, text in source_parts(self.fn).items() if name.startswith("global ")},
+            "values": self.values,
+            "key": self.key,
+        }  # fmt: skip
+
+
+def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
+    """The specialisation of a kernel that a line describes, with the options that the backend of a target adds."""
+    places = {name: position for position, name in enumerate(fn.arg_names)}
+
+    def path(leaf: str) -> Path:
+        return (places[leaf.partition("[")[0]], *map(int, LEAF.findall(leaf)))
+
+    asked = "" if backend.tells_small_arrays else SMALL
+    facts = {
+        path(leaf): [FACTS[letter] for letter in letters if letter not in asked]
+        for leaf, letters in line["facts"].items()
+    }
+    return Specialization(
+        fn,
+        {name: read(type) for name, type in line["signature"].items()},
+        {path(leaf): read(value) for leaf, value in line["constants"].items()},
+        {path: found for path, found in facts.items() if found},
+        {**backend.launch_defaults(), **{name: read(value) for name, value in line["options"].items()}},
+        line["key"],
+    )  # fmt: skip
+
+
+def leaves_of(specialization: Specialization) -> Iterator[tuple[str, tuple[Path, str]]]:
+    """The arguments by name, with their paths and types; those in tuples as ``pair[1]``."""
+
+    def inside(name: str, type: Any, path: Path) -> Iterator[tuple[str, tuple[Path, str]]]:
+        if isinstance(type, tuple):
+            for index, inner in enumerate(type):
+                yield from inside(f"{name}[{index}]", inner, (*path, index))
+        else:
+            yield name, (path, str(type))
+
+    for position, (name, type) in enumerate(specialization.signature.items()):
+        yield from inside(name, type, (position,))
+
+
+def letters(facts: Any) -> str:
+    """``[["tt.divisibility", 16]]`` -> ``D``."""
+    return "".join(letter for letter, fact in FACTS.items() if list(fact) in [list(one) for one in facts])
+
+
+def given_options(specialization: Specialization, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those that are not set, and without what every launch on a target has."""
+    return {
+        name: value
+        for name, value in sorted(specialization.options.items())
+        if value is not None and not (name in defaults and defaults[name] == value)
+    }
+
+
+def source_parts(fn: Any) -> dict[str, str]:
+    """The text of a kernel, the functions that it calls, and the globals that they read, as parts of a key."""
+    parts = {"source": hashlib.sha256(f"{fn.src}{fn.noinline}".encode()).hexdigest()[:16]}
+    waiting, seen = [fn], {id(fn)}
+    for function in waiting:
+        parts |= {f"global {name}": text for name, text in globals_of(function).items()}
+        for other in function.dependencies.functions:
+            if id(other) not in seen and getattr(other, "fn", None) is not None and not is_ours(other):
+                seen.add(id(other))
+                parts[f"function {other.__qualname__}"] = hashlib.sha256(other.src.encode()).hexdigest()[:16]
+                waiting.append(other)
+    return parts
+
+
+def is_kernel(value: Any) -> bool:
+    """Whether it is compiled and launched, and not something around a kernel, or interpreted."""
+    return isinstance(value, JITFunction) and hasattr(value, "device_caches")
+
+
+def is_ours(function: Any) -> bool:
+    return function.fn.__module__.startswith("tilework.language.")

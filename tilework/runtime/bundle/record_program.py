@@ -1,0 +1,121 @@
+"""TILEWORK_RECORD=file: write down what a program needs, so that `tilework precompile` can compile it elsewhere.
+
+A listener (`knobs/hooks.py`) hears of each specialisation that a launch needs, wherever its code then comes from, and of each
+choice of an autotuner; what the autotuner only tries is not written. Nothing is done in launches like earlier ones.
+"""
+
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tilework.knobs.hooks import LISTENERS
+from tilework.language.portable_key import portable_key
+from tilework.runtime.bundle.manifest import VERSION, append, identity
+from tilework.runtime.bundle.needed import Needed, is_kernel
+from tilework.runtime.bundle.written_constants import Unwritable, name_of, written
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.recording.recorder import QUIET, WORKER, is_tuning
+from tilework.runtime.tuning.tuning_key import argument_key, device_part
+
+
+class ProgramRecorder:
+    """Appends to one file; see the module."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self.known: set[str] = set()
+
+    def __call__(self, what: str, facts: Mapping[str, Any]) -> None:
+        """One event."""
+        if (rule := RULES.get(what)) is not None and not QUIET.is_quiet and WORKER not in sys.modules:
+            rule(self, facts)
+
+    def write(self, fn: Any, make: Callable[[], dict[str, Any]]) -> None:
+        """A record, unless this process has written it, or it cannot be written."""
+        try:
+            record = make()
+        except Unwritable as error:
+            self.warn(f"{fn.__qualname__} is not recorded: {error}")
+            return
+        if (same := identity(record)) in self.known:
+            return
+        self.known.add(same)
+        try:
+            append(self.path, record)
+        except OSError as error:
+            self.warn(f"nothing is written to {self.path}: {error.strerror}")
+
+    def warn(self, text: str) -> None:
+        if text not in self.known:
+            self.known.add(text)
+            warnings.warn(f"TILEWORK_RECORD: {text}", RuntimeWarning, stacklevel=2)
+
+    def needed(self, specialization: Specialization, backend: Any) -> None:
+        fn = specialization.fn
+        self.write(fn, lambda: {**Needed.of(specialization, backend).to_json(), **place_of(fn)})
+
+
+def record_needed(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
+    specialization = facts["specialization"]
+    if is_tuning():
+        return  # what is chosen of it will be launched
+    recorder.needed(specialization, facts["backend"])
+
+
+def record_choice(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
+    """The configuration of a launch, and the specialisation that it needs: it may have been compiled when it was tried."""
+    tuner, config, args, kwargs = facts["tuner"], facts["config"], facts["args"], facts["kwargs"]
+    fn, arguments = tuner.fn, {**kwargs, **config.all_kwargs()}
+    while not is_kernel(fn):
+        if not hasattr(fn, "extend"):
+            return  # interpreted, or a wrapper of somebody else's, whose launches come by themselves
+        fn, arguments = fn.fn, fn.extend(args, arguments)
+    arguments = {name: value for name, value in arguments.items() if name not in ("grid", "warmup")}
+    _, _, _, backend, bind = fn.device_caches[driver.cache_key(driver.active)]
+    values, specs, _, options = bind(*args, **arguments)
+    specialization = Specialization.of(fn, values, specs, fn.full_options(options, backend))
+    recorder.needed(specialization, backend)
+    if len(tuner.configs) > 1:
+        recorder.write(fn, lambda: choice(tuner, fn, config, dict(zip(tuner.arg_names, args, strict=False)), kwargs))
+
+
+def choice(tuner: Any, fn: Any, config: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What an autotuner chose, for which arguments."""
+    given = {**named, **kwargs}
+    key = argument_key(tuner.keys, tuner.arg_names, given)
+    return {
+        "record": "tuning",
+        "version": VERSION,
+        "kernel": name_of(fn),
+        "source": portable_key(fn),
+        "tuning": [written(value) for value in key],
+        "names": list(tuner.key_parts(key, given)),
+        "device": str(*device_part()),
+        "config": {name: written(value) for name, value in config.all_kwargs().items()},
+        **place_of(fn),
+    }
+
+
+def place_of(fn: Any) -> dict[str, Any]:
+    """Where a kernel is, for who cannot import it by its name: the main program is a file."""
+    is_triton = any(type(finder).__name__ == "TritonFinder" for finder in sys.meta_path)
+    return {"file": os.path.abspath(fn.where.file), **({"triton": True} if is_triton else {})}
+
+
+RULES: dict[str, Callable[[ProgramRecorder, Mapping[str, Any]], None]] = {
+    "needed": record_needed,
+    "chosen": record_choice,
+}
+INSTALLING = threading.Lock()
+
+
+def record_into(path: str) -> None:
+    """Record into a file from now on; once."""
+    with INSTALLING:
+        asked = os.path.abspath(path)
+        if not any(isinstance(one, ProgramRecorder) and one.path == asked for one in LISTENERS):
+            LISTENERS.append(ProgramRecorder(asked))

@@ -1,0 +1,224 @@
+"""Launches served from bundles: `tilework.load`, TILEWORK_BUNDLE.
+
+    bundle = tilework.load("app.tilebundle")        launches of the program's kernels are served from it from now on
+    bundle.kernels, bundle.targets, bundle.digest   what is in it
+
+A launch that finds no code in memory asks here before it asks the disk cache and the compiler, of which nothing is loaded. What
+it needs is looked up by a key that says nothing about places (`needed.py`), so a program may have moved; if its text is another
+one than that which was compiled, it is not found.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import BundleError
+from tilework.knobs.hooks import SERVERS
+from tilework.runtime.bundle import bundle_targets
+from tilework.runtime.bundle.bundle_file import BundleFile, Entry
+from tilework.runtime.bundle.needed import Needed, is_kernel
+from tilework.runtime.bundle.written_constants import Unwritable, written
+from tilework.runtime.compile.compiled import CompiledKernel
+from tilework.runtime.devices.host.own_code import PROVIDERS
+from tilework.target import GPUTarget
+
+LOCK = threading.RLock()
+OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE
+MANIFEST, TUNINGS = "manifest", "tunings"  # names of blobs
+PLAIN = "plain_key"  # in the metadata of a kernel: the key of the one for launches that do not justify its copies
+
+
+class Bundle:
+    """An open bundle. It serves launches until it is closed; kernels that were loaded by then stay loaded."""
+
+    def __init__(self, file: BundleFile) -> None:
+        self.file = file
+        self._fitting: dict[GPUTarget, list[tuple[int, str]]] = {}
+
+    def __repr__(self) -> str:
+        return f"<bundle {self.path}: {len(self.kernels)} kernels for {', '.join(self.targets)}>"
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def digest(self) -> str:
+        """What `load(path, digest=...)` and TILEWORK_BUNDLE_DIGEST take."""
+        return self.file.digest
+
+    @property
+    def targets(self) -> list[str]:
+        return [bundle_targets.named(target) for target in self.file.targets]
+
+    @property
+    def kernels(self) -> list[str]:
+        """The kernels, as ``module:name``."""
+        return [kernel["name"] for kernel in self.file.kernels]
+
+    def close(self) -> None:
+        """Serve no more launches."""
+        with LOCK:
+            SERVERS[:] = [one for one in SERVERS if one is not self]
+
+    def __enter__(self) -> "Bundle":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def verify(self) -> None:
+        """Verify all of it, what no launch has asked for yet too."""
+        self.file.verify()
+
+    def fitting(self, device: GPUTarget) -> list[tuple[int, str]]:
+        """The numbers of the targets that a device can run."""
+        if device not in self._fitting:
+            self._fitting[device] = bundle_targets.fitting(self.file.targets, device)
+        return self._fitting[device]
+
+    def files(self, keys: Iterator[str] | list[str], device: GPUTarget) -> dict[str, bytes] | None:
+        """The verified files of the first of these keys that there is, for the best target; None if there is none."""
+        keys = list(keys)
+        for number, load in self.fitting(device):
+            for key in keys:
+                if (entry := self.file.find(number, key)) is not None:
+                    return self.loadable(entry, load)
+        return None
+
+    def loadable(self, entry: Entry, load: str) -> dict[str, bytes]:
+        files = self.file.files(entry)
+        if "cubin" in files and (knobs.runtime.device or "").startswith("emulator"):
+            load = bundle_targets.PTX
+            if load not in files:
+                raise BundleError(f"{self.path} has no PTX, which the emulator executes: compile it with --ptx")
+        if load == bundle_targets.BINARY:
+            return files
+        return {**files, "json": json.dumps({**json.loads(files["json"]), "binary_ext": load}).encode()}
+
+    @cached_property
+    def manifest(self) -> list[dict[str, Any]]:
+        """What was recorded: for messages, so it is read when there is one."""
+        return json.loads(self.file.blob(MANIFEST) or b"[]")
+
+    @cached_property
+    def tunings(self) -> list[dict[str, Any]]:
+        return json.loads(self.file.blob(TUNINGS) or b"[]")
+
+
+def load(path: str | os.PathLike[str], digest: str | None = None, key: str | bytes | None = None) -> Bundle:
+    """Serve launches from a file of `tilework precompile`, from now on: docs/serving.md has the story.
+
+    The file is verified: its index here, and the code of a kernel when a launch needs it. With `digest` it must be that very file, with
+    `key` (or TILEWORK_BUNDLE_KEY) it must be signed with it. BundleError says what is wrong with a file. Of several bundles the one
+    that was loaded last is asked first. What is returned can be closed, or used in a `with`.
+
+    Example:
+        import json, pathlib, tempfile
+        from tilework.runtime.bundle.bundle_file import Contents, write_bundle
+
+        with tempfile.TemporaryDirectory() as folder:
+            digest = write_bundle(file := pathlib.Path(folder, "empty.tilebundle"), Contents([], [], []))
+            with tilework.load(file, digest=digest) as bundle:
+                assert bundle.kernels == [] and bundle.digest == digest
+    """
+    secret = knobs.runtime.bundle_key if key is None else key
+    file = BundleFile.open(path, digest, secret.encode() if isinstance(secret, str) else secret)
+    with LOCK:
+        SERVERS.insert(0, bundle := Bundle(file))
+        if own_object not in PROVIDERS:
+            PROVIDERS.append(own_object)
+    return bundle
+
+
+def own_object(name: str) -> bytes | None:
+    """Machine code of the runtime itself, of the first bundle that has it."""
+    return next((data for bundle in tuple(SERVERS) if (data := bundle.file.blob(name)) is not None), None)
+
+
+def begin() -> None:
+    """What the environment asks for: TILEWORK_RECORD, TILEWORK_BUNDLE."""
+    if knobs.runtime.record:
+        from tilework.runtime.bundle.record_program import record_into  # lazily: few ask
+
+        record_into(knobs.runtime.record)
+    asked = knobs.runtime.bundle
+    with LOCK:
+        for path in (asked or "").split(os.pathsep)[::-1] if asked else ():
+            setting = path, knobs.runtime.bundle_digest, knobs.runtime.bundle_key
+            if path and setting not in OPENED:
+                OPENED[setting] = load(path, knobs.runtime.bundle_digest)
+
+
+def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
+    """The compiled kernel of a specialisation from a bundle; None if the compiler may make it. Else the error."""
+    begin()
+    if not SERVERS:
+        return None
+    needed = Needed.of(specialization, backend)
+    for bundle in tuple(SERVERS):
+        if (files := bundle.files(needed.keys(), target)) is not None:
+            return compiled(specialization.source(), files)
+    check_target(target)
+    from tilework.runtime.bundle.missing import missing_kernel  # lazily: only what is missing needs it
+
+    missing_kernel(needed, tuple(SERVERS))
+    return None
+
+
+def compiled(source: Any, files: dict[str, bytes]) -> Any:
+    """A kernel of verified files."""
+    return CompiledKernel(source, {}, json.loads(files["json"])["hash"], files)
+
+
+def plain_kernel(source: Any, metadata: Any) -> Any:
+    """The kernel for launches that do not justify the copies of a kernel from a bundle; None if it is not from one."""
+    key = getattr(metadata, PLAIN, None)
+    found = (bundle.files([key], metadata.target) for bundle in tuple(SERVERS)) if key is not None else ()
+    files = next((files for files in found if files is not None), None)
+    return None if files is None else compiled(source, files)
+
+
+def check_target(target: GPUTarget) -> None:
+    """An error if no bundle has code for a device."""
+    if any(bundle.fitting(target) for bundle in tuple(SERVERS)):
+        return
+    has = "; ".join(
+        f"{bundle.path} has code for {bundle_targets.explained(bundle.file.targets, target)}"
+        for bundle in tuple(SERVERS)
+    )
+    raise BundleError(f"no bundle has code for {target}: {has}. Compile it with `--target {target}` too")
+
+
+def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
+    """The configuration that was recorded for these arguments, best on a device of this kind; None if it may be tuned."""
+    from tilework.language.portable_key import portable_key  # lazily: few programs tune
+    from tilework.runtime.tuning.tuning_key import argument_key, device_part
+
+    begin()
+    fn = tuner.fn
+    while not is_kernel(fn) and hasattr(fn, "fn"):
+        fn = fn.fn
+    if not SERVERS or not is_kernel(fn):
+        return None
+    key = argument_key(tuner.keys, tuner.arg_names, {**named, **kwargs})
+    try:
+        texts = [written(value) for value in key]
+    except Unwritable:
+        texts = None
+    device, source = str(*device_part()), portable_key(fn)
+    found = [
+        row for bundle in tuple(SERVERS) for row in bundle.tunings if (row["source"], row["tuning"]) == (source, texts)
+    ]
+    for row in sorted(found, key=lambda row: row["device"] != device):
+        for config in tuner.configs:
+            if {name: written(value) for name, value in config.all_kwargs().items()} == row["config"]:
+                return config
+    from tilework.runtime.bundle.missing import missing_choice  # lazily: only what is missing needs it
+
+    missing_choice(tuner, fn, key, found, tuple(SERVERS))
+    return None

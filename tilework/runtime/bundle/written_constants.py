@@ -1,0 +1,161 @@
+"""Constants of kernels as JSON, so that another process has the same ones.
+
+    written(128), written(-0.0), written(tl.float16)        128, {"float": "-0x0.0p+0"}, {"dtype": "fp16"}
+    written((4, helper))                                    {"tuple": [4, {"object": "app:helper"}]}
+    read(written(value))                                    the value again
+
+Numbers, texts, None and truth values stand as they are; all else is an object with one key, which says what it is. Functions and
+classes are written by name: what cannot be imported by its name (a lambda, what a function has defined) is `Unwritable`.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import import_module
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from tilework.language import core as tl
+from tilework.language.function import JITCallable
+from tilework.runtime.launch.specialize import python_number
+
+PLAIN = (str, bool, int, type(None))
+
+
+class Unwritable(Exception):
+    """A constant that only this process can have; the message says what it is."""
+
+
+def written(value: Any) -> Any:
+    """A constant as JSON."""
+    value = python_number(value)
+    if type(value) in PLAIN:
+        return value
+    for cls in type(value).__mro__:
+        if (rule := RULES.get(cls)) is not None:
+            return rule(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        members = {field.name: written(getattr(value, field.name)) for field in fields(value)}
+        return {"dataclass": [name_of(type(value)), members]}
+    raise Unwritable(f"{shortened(value)}, of type {type(value).__qualname__}")
+
+
+def sequence(value: Any) -> Any:
+    items = [written(item) for item in value]
+    if hasattr(value, "_fields"):
+        return {"named tuple": [name_of(type(value)), items]}
+    return {("tuple" if isinstance(value, tuple) else "list"): items}
+
+
+def unordered(value: Any) -> Any:
+    kind = "set" if isinstance(value, set) else "frozenset"
+    return {kind: sorted((written(item) for item in value), key=json.dumps)}
+
+
+def number(value: float) -> Any:
+    """A float: exactly, and told from an integer."""
+    return value if value == value and abs(value) < 1e308 and value != 0 else {"float": value.hex()}
+
+
+def dtype(value: Any) -> Any:
+    if type(value) is tl.dtype:
+        return {"dtype": str(value)}
+    if type(value) is tl.pointer_type:
+        return {"pointer": [written(value.element_ty), value.address_space, value.const]}
+    raise Unwritable(f"the type {value}")
+
+
+RULES: dict[type, Callable[[Any], Any]] = {
+    float: number,
+    tl.constexpr: lambda value: {"constexpr": written(value.value)},
+    tl.dtype: dtype,
+    tl.tuple: lambda value: {"tl.tuple": [written(item) for item in value.values]},
+    Enum: lambda value: {"enum": [name_of(type(value)), value.name]},
+    tuple: sequence,
+    list: sequence,
+    dict: lambda value: {"dict": [[written(key), written(item)] for key, item in value.items()]},
+    set: unordered,
+    frozenset: unordered,
+    bytes: lambda value: {"bytes": value.hex()},
+    range: lambda value: {"range": [value.start, value.stop, value.step]},
+    JITCallable: lambda value: {"object": name_of(value)},
+    FunctionType: lambda value: {"object": name_of(value)},
+    BuiltinFunctionType: lambda value: {"object": name_of(value)},
+    type: lambda value: {"object": name_of(value)},
+}
+
+
+def name_of(value: Any) -> str:
+    """``module:qualname``, by which another process finds it."""
+    owner = getattr(value, "fn", value)
+    module, name = module_name(owner.__module__), owner.__qualname__
+    try:
+        found = find(sys.modules[owner.__module__], name)
+    except (KeyError, AttributeError):
+        found = None
+    if found is not value and unwrapped(found) is not unwrapped(value):
+        kind = "a lambda" if "<lambda>" in name else "defined where no other process finds it"
+        raise Unwritable(f"{name}, which is {kind}: define it in a module, under its own name")
+    return f"{module}:{name}"
+
+
+def module_name(name: str) -> str:
+    """How a module is imported: one that runs as ``python -m app`` has two names."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None) if name == "__main__" else None
+    return name if spec is None else spec.name
+
+
+def unwrapped(value: Any) -> Any:
+    """The Python function inside of what decorators make."""
+    while hasattr(value, "fn"):
+        value = value.fn
+    return value
+
+
+def find(module: Any, qualname: str) -> Any:
+    for part in qualname.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def imported(name: str) -> Any:
+    """What is called ``module:qualname``; that of the main program is in whatever stands for it."""
+    module, _, qualname = name.partition(":")
+    return find(sys.modules.get(module) or import_module(module), qualname)
+
+
+def shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "float": float.fromhex,
+    "constexpr": lambda inner: tl.constexpr(read(inner)),
+    "dtype": tl.dtype,
+    "pointer": lambda inner: tl.pointer_type(read(inner[0]), inner[1], inner[2]),
+    "tl.tuple": lambda inner: tl.tuple([read(item) for item in inner]),
+    "enum": lambda inner: imported(inner[0])[inner[1]],
+    "named tuple": lambda inner: imported(inner[0])(*map(read, inner[1])),
+    "tuple": lambda inner: tuple(map(read, inner)),
+    "list": lambda inner: list(map(read, inner)),
+    "dict": lambda inner: {read(key): read(item) for key, item in inner},
+    "set": lambda inner: set(map(read, inner)),
+    "frozenset": lambda inner: frozenset(map(read, inner)),
+    "bytes": bytes.fromhex,
+    "range": lambda inner: range(*inner),
+    "object": imported,
+    "dataclass": lambda inner: imported(inner[0])(**{name: read(item) for name, item in inner[1].items()}),
+}
+
+
+def read(value: Any) -> Any:
+    """The inverse of `written`; ValueError for what it does not write."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, inner),) = value.items()
+    if kind not in READERS:
+        raise ValueError(f"a constant of the unknown kind {kind!r}")
+    return READERS[kind](inner)

@@ -1,0 +1,89 @@
+"""CPUs by name: this machine, or one that code is made for ahead of time.
+
+    machine = named_machine("x86-64-v3")        machine.facts, machine.code_generator(2), machine.layout
+
+| name | |
+|---|---|
+| `host` | this machine, in this process |
+| `native` | this machine, in any process: without what a process must ask the system for (AMX) |
+| `x86-64`, `x86-64-v2`, `x86-64-v3`, `x86-64-v4` | the levels of x86-64, on Linux |
+| `armv8-a` | any 64-bit ARM, on Linux |
+"""
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.compile import data_layout, host_target_machine, linux_target_machine
+
+# what LLVM calls them, and what they have for our code generator
+MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
+    "x86_64": {
+        "x86-64": ("x86-64", frozenset()),
+        "x86-64-v2": ("x86-64-v2", frozenset()),
+        "x86-64-v3": ("x86-64-v3", frozenset({"avx2", "fma"})),
+        "x86-64-v4": ("x86-64-v4", frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq"})),
+    },
+    "aarch64": {"armv8-a": ("generic", frozenset())},
+}
+FEATURES = {"x86_64": "", "aarch64": "+neon"}
+
+
+@dataclass(frozen=True)
+class CpuMachine:
+    """A CPU that code is made for; `cpu` is LLVM's name of it, "" for this one."""
+
+    facts: HostTarget
+    cpu: str = ""
+
+    def code_generator(self, level: int) -> Any:
+        """LLVM's, of that level."""
+        if not self.cpu:
+            return host_target_machine(level)
+        features = FEATURES[self.facts.arch]
+        if sys.platform == "linux":
+            return linux_target_machine(self.facts.arch, self.cpu, features, level)
+        return host_target_machine(level, self.cpu, features)
+
+    @property
+    def layout(self) -> str:
+        """How data lies in memory, as LLVM writes it."""
+        return data_layout(self.code_generator(2))
+
+
+@cache
+def named_machine(name: str) -> CpuMachine:
+    """See the module docstring."""
+    if name in ("", "host"):
+        return CpuMachine(HostTarget.detect())
+    if name == "native":
+        return CpuMachine(machine_of(name)[0])
+    for arch, known in MACHINES.items():
+        if name in known:
+            check_reachable(name, arch)
+            cpu, features = known[name]
+            return CpuMachine(HostTarget.of(arch, cpu, features), cpu)
+    names = [name for known in MACHINES.values() for name in known]
+    raise ValueError(f"no CPU called {name!r}; known: host, {', '.join(names)}")
+
+
+def check_reachable(name: str, arch: str) -> None:
+    """On other systems than Linux code is made for their own kind of machine only."""
+    if sys.platform != "linux" and arch != HostTarget.detect().arch:
+        raise ValueError(f"code for {name!r} can be made on Linux, and on machines of that kind")
+
+
+def machine_of(arch: str) -> tuple[HostTarget, str, str]:
+    """What the code generator may use, and LLVM's names of the processor and its features: ``host``, or a name of MACHINES."""
+    host = HostTarget.detect()
+    if arch in ("", "host", "native"):
+        # tiles need the permission of the system, for which only a process of our own asks
+        features = frozenset(name for name in host.features if not name.startswith("amx-"))
+        return HostTarget.of(host.arch, host.cpu, features | host.dot_features), "", ""
+    known = MACHINES.get(host.arch, {})
+    if arch not in known:
+        raise ValueError(f"no CPU called {arch!r} for {host.arch}; known: host, {', '.join(known)}")
+    cpu, features = known[arch]
+    return HostTarget.of(host.arch, cpu, features), cpu, FEATURES[host.arch]

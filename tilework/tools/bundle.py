@@ -1,0 +1,87 @@
+"""Show what is in a file of `tilework precompile`, or verify all of it.
+
+tilework bundle app.tilebundle                  targets, kernels, sizes, digest
+tilework bundle app.tilebundle --verify         every byte of it
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import BundleError
+from tilework.runtime.bundle.bundle_file import BundleFile
+from tilework.runtime.bundle.bundle_targets import named, why_not
+from tilework.runtime.bundle.serving import Bundle
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", help="the bundle")
+    parser.add_argument("--verify", action="store_true", help="verify every section, and say nothing else")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    try:
+        key = knobs.runtime.bundle_key
+        bundle = Bundle(BundleFile.open(args.file, key=key.encode() if key else None))
+        if args.verify:
+            bundle.verify()
+            print(f"{args.file}: verified, digest {bundle.digest}")
+            return 0
+        print(json.dumps(facts_of(bundle), indent=1) if args.json else text_of(bundle))
+    except BundleError as error:
+        print(f"tilework bundle: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def facts_of(bundle: Bundle) -> dict[str, Any]:
+    file = bundle.file
+    sizes: Counter[int] = Counter()
+    for entry in file.entries():
+        sizes[entry.target] += sum(file.sizes(entry).values())
+    counts = Counter(entry.target for entry in file.entries())
+    return {
+        "path": file.path,
+        "digest": file.digest,
+        "signed": file.is_signed,
+        "tilework": file.version,
+        **file.facts,
+        "targets": [
+            {**target, "kernels": counts[number], "bytes": sizes[number]} for number, target in enumerate(file.targets)
+        ],
+        "kernels": file.kernels,
+        "specializations": bundle.manifest,
+        "tunings": bundle.tunings,
+    }
+
+
+def text_of(bundle: Bundle) -> str:
+    from tilework.runtime.recording.key_parts import KeyParts  # lazily: for the texts only
+
+    facts = facts_of(bundle)
+    signed = "signed" if facts["signed"] else "not signed"
+    lines = [f"{facts['path']}: tilework {facts['tilework']}, {signed}", f"digest {facts['digest']}"]
+    for target in facts["targets"]:
+        reason = why_not(target) if target["backend"] == "cpu" else None
+        note = f"; not for this machine: {reason}" if reason else ""
+        lines.append(f"target {named(target)}: {target['kernels']} kernels, {target['bytes']:,} bytes{note}")
+    for row in facts["specializations"]:
+        parts = KeyParts.from_json({**row["parts"], "values": row["values"]})
+        options = [f"{key.partition(' ')[2]}={text}" for key, text in parts.others.items() if is_shown(key, text)]
+        lines.append(f"  {parts.text()}{'  ' + ', '.join(options) if options else ''}")
+    for row in facts["tunings"]:
+        chosen = ", ".join(f"{name}={value}" for name, value in row["config"].items())
+        lines.append(f"  tuned {row['kernel'].rpartition(':')[2]}{tuple(row['tuning'])}: {chosen}")
+    return "\n".join(lines)
+
+
+def is_shown(key: str, text: str) -> bool:
+    """Options and variables that are not those of every launch."""
+    return key.startswith(("option ", "environment ")) and (key, text) not in (
+        ("option debug", "False"),
+        ("option instrumentation_mode", "''"),
+    )

@@ -1,0 +1,108 @@
+"""Compile what a program needs, ahead of time and for any machine, into one file.
+
+    TILEWORK_RECORD=app.jsonl python app.py                                  writes down what the program uses
+    tilework precompile app.jsonl --target cuda:90 --target cpu:x86-64-v3    compiles it, into app.tilebundle
+    TILEWORK_BUNDLE=app.tilebundle TILEWORK_NO_JIT=1 python app.py           is served from it
+
+No GPU is needed. With TILEWORK_BUNDLE_KEY in the environment the bundle is signed. Kernels that cannot be compiled are listed at
+the end, with the reasons, and the exit code is 1; all others are in the bundle.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import BundleError
+from tilework.runtime.bundle.bundle_file import write_bundle
+from tilework.runtime.bundle.manifest import read_manifest
+from tilework.runtime.compile.compiler_presence import require_compiler
+from tilework.runtime.progress import Progress
+
+EXTENSION = ".tilebundle"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("manifests", nargs="+", metavar="manifest", help="files that TILEWORK_RECORD has written")
+    parser.add_argument(
+        "--target",
+        "-t",
+        action="append",
+        default=[],
+        help="cuda:90, hip:gfx942, cpu (this machine), cpu:x86-64-v3, cpu:armv8-a; can be given several times; default: cpu",
+    )
+    parser.add_argument("--output", "-o", help=f"the bundle; default: the name of the manifest, with {EXTENSION}")
+    parser.add_argument("--jobs", "-j", type=int, default=len(os.sched_getaffinity(0)), help="processes that compile")
+    parser.add_argument("--list", action="store_true", help="show what would be compiled, and compile nothing")
+    parser.add_argument("--ptx", action="store_true", help="keep the PTX too, for GPUs that are newer than the targets")
+    parser.add_argument("--script", action="append", default=[], help="where a recorded script is now")
+    parser.add_argument("--path", action="append", default=[], help="a folder to import modules from")
+
+
+def run(args: argparse.Namespace) -> int:
+    require_compiler()
+    from tilework.aot.find_kernels import Finder  # lazily: the compiler may not be there
+    from tilework.aot.precompile import Job, parse_target, precompile, target_name
+
+    try:
+        targets = list(dict.fromkeys(parse_target(text) for text in args.target or ["cpu"]))
+        records = read_manifest(args.manifests)
+    except (BundleError, ValueError) as error:
+        return fail(str(error))
+    kernels = [record for record in records if record["record"] == "kernel"]
+    if args.list:
+        for record in kernels:
+            print(shown(record))
+        print(summary(len(kernels), "specialisation"), "for", ", ".join(map(target_name, targets)))
+        return 0
+    if not kernels:
+        return fail(f"{', '.join(args.manifests)}: there is no kernel in it")
+    output = args.output or os.path.splitext(args.manifests[0])[0] + EXTENSION
+    with Progress("precompiling", len(kernels) * len(targets), 0, delay=0) as progress:
+
+        def step(job: Job, error: str | None) -> None:
+            progress.step()
+
+        made = precompile(records, targets, Finder(args.script, args.path), max(1, args.jobs), args.ptx, step)
+    for note in made.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for job, error in made.failures:
+        print(f"error: {shown(job.record)} for {target_name(job.target)}\n{indented(error)}", file=sys.stderr)
+    try:
+        key = knobs.runtime.bundle_key
+        digest = write_bundle(output, made.contents, key.encode() if key else None)
+    except BundleError as error:
+        return fail(str(error))
+    failed = f", {len(made.failures)} failed" if made.failures else ""
+    print(f"{output}: {summary(len(made.contents.entries), 'kernel')} for {', '.join(map(target_name, targets))}{failed}"
+          f", {os.path.getsize(output):,} bytes\ndigest {digest}{' (signed)' if key else ''}")  # fmt: skip
+    return 1 if made.failures else 0
+
+
+def shown(record: Mapping[str, Any]) -> str:
+    """``app:add(x: *fp32:16, n: i32, BLOCK=256, num_warps=8)``."""
+    facts, constants = record["facts"], record["constants"]
+    texts = [
+        f"{name}={constants[name]}"
+        if name in constants
+        else f"{name}: {type}{':16' if 'D' in facts.get(name, '') else ''}"
+        for name, type in record["signature"].items()
+    ]
+    quiet = {"debug": False, "instrumentation_mode": ""}
+    texts += [f"{name}={value}" for name, value in record["options"].items() if quiet.get(name, ...) != value]
+    return f"{record['kernel']}({', '.join(texts)})"
+
+
+def summary(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def fail(text: str) -> int:
+    print(f"tilework precompile: error: {text}", file=sys.stderr)
+    return 1
