@@ -29,7 +29,7 @@ from tilework.oracles.interpreter import InterpretedFunction
 from tilework.runtime.devices.host.pack import Packer, packer
 from tilework.runtime.launch.small_arrays import is_small
 from tilework.runtime.launch.specialize import parse_attr
-from tilework.target import Target
+from tilework.target import Feature, Target
 from tilework.targets.amd import code_object
 from tilework.targets.amd import pipeline as amd_pipeline
 from tilework.targets.amd.lower import emit as amd_emit
@@ -41,6 +41,7 @@ from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
+from tilework.transforms.padding.pad_tiles import has_odd_tiles
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -103,8 +104,9 @@ def run_evaluator(
     READY.clear()
     module, signature = unoptimised(kernel, args, constants)
     has_descriptors = any(op.name == "tt.make_tensor_descriptor" for op in module.walk())
+    is_padded = has_odd_tiles(module)
     run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
-    if not has_descriptors and not any(isinstance(value, HostDescriptor) for value in args.values()):
+    if not is_padded and not has_descriptors and not any(isinstance(value, HostDescriptor) for value in args.values()):
         READY[:] = [(kernel, signature, told(args, constants), module)]
     evaluate(module, None, [evaluator_argument(args[name]) for name in signature], grid)
 
@@ -122,7 +124,7 @@ def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str
 
 
 # The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes. Those
-# for the CPU are the same ones where there are no descriptors (`test_the_cpu_shares_the_passes_of_ttir`).
+# for the CPU are the same ones where there are no descriptors and nothing to pad (`test_the_cpu_shares_the_passes_of_ttir`).
 READY: list[tuple[JITFunction, dict[str, str], dict[str, Any], ModuleOp]] = []
 
 
@@ -183,11 +185,15 @@ def evaluator_argument(value: Any) -> Any:
 
 
 def run_emulator(
-    kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+    kernel: JITFunction,
+    args: Mapping[str, Any],
+    constants: Mapping[str, Any],
+    grid: Sequence[int],
+    target: Target = Target.parse("cuda:90"),
 ) -> None:
-    """The kernel as PTX for an H200."""
+    """The kernel as PTX, for an H200 if no other GPU is given."""
     module, signature = unoptimised(kernel, args, constants, "cuda")
-    text = gpu_code(module)
+    text = gpu_code(module, target)
     device = GpuDevice(check=True)
     addresses = {name: device.upload(array) for name, array in args.items() if isinstance(array, np.ndarray)}
     facts = ptx_text.told(text)
@@ -201,19 +207,18 @@ def run_emulator(
 
 
 WARPS = 4
-GPU: dict[str, str] = {}
+GPU: dict[Any, str] = {}
 
 
-def gpu_code(module: ModuleOp) -> str:
+def gpu_code(module: ModuleOp, target: Target) -> str:
     """PTX of a module before any pass."""
-    key = print_module(module)
+    key = target, print_module(module)
     if key not in GPU:
         try:
-            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
-            run_pipeline(
-                module, [one for item in ttgir_pipeline(Target.parse("cuda:90"), WARPS) for one in parse_pipeline(item)]
-            )
-            GPU[key] = to_ptx(emit_module(module, 90), PtxSettings("sm_90a", 88))
+            passes = [*ttir_pipeline(target), *ttgir_pipeline(target, WARPS)]
+            run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
+            processor = f"sm_{target.arch}{'a' * (Feature.WGMMA in target.features)}"
+            GPU[key] = to_ptx(emit_module(module, int(target.arch)), PtxSettings(processor, 88))
         except PassError as error:
             raise Refused(str(error)) from error
     return GPU[key]
@@ -250,7 +255,7 @@ def gpu_of(names: Sequence[str]) -> Device:
         target = Target.parse(names[seen % len(names)])
         if target.backend == "hip":
             return run_amd_emulator(target, kernel, args, constants, grid)
-        run_emulator(kernel, args, constants, grid)
+        run_emulator(kernel, args, constants, grid, target)
 
     return run_gpu
 

@@ -74,9 +74,9 @@ def test_checks_and_prints_change_nothing() -> None:
 
 
 def test_the_cpu_shares_the_passes_of_ttir() -> None:
-    """The harness relies on it; what is done with descriptors differs."""
+    """The harness relies on it; what is done with descriptors and with tiles of odd sizes differs."""
     shared, own = (
-        [name for name in ttir_pipeline(target) if "descriptor" not in name]
+        [name for name in ttir_pipeline(target) if "descriptor" not in name and name != "pad-tiles"]
         for target in map(Target.parse, ("cpu", "cuda:90"))
     )
     assert shared == own
