@@ -2,7 +2,7 @@
 
 python -m tests.targets.odd_tiles                    every op, 1 to 130 elements and 20 odd pairs (minutes)
 python -m tests.targets.odd_tiles --draw 40          40 of those cases
-python -m tests.targets.odd_tiles scanned --size 96     one op, one size
+python -m tests.targets.odd_tiles sort --size 96     one op, one size
 
 Every array lies at the end of a page that is followed by one without permissions, so an access behind it ends the process (a
 case is named before it runs). Results are compared with NumPy; the evaluator runs the TTIR and the loop nests too.
@@ -203,6 +203,26 @@ def scanned_pairs(x, y, out, N: CONTROL):
     tl.store(out + i, total)
 
 
+@line(lambda x, y: np.sort(x))
+def sort(x, y, out, N: CONTROL):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.sort(tl.load(x + i)))
+
+
+@line(lambda x, y: np.sort(x)[::-1], lambda *n: ints(*n, dtype=np.int8))
+def sort_falling(x, y, out, N: CONTROL):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.sort(tl.load(x + i), descending=True))
+
+
+@line(lambda x, y: np.append(np.sort(x)[::-1], 0)[:2], out=lambda n: 2)
+def largest(x, y, out, N: CONTROL):
+    if N > 1:
+        tl.store(out + tl.arange(0, 2), tl.topk(tl.load(x + tl.arange(0, N)), 2))
+    else:
+        tl.store(out, tl.load(x))
+
+
 @line(lambda x, y: x[y], lambda *n: ints(*n, low=0, high=n[0]))
 def gathered(x, y, out, N: CONTROL):
     i = tl.arange(0, N)
@@ -345,6 +365,12 @@ def softmax_of(x: Array, y: Array) -> Array:
 def softmax(x, y, out, N: CONTROL, M: CONTROL):
     places = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
     tl.store(out + places, tl.softmax(tl.load(x + places), dim=1, keep_dims=True))
+
+
+@pair(lambda x, y: np.sort(x, 1))
+def sorted_rows(x, y, out, N: CONTROL, M: CONTROL):
+    places = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
+    tl.store(out + places, tl.sort(tl.load(x + places)))
 
 
 @pair(lambda x, y: (x.reshape(-1, len(x)) + y.T.reshape(-1, len(x))).T, make=ints)

@@ -9,7 +9,8 @@ stages what changes its direction is inverted.
     stride    registers that are ``2**low`` elements apart: up to four higher bits of a stage, between one load and one store
 
 For 1024 elements: chunk (stages 1 to 6), and for stages 7 to 10 stride (bits from 6 on), chunk (bits 5 to 0). Chunks and
-strides are functions that all stages call, so code hardly grows with the number of elements.
+strides are functions that all stages call, so code hardly grows with the number of elements. Runs that fill no chunk come last,
+one by one.
 
 Bits of the index within a register are compared in pairs of registers, whose lanes are exchanged so that partners meet:
 
@@ -41,16 +42,28 @@ WIDE = 64  # bits: many CPUs compare such elements, but have no smaller or large
 @lowers(ttc.SortRunsOp)
 def lower_sort_runs(low: Lowering, op: Operation) -> None:
     source = ttc.buffer_of(op.operands[0])
-    bits, order, merges, is_signed = (attr_value(op.properties[name]) for name in ("bits", "order", "merges", "signed"))
-    assert isinstance(bits, int) and isinstance(order, int)
-    element, total = memory_type(source.element), prod(source.shape).bit_length() - 1
+    bits, is_signed = (attr_value(op.properties[name]) for name in ("bits", "signed"))
+    assert isinstance(bits, int)
+    element, count = memory_type(source.element), prod(source.shape)
+    total = count.bit_length() - 1
     registers = low.target.vector_registers.bit_length() - 2  # as a power of two: half of them hold elements
     lanes = min(low.target.lanes(element.bits).bit_length() - 1, total)
     chunk = min(lanes + registers, max(lanes + 1, MOST_CHUNK_BITS), total)
     sorter = Sorter(low.builder.module, element, bool(is_signed), lanes, chunk)
+    whole = count >> max(bits, chunk) << max(bits, chunk)
+    sort(low, op, sorter, bits, 0, whole)
+    if whole < count:  # runs that fill no chunk
+        sort(low, op, Sorter(low.builder.module, element, bool(is_signed), min(lanes, bits), bits), bits, whole, count)
+
+
+def sort(low: Lowering, op: Operation, sorter: "Sorter", bits: int, first: int, last: int) -> None:
+    """Call the function for the elements from `first` to `last`."""
+    order, merges = (attr_value(op.properties[name]) for name in ("order", "merges"))
+    assert isinstance(order, int)
     network = Network(sorter, bits, order, bool(merges))
-    name = f"sort.{total}.{bits}.{order}.{int(bool(merges))}.{sorter.suffix}"
-    sorter.function(name, [ptr, ptr], partial(network.portions, total))
+    extent = f"{last.bit_length() - 1}" if first == 0 and last & (last - 1) == 0 else f"{first}-{last}"
+    name = f"sort.{extent}.{bits}.{order}.{int(bool(merges))}.{sorter.suffix}"
+    sorter.function(name, [ptr, ptr], partial(network.portions, first, last))
     low.builder.call(name, void, [low[operand] for operand in op.operands])
 
 
@@ -163,11 +176,12 @@ class Network:
     def __init__(self, sorter: Sorter, bits: int, order: int, merges: bool) -> None:
         self.sorter, self.bits, self.order, self.merges = sorter, bits, order, merges
 
-    def portions(self, total: int, b: Builder, args: Sequence[Value]) -> None:
-        """A portion is a run or, of small ones, a chunk of them; it goes through all stages before the next."""
+    def portions(self, first: int, last: int, b: Builder, args: Sequence[Value]) -> None:
+        """Elements from `first` to `last`; a portion is a run or, of small ones, a chunk of them, and goes through all stages
+        before the next."""
         sorter, (source, target) = self.sorter, args
         size = max(self.bits, sorter.chunk)
-        with b.loop(constant(i64, 0), 1 << (total - size), unroll=1) as number:
+        with b.loop(constant(i64, first >> size), last >> size, unroll=1) as number:
             start = b.shl(number, size)
             in_turns = self.order == SortOrder.IN_TURNS
             falls = sorter.parity(b, number) if in_turns else constant(sorter.element, -self.order)
