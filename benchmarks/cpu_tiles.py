@@ -157,7 +157,9 @@ def main() -> None:
     with knobs.runtime.scope():
         knobs.runtime.num_threads = args.threads
         for name in args.table or TABLE:
-            print(f"\n| {TABLE[name][3]} | this size | power of two, masked | NumPy | gain |\n|---|---:|---:|---:|---:|")
+            print(
+                f"\n| {TABLE[name][3]} | this size | power of two, masked | NumPy | gain |\n|---|---:|---:|---:|---:|"
+            )
             for width in args.widths or (PRODUCTS if name == "matmul" else WIDTHS):
                 row(name, width, args.rounds, args.seconds)
 
