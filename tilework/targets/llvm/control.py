@@ -179,6 +179,19 @@ class Control:
                 loop.results = tuple(carried)
         self.resume(after)
 
+    def rounds(
+        self: "Builder",
+        start: Any,
+        end: Any,
+        initial: Sequence[Value],
+        step: Callable[[Value, tuple[Value, ...]], Sequence[Value]],
+        unroll: int | None = 1,
+    ) -> tuple[Value, ...]:
+        """``values = step(index, values)`` for every index from `start` to `end`, in a loop."""
+        with self.loop_carrying(start, end, 1, initial, unroll=unroll) as loop:
+            loop.next(step(loop.index, loop.carried))
+        return loop.results
+
     def loop_node(self: "Builder", unroll: int | None, hints: Sequence[str] = ()) -> str:
         texts = [f'!{{!"{hint}"}}' for hint in hints]
         if unroll is not None:

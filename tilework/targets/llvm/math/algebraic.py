@@ -124,10 +124,14 @@ def fmod_body(b: Builder, args: tuple[Value, ...]) -> Value:
     d = b.select(usable, d, constant(i64, 1))
     count = b.select(b.and_(usable, b.icmp("sgt", ea, ed)), b.sub(ea, ed), constant(i64, 0))
     whole = b.udiv(count, 11)
-    with b.loop_carrying(constant(i64, 0), whole, 1, [b.select(b.icmp("slt", ea, ed), a, b.urem(a, d))]) as loop:
-        loop.next([b.urem(b.shl(loop.carried[0], 11), d)])
+
+    def divide(index: Value, values: tuple[Value, ...]) -> list[Value]:
+        return [b.urem(b.shl(values[0], 11), d)]
+
+    first = b.select(b.icmp("slt", ea, ed), a, b.urem(a, d))
+    (divided,) = b.rounds(constant(i64, 0), whole, [first], divide, unroll=None)
     left = b.sub(count, b.mul(whole, 11))
-    rest = b.select(b.icmp("slt", ea, ed), a, b.urem(b.shl(loop.results[0], left), d))
+    rest = b.select(b.icmp("slt", ea, ed), a, b.urem(b.shl(divided, left), d))
     exponent = b.select(b.icmp("slt", ea, ed), ea, ed)
     # rest * 2^(exponent - 1075): normalise by hand, so that subnormal results are exact
     zeros = b.sub(b.ctlz(rest), 11)

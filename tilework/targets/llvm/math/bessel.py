@@ -88,13 +88,15 @@ def values(pair: Pair) -> list[Value]:
 def nested(z: Pair, count: Value, divisor: Callable[[Lanes], Lanes]) -> Pair:
     """1 + z/d(1) (1 + z/d(2) (1 + ...)), from the inside."""
     b = z.hi.b
-    with b.loop_carrying(constant(i64, 0), count, 1, values(exact(z.hi.const(1.0))), unroll=1) as loop:
-        total = pairs(b, loop.carried)[0]
-        k = to_float(Lanes(b, b.sub(count, loop.index)))
+
+    def step(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        total = pairs(b, carried)[0]
+        k = to_float(Lanes(b, b.sub(count, index)))
         grown = total * z / exact(divisor(k))
         first, error = two_sum(grown.hi, 1.0)
-        loop.next(values(fast_two_sum(first, error + grown.lo)))
-    return pairs(b, loop.results)[0]
+        return values(fast_two_sum(first, error + grown.lo))
+
+    return pairs(b, b.rounds(constant(i64, 0), count, values(exact(z.hi.const(1.0))), step))[0]
 
 
 def power_series(z: Pair, order: Lanes) -> Pair:
@@ -138,11 +140,13 @@ def tabulated(row: Lanes, u: Pair) -> Pair:
     b = u.hi.b
     table = b.module.table("tilework.bessel_polynomials", f64, zeros.BESSEL_POLYNOMIALS, align=8)
     last = b.gep(table, (row * (2 * DEGREE + 2) + 2 * DEGREE).v, f64)
-    with b.loop_carrying(1, DEGREE + 1, 1, values(loaded_pair(b, last)), unroll=1) as loop:
-        total = pairs(b, loop.carried)[0]
-        coefficient = loaded_pair(b, b.gep(last, b.mul(loop.index, -16)))
-        loop.next(values(coefficient + total * u))
-    return pairs(b, loop.results)[0]
+
+    def horner(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        total = pairs(b, carried)[0]
+        coefficient = loaded_pair(b, b.gep(last, b.mul(index, -16)))
+        return values(coefficient + total * u)
+
+    return pairs(b, b.rounds(1, DEGREE + 1, values(loaded_pair(b, last)), horner))[0]
 
 
 def loaded_pair(b: Builder, address: Value) -> Pair:
@@ -182,17 +186,20 @@ def node(kind: Lanes, x: Lanes) -> list[Value]:
     start = [zero, zero, pair_where(is_zero, zero, first), pair_where(is_zero, first, zero), zero]
     # t^k / k! and, where there is a pole at 0, s^k are to be less than 2^-105
     count = to_int(smaller(18.0 + 14.0 * abs(t.hi) + where(kind >= Y0, 100.0, x.const(0.0)) * abs(s.hi), float(TERMS)))
-    with b.loop_carrying(constant(i64, 0), count.v, 1, [part for d in start for part in values(d)], unroll=1) as loop:
-        d0, d1, d2, d3, total = pairs(b, loop.carried)
-        k = to_float(Lanes(b, loop.index))
+
+    def term(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        d0, d1, d2, d3, total = pairs(b, carried)
+        k = to_float(Lanes(b, index))
         low = fourth * (k * (k - 1.0)) * d0
         low = third * (k + k) * d1 + low
         low = (s_square * (k * k - square) + t_square) * d2 + low
         d4 = -(s * (k + k + 1.0) * d3 + low)
-        inverse = loaded_pair(b, b.gep(inverses, b.add(b.shl(loop.index, 4), 32)))
+        inverse = loaded_pair(b, b.gep(inverses, b.add(b.shl(index, 4), 32)))
         total = total + d4 * inverse
-        loop.next([part for d in (d1, d2, d3, d4, total) for part in values(d)])
-    total = first + pairs(b, loop.results)[4]
+        return [part for d in (d1, d2, d3, d4, total) for part in values(d)]
+
+    terms = b.rounds(constant(i64, 0), count.v, [part for d in start for part in values(d)], term)
+    total = first + pairs(b, terms)[4]
     return values(pair_where(is_zero, total * t, total))
 
 
@@ -243,12 +250,14 @@ def signed_like(value: Lanes, x: Lanes) -> Lanes:
 def upwards(b: Builder, is_second: bool, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lanes:
     """F_n by F_{k+1} = 2k/x F_k - F_{k-1}."""
     inverse = exact(x.const(2.0)) / exact(x)
-    with b.loop_carrying(constant(i64, 1), n, 1, [*values(zeroth), *values(first)], unroll=1) as loop:
-        before, here = pairs(b, loop.carried)
-        k = to_float(Lanes(b, loop.index))
+
+    def climb(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        before, here = pairs(b, carried)
+        k = to_float(Lanes(b, index))
         above = inverse * k * here - before
-        loop.next([*values(here), *values(above)])
-    before, here = pairs(b, loop.results)
+        return [*values(here), *values(above)]
+
+    before, here = pairs(b, b.rounds(constant(i64, 1), n, [*values(zeroth), *values(first)], climb))
     order = Lanes(b, n)
     result = pair_where(order.equal(0), zeroth, here).rounded()
     # F_n' = F_{n-1} at a zero, so F_{n-1} is as large as the oscillation there
@@ -298,21 +307,24 @@ def downwards(b: Builder, n: Value, x: Lanes, zeroth: Pair, first: Pair) -> Lane
     inverse = exact(x.const(2.0)) / exact(x)
     zero, one = exact(x.const(0.0)), exact(x.const(1.0))
     initial = [part for pair in (zero, one, one) for part in values(pair)]
-    with b.loop_carrying(constant(i64, 0), start, 1, [*initial, constant(i64, 0)], unroll=1) as loop:
-        above, here, wanted = pairs(b, loop.carried[:6])
-        place = Lanes(b, b.sub(start, loop.index))
+
+    def descend(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        above, here, wanted = pairs(b, carried[:6])
+        place = Lanes(b, b.sub(start, index))
         is_wanted = Lanes(b, b.icmp("eq", place.v, n))
         wanted = pair_where(is_wanted, here, wanted)
         below = inverse * to_float(place) * here - above
         is_large = abs(below.hi) > 2.0**400
         factor = where(is_large, 2.0**-600, x.const(1.0))
-        shifts = where(is_wanted, 0, Lanes(b, loop.carried[6])) + where(is_large, 1, place.const(0))
+        shifts = where(is_wanted, 0, Lanes(b, carried[6])) + where(is_large, 1, place.const(0))
         scaled = [part * factor for part in (*here, *below)]
-        loop.next([*(part.v for part in (*scaled, *wanted)), shifts.v])
-    one, nought, wanted = pairs(b, loop.results[:6])
+        return [*(part.v for part in (*scaled, *wanted)), shifts.v]
+
+    *found, shifts = b.rounds(constant(i64, 0), start, [*initial, constant(i64, 0)], descend)
+    one, nought, wanted = pairs(b, found)
     by_zero = abs(nought.hi) > abs(one.hi)
     size = pair_where(by_zero, zeroth, first) / pair_where(by_zero, nought, one)
-    return scale((wanted * size).rounded(), Lanes(b, loop.results[6]) * -600)
+    return scale((wanted * size).rounded(), Lanes(b, shifts) * -600)
 
 
 def of_order(name: str, body: Callable[..., Value], is_second: bool) -> Callable[[Lanes, Lanes], Lanes]:

@@ -52,11 +52,13 @@ def close_body(b: Builder, args: tuple[Value, ...]) -> Value:
     near = x < FAR
     start = b.if_else(near.v, lambda: around_centre(second, x), lambda: around_infinity(second, x))
     step = reciprocal(x) << 1
-    with b.loop_carrying(constant(i64, 1), n, 1, list(start), unroll=1) as loop:
-        before, here = (Lanes(b, value) for value in loop.carried)
-        above = times(scaled(step, Lanes(b, loop.index)), here) - before
-        loop.next([here.v, above.v])
-    value, scale = to_pair(Lanes(b, loop.results[1]))
+
+    def climb(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        before, here = (Lanes(b, value) for value in carried)
+        above = times(scaled(step, Lanes(b, index)), here) - before
+        return [here.v, above.v]
+
+    value, scale = to_pair(Lanes(b, b.rounds(constant(i64, 1), n, list(start), climb)[1]))
     root = (constant_pair(x, zeros.EIGHTH_PI) * x).root()
     one = Pair(x.const(1.0), x.const(0.0))
     size = pair_where(near, one, one * 0.5 / root)
@@ -76,14 +78,16 @@ def around_centre(second: Lanes, x: Lanes) -> list[Value]:
     t = from_float(x - centre)
     s = times(t, reciprocal(centre))
     start = [fixed_number(b, 0), p, q, p, q]
-    with b.loop_carrying(1, TERMS + 1, 1, [value.v for value in start], unroll=1) as loop:
-        before, p, q, zeroth, first = (Lanes(b, value) for value in loop.carried)
-        k = Lanes(b, loop.index)
+
+    def term(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        before, p, q, zeroth, first = (Lanes(b, value) for value in carried)
+        k = Lanes(b, index)
         inverse, here = fixed_inverse(k, TERMS), times(t, p)
         rest = times(s, before - scaled(q, k))
         p, q = fixed_number(b, 0) - times(times(t, q), inverse), times(here + rest, inverse)
-        loop.next([value.v for value in (here, p, q, zeroth + p, first + q)])
-    return list(loop.results[3:])
+        return [value.v for value in (here, p, q, zeroth + p, first + q)]
+
+    return list(b.rounds(1, TERMS + 1, [value.v for value in start], term)[3:])
 
 
 def around_infinity(second: Lanes, x: Lanes) -> list[Value]:
@@ -125,11 +129,13 @@ def hankel(order: int, eighth: Lanes) -> tuple[Lanes, Lanes]:
 def spiral(b: Builder, count: int, factor: Callable[[Lanes], Lanes]) -> tuple[Lanes, Lanes]:
     """The real and imaginary part of 1 + i f(1) (1 + i f(2) (1 + ...)), from the inside."""
     one, zero = fixed_number(b, ONE), fixed_number(b, 0)
-    with b.loop_carrying(0, count, 1, [one.v, zero.v], unroll=1) as loop:
-        real, imaginary = (Lanes(b, value) for value in loop.carried)
-        f = factor(count - Lanes(b, loop.index))
-        loop.next([(one - times(f, imaginary)).v, times(f, real).v])
-    real, imaginary = (Lanes(b, value) for value in loop.results)
+
+    def turn(index: Value, carried: tuple[Value, ...]) -> list[Value]:
+        real, imaginary = (Lanes(b, value) for value in carried)
+        f = factor(count - Lanes(b, index))
+        return [(one - times(f, imaginary)).v, times(f, real).v]
+
+    real, imaginary = (Lanes(b, value) for value in b.rounds(0, count, [one.v, zero.v], turn))
     return real, imaginary
 
 

@@ -170,10 +170,13 @@ def zero_body(b: Builder, args: tuple[Value, ...]) -> Value:
     s = less_parts(x, z) / two_sum(z[0] - pole, z[1])
     count = where(is_long, LONG - 6, place.const(SHORT - 6))
     last = b.gep(row, (count + 5).v, f64)
-    with b.loop_carrying(constant(i64, 0), count.v, 1, [b.load(f64, last, align=8)], unroll=1) as loop:
-        address = b.gep(last, b.sub(constant(i64, -1), loop.index), f64)
-        loop.next([fma(Lanes(b, loop.carried[0]), s.hi, Lanes(b, b.load(f64, address, align=8))).v])
-    smooth = Pair(lead, lead_low) + two_product(s.hi, Lanes(b, loop.results[0]))
+
+    def horner(index: Value, values: tuple[Value, ...]) -> list[Value]:
+        address = b.gep(last, b.sub(constant(i64, -1), index), f64)
+        return [fma(Lanes(b, values[0]), s.hi, Lanes(b, b.load(f64, address, align=8))).v]
+
+    (total,) = b.rounds(constant(i64, 0), count.v, [b.load(f64, last, align=8)], horner)
+    smooth = Pair(lead, lead_low) + two_product(s.hi, Lanes(b, total))
     high, low = smooth * s - log1p_pair(*s)
     is_near = where(x > -3.0, (x > -2.9) & (x < -2.3), abs(s.hi) <= 0.5)
     return where(is_near, high + low, otherwise).v

@@ -296,9 +296,11 @@ def scale(a: Lanes, n: Lanes) -> Lanes:
 def repeat(count: int, initial: Sequence[Lanes], step: Callable[..., Sequence[Lanes]]) -> tuple[Lanes, ...]:
     """``values = step(*values)``, `count` times in a loop, so that the code is there once."""
     b = initial[0].b
-    with b.loop_carrying(0, count, 1, [value.v for value in initial], unroll=1) as loop:
-        loop.next([value.v for value in step(*(Lanes(b, value) for value in loop.carried))])
-    return tuple(Lanes(b, value) for value in loop.results)
+
+    def following(index: Value, values: tuple[Value, ...]) -> list[Value]:
+        return [value.v for value in step(*(Lanes(b, value) for value in values))]
+
+    return tuple(Lanes(b, value) for value in b.rounds(0, count, [value.v for value in initial], following))
 
 
 def elementwise_calls(b: Builder, name: str, result: Type, args: Sequence[Value], body: Callable[..., Any]) -> Value:
