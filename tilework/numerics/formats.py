@@ -55,6 +55,13 @@ class Format:
         """The exponent of the largest number."""
         return (self.largest >> self.fraction) - self.bias
 
+    @cached_property
+    def last_number(self) -> int | None:
+        """The largest code without sign that is a number or infinity; None where there is at most one NaN."""
+        if not self.has_negative_zero or self.nan == self.largest:
+            return None
+        return self.largest if self.overflow == self.nan else self.overflow
+
     def number(self, code: int) -> float:
         """The number of a code that is finite and not negative."""
         exponent, fraction = divmod(code, 1 << self.fraction)

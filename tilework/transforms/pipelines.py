@@ -19,7 +19,9 @@ LEGACY_TTIR_PIPELINE: list[str] = [  # Triton 3.0, for walk-through documents
 COPIED_DESCRIPTORS = ["tt-odd-descriptors-to-pointers", "triton-remake-carried-descriptors"]
 
 
-def ttir_pipeline(target: Target, finds_races: bool = False, checks: Sequence[str] = ()) -> list[str]:
+def ttir_pipeline(
+    target: Target, finds_races: bool = False, checks: Sequence[str] = (), reproducible: bool = False
+) -> list[str]:
     """The passes over TTIR; descriptors stay where the target copies what they describe, and become pointers elsewhere.
 
     Who looks for races must see which loads the user has made volatile. `checks` are the sanitizer's. Tiles that are laid out over
@@ -41,6 +43,7 @@ def ttir_pipeline(target: Target, finds_races: bool = False, checks: Sequence[st
         "cse",
         "symbol-dce",
         "triton-loop-unroll",
+        *(["tt-visible-nans"] if reproducible else []),
         *checks,
         *(["pad-tiles"] if target.warp_size > 1 else []),
     ]

@@ -37,6 +37,7 @@ PASSES: dict[str, str] = {
     "tt-scaled-maximum": "tt.scaled_maximum:ScaledMaximumPass",
     "triton-count-exits": "tt.count_exits:CountExitsPass",
     "tt-spin-loads": "tt.spin_loads:SpinLoadsPass",
+    "tt-visible-nans": "tt.visible_nans:VisibleNansPass",
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",
     "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",

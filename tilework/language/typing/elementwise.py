@@ -98,6 +98,8 @@ class Elementwise(Indexing):
             raise ValueError(f"pack must be a compile-time power of 2, got {pack}")
         if not dtypes or not all(isinstance(element, dtype) for element in dtypes):
             raise TypeError(f"inline assembly returns one dtype, or a tuple of them, got {', '.join(map(str, dtypes))}")
+        if self.options.reproducible:
+            raise ValueError(NOT_OURS.format("inline assembly"))
         values = self.broadcast_all([self.to_tensor(x) for x in args])
         shaped = values[0].type if values else dtypes[0]
         types = [retype(shaped, element) for element in dtypes]
@@ -118,9 +120,20 @@ class Elementwise(Indexing):
             known = "; ".join(", ".join(map(str, types)) for types in arg_type_symbol_dict)
             raise ValueError(f"no function for arguments of type ({', '.join(map(str, key))}); it exists for: {known}")
         symbol, result = arg_type_symbol_dict[key]
+        if self.options.reproducible:
+            from tilework.numerics.libdevice_table import SYMBOLS  # lazily: few kernels are
+
+            if symbol not in SYMBOLS:
+                raise ValueError(NOT_OURS.format(f"the library function {symbol}"))
         values = self.broadcast_all(values)
         type = retype(values[0].type, result) if values else result
         return self.external(lib_name, lib_path, symbol, values, type, is_pure)
+
+
+NOT_OURS = (
+    "{} cannot be in a reproducible kernel: other devices do not compute its bits;"
+    " write it with operations of the language, or leave out reproducible=True"
+)
 
 
 def keeps_nan(propagate_nan: Any) -> bool:

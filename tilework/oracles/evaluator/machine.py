@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttc, ttg
 from tilework.ir.module_facts import integer, num_ctas
+from tilework.ir.reproducible import is_reproducible
 from tilework.oracles.evaluator import access_rules as access  # noqa: F401 (rules)
 from tilework.oracles.evaluator import arith_rules as arith  # noqa: F401 (rules)
 from tilework.oracles.evaluator import buffer_rules as buffers  # noqa: F401 (rules)
@@ -101,6 +102,10 @@ def evaluate(
     extent = (*grid, 1, 1)[:3]
     machine = Machine(functions, space, extent, max_steps, on_print or print, truncate_tf32)
     machine.has_background_dots = has_background_dots(module)
+    if is_reproducible(module):
+        from tilework.oracles.evaluator.exact_rules import EXACT  # lazily: few modules are
+
+        machine.rules = RULES | EXACT
     shared, blocks = integer(module.attributes, "ttg.shared"), num_ctas(module)
     returned: list[Any] = []
     with np.errstate(all="ignore"):
@@ -179,6 +184,7 @@ class Machine:
         self.lanes: tuple[int, ...] = ()  # the indices at which a nest runs at once
         self.folds: dict[Operation, list[list[Any]]] = {}  # what the reductions of the running nest have seen
         self.has_background_dots = False
+        self.rules = RULES
         self.begin(SharedMemory())
 
     def begin(self, shared: SharedMemory) -> None:
@@ -257,7 +263,7 @@ class Machine:
         """The ops of `block` with their rules."""
         plan: list[Step] = []
         for op in block.ops:
-            rule = RULES.get(type(op))
+            rule = self.rules.get(type(op))
             if rule is None and type(op) not in TERMINATORS:
                 raise fault_at(Fault("has no rule in the evaluator"), op, self.program)
             plan.append((op, self.checked(op, rule or unreachable), tuple(op.operands), tuple(op.results)))

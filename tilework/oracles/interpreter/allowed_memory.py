@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework.numerics.nans import canonical
 from tilework.numerics.rounding import UNSIGNED, Array
 
 LANGUAGE = str(Path(sys.modules["tilework.language"].__file__ or "").parent)
@@ -102,6 +103,7 @@ class Memory:
         self.regions: list[Region] = []
         self.keep: list[Any] = []  # what owns the memory must live as long as the launch
         self.program: tuple[int, int, int] = (0, 0, 0)
+        self.is_reproducible = False  # NaNs are written as one pattern
         for reference, region in REGISTERED:
             if (array := reference()) is not None:
                 self.keep.append(array)
@@ -135,6 +137,7 @@ class Memory:
     def store(self, addresses: Array, values: Array, mask: Array | None) -> None:
         """Write `values` where the mask is true; of several for one address the last stays."""
         addresses = np.asanyarray(addresses)
+        values = canonical(values) if self.is_reproducible else values
         size = values.dtype.itemsize
         if not addresses.shape and not values.shape:
             if mask is None or mask:

@@ -13,6 +13,7 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype
 from tilework.language.typing.access import pointee
 from tilework.language.typing.carrier import AccessOptions
+from tilework.numerics.nans import canonical
 from tilework.numerics.rounding import Array, bits_of
 from tilework.oracles.interpreter.descriptors import Descriptors
 from tilework.oracles.interpreter.formats import storage
@@ -54,7 +55,8 @@ class Access(Descriptors):
     ) -> tl.tensor:
         """The value before the operation, per element; where the mask is false, 0 and no effect."""
         element = value.dtype
-        update, operand = update_of(kind, element, value.handle)
+        handle = canonical(value.handle) if self.options.reproducible else value.handle
+        update, operand = update_of(kind, element, handle)
         old = self.updated(ptr.handle, operand, None if mask is None else mask.handle, update)
         return tensor(old.view(storage(element)), element)
 
@@ -79,7 +81,10 @@ class Access(Descriptors):
         self, ptr: tl.tensor, expected: tl.tensor, desired: tl.tensor, sem: str, scope: str
     ) -> tl.tensor:
         """Writes where memory holds exactly the bits of `expected`."""
-        wanted, new = bits_of(expected.handle).reshape(-1), bits_of(desired.handle).reshape(-1)
+        handles = [expected.handle, desired.handle]
+        wanted, new = (
+            bits_of(canonical(handle) if self.options.reproducible else handle).reshape(-1) for handle in handles
+        )
         element, addresses = pointee(ptr), np.asanyarray(ptr.handle).reshape(-1)
         old = np.zeros(addresses.shape, wanted.dtype)
         for lane in range(addresses.size):

@@ -18,10 +18,13 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype, int1, int64
 from tilework.language.typing.operators import overflow_text
 from tilework.language.typing.shapes import block
+from tilework.numerics import extremes
 from tilework.numerics import libdevice_in_numpy as libdevice
 from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.extremes import wide
 from tilework.numerics.integers import high_product
-from tilework.numerics.rounding import UNSIGNED, Array, bits_of
+from tilework.numerics.nans import canonical
+from tilework.numerics.rounding import UNSIGNED, Array, bits_of, narrow
 from tilework.oracles.interpreter.allowed_memory import pointing
 from tilework.oracles.interpreter.failures import at_run_time
 from tilework.oracles.interpreter.formats import bytes_in_memory, storage
@@ -49,6 +52,13 @@ def shift_right_unsigned(a: Array, b: Array) -> Array:
     return np.right_shift(bits_of(a), b.astype(unsigned)).view(a.dtype)
 
 
+def formulas() -> Any:
+    """The functions of reproducible kernels."""
+    from tilework.targets.llvm.math import in_numpy  # lazily: few kernels are
+
+    return in_numpy
+
+
 Function = Callable[[Array, Array], Any]
 BINARY: dict[str, Function] = {
     "+": np.add,
@@ -68,6 +78,12 @@ BINARY: dict[str, Function] = {
     "maximum": np.fmax,
     "minimum_nan": np.minimum,
     "maximum_nan": np.maximum,
+}
+EXTREMES: dict[str, Function] = {  # in reproducible kernels
+    "minimum": extremes.lesser_number,
+    "maximum": extremes.greater_number,
+    "minimum_nan": extremes.lesser,
+    "maximum_nan": extremes.greater,
 }
 COMPARISONS: dict[str, Function] = {
     "==": np.equal,
@@ -89,6 +105,8 @@ class Operators(Values):
 
     def binary(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
         element, compute = a.dtype, BINARY[operator]
+        if self.options.reproducible and element.is_floating() and operator in EXTREMES:
+            return tensor(EXTREMES[operator](a.handle, b.handle), element)
         if element.is_fp8() or (operator == "fdiv" and element.primitive_bitwidth == 16):
             return self.through_wider(operator, a, b)
         if element.is_bool():
@@ -133,6 +151,10 @@ class Operators(Values):
         return tl.tensor(picked, block(x.dtype, picked.shape))
 
     def clamped(self, x: tl.tensor, low: tl.tensor, high: tl.tensor, keeps_nan: bool) -> tl.tensor:
+        if self.options.reproducible:
+            ending = "_nan" if keeps_nan else ""
+            lesser, greater = EXTREMES[f"minimum{ending}"], EXTREMES[f"maximum{ending}"]
+            return tensor(lesser(greater(x.handle, low.handle), high.handle), x.dtype)
         result = np.fmin(np.fmax(x.handle, low.handle), high.handle)
         return tensor(np.where(np.isnan(x.handle), x.handle, result) if keeps_nan else result, x.dtype)
 
@@ -156,6 +178,8 @@ class Operators(Values):
         return tensor(np.asarray(high).view(storage(x.dtype)), x.dtype)
 
     def elementary(self, name: str, x: tl.tensor) -> tl.tensor:
+        if self.options.reproducible:
+            return tensor(narrow(formulas().compute(name.removesuffix("_rn"), wide(x.handle)), x.handle.dtype), x.dtype)
         function = libdevice.DOUBLE[name.removesuffix("_rn")]
         return tensor(np.asarray(function(x.handle.astype(np.float64))).astype(x.handle.dtype), x.dtype)
 
@@ -178,7 +202,11 @@ class Operators(Values):
         self, lib_name: str, lib_path: str, symbol: str, args: Sequence[tl.tensor], type: dtype, is_pure: bool
     ) -> tl.tensor:
         """A function of libdevice."""
-        computed = libdevice.call(symbol, [value.handle for value in args], storage(type.scalar))
+        values = [value.handle for value in args]
+        if self.options.reproducible:
+            computed = formulas().call(symbol, [canonical(value) for value in values], storage(type.scalar))
+        else:
+            computed = libdevice.call(symbol, values, storage(type.scalar))
         if computed is None:
             raise RuntimeError(
                 f"the library function {symbol} cannot be interpreted: it is not a function of libdevice"

@@ -17,6 +17,7 @@ class Semantic(Program):
     def __init__(self, options: Any, memory: Memory, grid: tuple[int, int, int]) -> None:
         super().__init__(options)
         self.memory = memory
+        memory.is_reproducible = options.reproducible
         self.grid = grid
 
     def enter_program(self, program: tuple[int, int, int]) -> None:

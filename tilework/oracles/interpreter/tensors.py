@@ -18,6 +18,7 @@ from tilework.language.semantic import Semantic as Meaning
 from tilework.language.typing.carrier import Pair, Shape
 from tilework.language.typing.promotion import NUMBERS, check_constant, number_beside, plain
 from tilework.language.typing.shapes import block
+from tilework.numerics.nans import canonical
 from tilework.numerics.rounding import Array
 from tilework.oracles.interpreter.formats import convert, is_nonzero, number_as, storage
 
@@ -79,7 +80,8 @@ class Values(Meaning):
         return tensor(convert(x.handle, x.dtype, target, rounding), target)
 
     def reinterpret(self, x: tl.tensor, target: dtype) -> tl.tensor:
-        return tensor(np.ascontiguousarray(x.handle).view(storage(target)).reshape(x.handle.shape), target)
+        bits = canonical(x.handle) if self.options.reproducible else x.handle
+        return tensor(np.ascontiguousarray(bits).view(storage(target)).reshape(x.handle.shape), target)
 
     def convert_pointer(self, x: tl.tensor, target: dtype) -> tl.tensor:
         """An address is an int64."""

@@ -141,7 +141,8 @@ class HipBackend(Backend):
         from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
 
         target = self.target_for(options)
-        ttir = ttir_pipeline(target, checks=checking_pipeline(options.sanitize) if options.sanitize else ())
+        checks = checking_pipeline(options.sanitize) if options.sanitize else ()
+        ttir = ttir_pipeline(target, checks=checks, reproducible=options.reproducible)
         assert isinstance(options, HipOptions)
         ttgir = ttgir_pipeline(
             target,

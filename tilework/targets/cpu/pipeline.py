@@ -63,10 +63,9 @@ class CpuBackend(Backend):
     def stages(self, options: CompileOptions) -> dict[str, Stage]:
         from tilework.transforms.pipelines import ttir_pipeline  # lazily: the compiler loads when something is compiled
 
+        ttir = ttir_pipeline(Target.of(self.target), options.sanitize == "race", reproducible=options.reproducible)
         return {
-            "ttir": lambda module: run_passes(
-                module, ttir_pipeline(Target.of(self.target), options.sanitize == "race"), "make_ttir"
-            ),
+            "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
             "ttcir": lambda module: tile_loops(module, options.sanitize),
             "llir": lambda module: llvm_text(module, options.enable_fp_fusion, str(self.target.arch)),
             "obj": lambda text: object_code(text, str(self.target.arch)),

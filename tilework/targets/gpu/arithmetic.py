@@ -4,7 +4,8 @@
     arith.divf : f32        the fast quotient, where the GPU has one (`Gpu.fast_functions`)
 
 What has no instruction (log, sin, erf ...) is computed by our own polynomials, which need no library of a vendor's.
-Where the language leaves a result undefined, a GPU gives what its instruction gives: `x // 0` among them.
+Where the language leaves a result undefined, a GPU gives what its instruction gives: `x // 0` among them. Rules that differ in a bit
+from those of all targets say so (`differs`); kernels that are reproducible are compiled without them.
 """
 
 import math as numbers
@@ -30,7 +31,7 @@ DIVISIONS: dict[type[Operation], tuple[str, bool]] = {
 }
 
 
-@lowers(*DIVISIONS, elementwise=True, overrides=True)
+@lowers(*DIVISIONS, elementwise=True, overrides=True, differs=True)
 def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
     """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it."""
     b = low.builder
@@ -45,7 +46,7 @@ def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
 SHIFTS: dict[type[Operation], str] = {arith.ShLIOp: "shl", arith.ShRUIOp: "lshr", arith.ShRSIOp: "ashr"}
 
 
-@lowers(*SHIFTS, elementwise=True, overrides=True)
+@lowers(*SHIFTS, elementwise=True, overrides=True, differs=True)
 def lower_shift(low: Lowering, op: Operation, value: Value, amount: Value) -> Value:
     """The instruction pushes every bit out where the amount is too large; LLVM must not see such a constant."""
     if amount.constant is not None:
@@ -86,7 +87,7 @@ def lower_native(low: Lowering, op: Operation) -> Registers:
         return tuple(made)
 
 
-@lowers(arith.DivfOp, elementwise=True, overrides=True)
+@lowers(arith.DivfOp, elementwise=True, overrides=True, differs=True)
 def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
     """Of f32 fast, or exact by a power of two; of other types rounded correctly."""
     if lhs.type is not f32 or (divide := low.gpu.fast_functions.get("divide")) is None:
@@ -127,7 +128,7 @@ FAST: dict[type[Operation], str] = {
 }  # fmt: skip
 
 
-@lowers(*FAST, elementwise=True, overrides=True)
+@lowers(*FAST, elementwise=True, overrides=True, differs=True)
 def lower_fast(low: Lowering, op: Operation, x: Value) -> Value:
     """Functions of f32 that are one instruction, or nearly. Narrower floats go by way of f32; f64 has no fast forms."""
     made = low.gpu.fast_functions.get(FAST[type(op)])

@@ -34,6 +34,7 @@ from tilework.ir.module_facts import (
     num_ctas,
     num_warps,
 )
+from tilework.ir.reproducible import is_reproducible
 from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature
@@ -88,6 +89,7 @@ class Emitter:
     def __init__(self, source: ModuleOp, gpu: Gpu, facts: Facts, lines: bool) -> None:
         self.source, self.gpu, self.facts = source, gpu, facts
         self.module = Module("tilework")
+        self.module.exact = is_reproducible(source)
         self.lines = LineTable(self.module, gpu.line_tables) if lines else None
         self.allocation = module_allocation(source, gpu.target)
         self.barriers = barriers(source, gpu.target, ordered_by_mbarrier, self.allocation)

@@ -165,7 +165,7 @@ def fit(low: Lowering, value: Value, wanted: Type) -> Value:
 # Functions of libraries
 
 
-@lowers(tt.ExternElementwiseOp, elementwise=True, overrides=True)
+@lowers(tt.ExternElementwiseOp, elementwise=True, overrides=True, differs=True)
 def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
     name = text_of(op, "symbol")
     if (made := low.gpu.functions.get(name)) is not None:

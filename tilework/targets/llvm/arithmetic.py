@@ -15,6 +15,7 @@ from tilework.targets.llvm.values import Value, constant
 if TYPE_CHECKING:
     from tilework.targets.llvm.builder import Builder
 
+NUMBERS = {"minnum": "minimum", "maxnum": "maximum"}  # what ignores a NaN, and the same with it
 COMMUTATIVE = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul"})
 
 
@@ -190,11 +191,18 @@ class Arithmetic:
                 return folded
         elif name != "copysign" and (a.constant is not None or (b.constant is None and a.text > b.text)):
             a, b = b, a
+        if self.module.exact and name in NUMBERS:
+            return self.extreme_number(NUMBERS[name], a, b)
         if (folded := folding.identity(name, a, b)) is not None:
             return folded
         if a.text == b.text and (folded := folding.same_operands(name, a)) is not None:
             return folded
         return self.intrinsic(name, a.type, a, b)
+
+    def extreme_number(self: "Builder", name: str, a: Value, b: Value) -> Value:
+        """The extreme of two numbers, the other one beside a NaN: LLVM's own intrinsics leave open which zero is the larger."""
+        beside = self.select(self.fcmp("uno", b, b), a, self.extremum(name, a, b))
+        return self.select(self.fcmp("uno", a, a), b, beside)
 
     umin = extremum_op("umin")
     umax = extremum_op("umax")

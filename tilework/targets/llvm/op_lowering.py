@@ -30,7 +30,7 @@ class OpLowering(ABC, Generic[Held]):
 
     def __init__(self, module: Module, builder: Builder, rules: Rules, fuses: bool = True) -> None:
         self.module, self.builder = module, builder
-        self.rules, self.elementwise = rules.resolved
+        self.rules, self.elementwise = rules.exact if module.exact else rules.resolved
         self.fuses = fuses  # whether a product and a sum may become one fused multiply-add
         self.values: dict[SSAValue, Held] = {}
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches

@@ -34,6 +34,9 @@ class Resolved(NamedTuple):
     elementwise: Table
 
 
+NONE = Resolved({}, {})
+
+
 class Rules:
     """A table of rules in front of another."""
 
@@ -41,11 +44,15 @@ class Rules:
         self.behind = behind
         self.own = Resolved({}, {})
         self.overriding: set[type[Operation]] = set()
+        self.differing: set[type[Operation]] = set()
 
     def lowers(
-        self, *classes: type[Operation], elementwise: bool = False, overrides: bool = False
+        self, *classes: type[Operation], elementwise: bool = False, overrides: bool = False, differs: bool = False
     ) -> Callable[[Rule], Rule]:
-        """Register the rule of one or more op classes; a class has one rule, and `overrides` that of the table behind."""
+        """Register the rule of one or more op classes; a class has one rule, and `overrides` that of the table behind.
+
+        A rule that `differs` may give other bits than that one, and is none of the `exact` ones.
+        """
 
         def register(rule: Rule) -> Rule:
             for cls in classes:
@@ -53,6 +60,8 @@ class Rules:
                 self.own[elementwise][cls] = rule
             if overrides:
                 self.overriding.update(classes)
+            if differs:
+                self.differing.update(classes)
             return rule
 
         return register
@@ -65,16 +74,27 @@ class Rules:
     @cached_property
     def resolved(self) -> Resolved:
         """All rules, once the files that register them are imported."""
-        found, hidden = Resolved({}, {}), set[type[Operation]]()
+        hidden = set[type[Operation]]()
         if self.behind is not None:
-            found = Resolved(*map(dict, self.behind.resolved))
             hidden = self.behind.known & {*self.own.whole, *self.own.elementwise}
         wrong = sorted(cls.name for cls in hidden ^ self.overriding)
         assert not wrong, f"rules that replace others must say so, and only they: {', '.join(wrong)}"
+        return self.in_front(self.behind.resolved if self.behind is not None else NONE, set())
+
+    @cached_property
+    def exact(self) -> Resolved:
+        """The rules of kernels that shall compute the same bits everywhere: none that differs from the one it overrides."""
+        _ = self.resolved
+        return self.in_front(self.behind.exact if self.behind is not None else NONE, self.differing)
+
+    def in_front(self, behind: Resolved, without: set[type[Operation]]) -> Resolved:
+        """The own rules, but for those of some classes, in place of those behind."""
+        found = Resolved(*map(dict, behind))
         for kind, table in enumerate(self.own):
             for cls, rule in table.items():
-                found[1 - kind].pop(cls, None)
-                found[kind][cls] = rule
+                if cls not in without:
+                    found[1 - kind].pop(cls, None)
+                    found[kind][cls] = rule
         return found
 
 

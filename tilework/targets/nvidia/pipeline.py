@@ -181,9 +181,11 @@ class CudaBackend(LaterStages):
             return ["tt-scaled-maximum", *passes] if options.enable_fp_fusion and not options.sanitize else passes
 
         ttir = (
-            ttir_pipeline(target.without(Feature.TMA), checks=checking_pipeline(options.sanitize))
+            ttir_pipeline(
+                target.without(Feature.TMA), checks=checking_pipeline(options.sanitize), reproducible=options.reproducible
+            )
             if options.sanitize
-            else [*ttir_pipeline(target), *copying(target, options)]
+            else [*ttir_pipeline(target, reproducible=options.reproducible), *copying(target, options)]
         )
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),

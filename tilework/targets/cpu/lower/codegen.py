@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.functions import is_private, symbol_of
+from tilework.ir.reproducible import is_reproducible
 from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
@@ -60,6 +61,7 @@ def emit_module(
     """
     emitter = Emitter(target, fuses, lines, layout)
     emitter.sanitizes = SANITIZED in module.attributes
+    emitter.module.exact = is_reproducible(module)
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
     for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
         emitter.range(name, slots, cost)

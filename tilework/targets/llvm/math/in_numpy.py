@@ -8,7 +8,6 @@ rounded once, so there is nothing in which the two could differ. All arrays have
 are computed and each lane keeps its own. Integers are held unsigned; those wider than 64 bits are Python's.
 """
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,7 +21,7 @@ from tilework.numerics.integers import leading_zeros, one_bits, reversed_bits, t
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.numerics.rounding import SIGNED, UNSIGNED, Array, to_integer
 from tilework.targets.llvm.math.table import FUNCTIONS
-from tilework.targets.llvm.types import Type, f32, f64, i1, i8, i32, i64, integer
+from tilework.targets.llvm.types import Type, f32, f64, i1, i8, i64, integer
 from tilework.targets.llvm.values import Value
 
 REAL: dict[Type, np.dtype[Any]] = {f32: np.dtype(np.float32), f64: np.dtype(np.float64)}
@@ -116,7 +115,9 @@ def on_bits(compute: Callable[[Array, int], Any]) -> Callable[["ArrayBuilder", A
     def method(self: "ArrayBuilder", a: Held) -> Held:
         a = self.held(a)
         pattern = bits_of(a)
-        return Held(a.type, np.asarray(compute(pattern, pattern.dtype.type(1 << (a.type.bits - 1)))).view(a.array.dtype))
+        return Held(
+            a.type, np.asarray(compute(pattern, pattern.dtype.type(1 << (a.type.bits - 1)))).view(a.array.dtype)
+        )
 
     return method
 

@@ -1,0 +1,60 @@
+"""Rules of modules that are reproducible: functions by the formulas of all targets (`targets/llvm/math`), zeros with an order.
+
+Everything else that the evaluator computes is exact or rounded once, as everywhere.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
+from xdsl.ir import Operation
+
+from tilework.ir import tt
+from tilework.ir.enums import PropagateNan
+from tilework.numerics import extremes
+from tilework.numerics.rounding import Array, narrow
+from tilework.oracles.evaluator.evaluation_errors import Fault
+from tilework.oracles.evaluator.floats import storage, wide
+from tilework.oracles.evaluator.math_ops import FUNCTIONS
+from tilework.oracles.evaluator.table import Rule
+from tilework.targets.llvm.math import in_numpy
+
+if TYPE_CHECKING:
+    from tilework.oracles.evaluator.machine import Machine
+
+NAMES = {math_dialect.RoundEvenOp: "rint", math_dialect.PowFOp: "pow"}
+
+
+def eval_function(machine: "Machine", op: Operation, *args: Array) -> Array:
+    name = NAMES.get(type(op), op.name.removeprefix("math."))  # pyright: ignore[reportArgumentType]
+    return narrow(in_numpy.compute(name, *(wide(np.asarray(arg)) for arg in args)), args[0].dtype)
+
+
+def eval_clampf(machine: "Machine", op: Operation, x: Array, low: Array, high: Array) -> Array:
+    if machine.integer(op, "propagateNan") == PropagateNan.ALL:
+        return extremes.lesser(extremes.greater(x, low), high)
+    return extremes.lesser_number(extremes.greater_number(x, low), high)
+
+
+def eval_extern(machine: "Machine", op: Operation, *args: Array) -> Array:
+    symbol = op.properties["symbol"].data  # pyright: ignore[reportAttributeAccessIssue]
+    answer = in_numpy.call(symbol, args, storage(op.results[0].type))
+    if answer is None:
+        raise Fault(f"calls '{symbol}', which the evaluator does not know")
+    return answer
+
+
+def binary(compute: Any) -> Rule:
+    return lambda machine, op, lhs, rhs: compute(lhs, rhs)
+
+
+EXACT: dict[type[Operation], Rule] = {
+    **dict.fromkeys(FUNCTIONS, eval_function),
+    arith.MaximumfOp: binary(extremes.greater),
+    arith.MinimumfOp: binary(extremes.lesser),
+    arith.MaxnumfOp: binary(extremes.greater_number),
+    arith.MinnumfOp: binary(extremes.lesser_number),
+    tt.ClampFOp: eval_clampf,
+    tt.ExternElementwiseOp: eval_extern,
+}
