@@ -99,7 +99,7 @@ def fma(a: Array, b: Array, c: Array) -> Rounded:
     tail, lost = two_sum(fourth, rest)
     missing = to_odd(tail, lost)
     result, error = two_sum(total, missing)
-    plain = a * b + c
+    plain = np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, a * b + c)  # also if the product overflows
     result = np.where(np.isfinite(high) & np.isfinite(plain), result, plain)
     sign = np.where(np.isfinite(result), np.where(error != 0, np.sign(error), 0.0), 0.0)
     zero = (result == 0) & np.isfinite(plain)

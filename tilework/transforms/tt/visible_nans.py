@@ -39,7 +39,7 @@ class VisibleNansPass(FunctionPass):
         for op in [op for op in ops_in_order(*function.regions) if type(op) in SHOW_BITS]:
             code = Emitter(op.location)
             for place, operand in enumerate(op.operands):
-                if is_float(operand.type) and may_be_nan(operand):
+                if is_float(element_type(operand.type)) and may_be_nan(operand):
                     op.operands[place] = canonical(code, operand)
             code.insert_before(op)
 

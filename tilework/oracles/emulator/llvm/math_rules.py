@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from tilework.numerics import extremes
 from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.libdevice_in_numpy import round_half_away
 from tilework.numerics.rounding import F32, F64, UNSIGNED, narrow, narrow_to_zero
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Instruction
@@ -36,7 +38,7 @@ FUNCTIONS: dict[str, Callable[..., Array]] = {
     "exp2": np.exp2, "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "sqrt": np.sqrt, "pow": np.power, "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
     "sinh": np.sinh, "cosh": np.cosh, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "nearbyint": np.rint,
-    "roundeven": np.rint, "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), "exp10": lambda x: np.power(10.0, x),
+    "roundeven": np.rint, "round": round_half_away, "exp10": lambda x: np.power(10.0, x),
 }  # fmt: skip
 HARDWARE: dict[str, Callable[..., Array]] = {
     "amdgcn.exp2": np.exp2, "amdgcn.log": np.log2, "amdgcn.sqrt": np.sqrt, "amdgcn.rcp": lambda x: 1.0 / x,
@@ -45,7 +47,8 @@ HARDWARE: dict[str, Callable[..., Array]] = {
     "amdgcn.fmed3": median,
 }  # fmt: skip
 EXACT: dict[str, Callable[..., Array]] = {
-    "maxnum": np.fmax, "minnum": np.fmin, "maximum": np.maximum, "minimum": np.minimum, "maximumnum": np.fmax, "minimumnum": np.fmin,
+    "maxnum": extremes.greater_number, "minnum": extremes.lesser_number, "maximum": extremes.greater, "minimum": extremes.lesser,
+    "maximumnum": extremes.greater_number, "minimumnum": extremes.lesser_number,
     "canonicalize": lambda x: x, "arithmetic.fence": lambda x: x,
 }  # fmt: skip
 

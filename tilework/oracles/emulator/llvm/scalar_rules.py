@@ -284,19 +284,31 @@ def bit_counts(ins: Instruction, t: Translator) -> Op:
         "bitreverse": reversed_bits,
         "bswap": lambda a: a.byteswap(),
     }
+    if kind.bits > 64:  # Python's integers
+        if name not in WIDE_COUNTS:
+            raise Unsupported(ins, "of more than 64 bits")
+        functions[name] = np.frompyfunc(lambda number: WIDE_COUNTS[name](int(number), kind.bits), 1, 1)
     return elementwise(ins, t, functions[name], slots)
+
+
+WIDE_COUNTS: dict[str, Callable[[int, int], int]] = {
+    "ctpop": lambda number, width: number.bit_count(),
+    "ctlz": lambda number, width: width - number.bit_length(),
+    "cttz": lambda number, width: (number & -number).bit_length() - 1 if number else width,
+}
 
 
 @intrinsic("fshl", "fshr")
 def funnel(ins: Instruction, t: Translator) -> Op:
+    """Two words beside each other; of more than 32 bits, in Python's integers."""
     kind, is_left = integer(ins), ins.callee.startswith("llvm.fshl")
-    if kind.bits > 32:
-        raise Unsupported(ins, "of more than 32 bits")
+    wide: Any = np.uint64 if kind.bits <= 32 else int
+    holds = np.dtype(np.uint64 if kind.bits <= 32 else object)
 
     def shifted(a: Array, b: Array, c: Array) -> Array:
-        both = a.astype(np.uint64) << np.uint64(kind.bits) | b.astype(np.uint64)
-        amount = c.astype(np.uint64) % np.uint64(kind.bits)
-        return unsigned(both << amount >> np.uint64(kind.bits) if is_left else both >> amount, kind)
+        both = a.astype(holds) << wide(kind.bits) | b.astype(holds)
+        amount = c.astype(holds) % wide(kind.bits)
+        return unsigned(both << amount >> wide(kind.bits) if is_left else both >> amount, kind)
 
     return elementwise(ins, t, shifted)
 
