@@ -182,7 +182,9 @@ class CudaBackend(LaterStages):
 
         ttir = (
             ttir_pipeline(
-                target.without(Feature.TMA), checks=checking_pipeline(options.sanitize), reproducible=options.reproducible
+                target.without(Feature.TMA),
+                checks=checking_pipeline(options.sanitize),
+                reproducible=options.reproducible,
             )
             if options.sanitize
             else [*ttir_pipeline(target, reproducible=options.reproducible), *copying(target, options)]
