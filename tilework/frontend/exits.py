@@ -183,7 +183,7 @@ class Stops:
     def __init__(self, gen: "FunctionGenerator") -> None:
         """Take the flags at the end of a body, where code is inserted."""
         locals = gen.scope.locals
-        locals.pop(CONTINUE, None)
+        self.skips = locals.pop(CONTINUE, None) is not None
         gen.terminated = False
         self.values = {kind: as_value(gen, locals.pop(kind)) for kind in (BREAK, RETURN) if kind in locals}
         if RESULT in locals:

@@ -29,7 +29,7 @@ from tilework.frontend.known_values import (
 from tilework.frontend.merge import append, assigned_at
 from tilework.frontend.scopes import finished_index
 from tilework.frontend.visitors import visits
-from tilework.ir.hints import COUNTED, UNIT, loop_attributes
+from tilework.ir.hints import COUNTED, SKIPS, UNIT, loop_attributes
 from tilework.ir.locations import name_loc
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
@@ -233,6 +233,8 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
     carried.drop_others(gen, kept, block, 1)
     initial = [carried.handles[position] for position in kept]
     attributes = loop_attributes(range_hints(iterator)) | gen.semantic.loop_hints(block)
+    if stops.skips:
+        attributes[SKIPS] = UNIT
     place = carried.location(kept, loc)
     if stops:
         op = counting_while(gen, [first.handle, *initial], last, stops, block, place)

@@ -16,6 +16,7 @@ from tilework.ir.types import i32, int_attr
 NUMBERS = ("num_stages", "loop_unroll_factor")
 UNIT = UnitAttr()
 COUNTED = "tt.counted"  # of an `scf.while`: a `for` that may be left early
+SKIPS = "tt.skips"  # of a loop: it has `continue`
 POISON = ub.PoisonAttr()
 
 

@@ -35,6 +35,7 @@ def ttir_pipeline(
         "inline",
         *([] if finds_races else ["tt-spin-loads"]),
         "triton-count-exits",
+        *(["triton-lift-skipped-loads"] if target.warp_size > 1 else []),
         "triton-rewrite-tensor-pointer",
         *(COPIED_DESCRIPTORS if has_descriptors else ["triton-rewrite-tensor-descriptor-to-pointer"]),
         "canonicalize",

@@ -36,6 +36,7 @@ PASSES: dict[str, str] = {
     "tt-odd-descriptors-to-pointers": "tt.rewrite_tensor_descriptor:OddDescriptorsToPointersPass",
     "tt-scaled-maximum": "tt.scaled_maximum:ScaledMaximumPass",
     "triton-count-exits": "tt.count_exits:CountExitsPass",
+    "triton-lift-skipped-loads": "tt.lift_skipped_loads:LiftSkippedLoadsPass",
     "tt-spin-loads": "tt.spin_loads:SpinLoadsPass",
     "tt-visible-nans": "tt.visible_nans:VisibleNansPass",
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",

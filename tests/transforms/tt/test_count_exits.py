@@ -14,7 +14,7 @@ from tests.frontend.run import after_passes, run, ttir
 from tilework.ir.printer import print_module
 from tilework.transforms.remarks import listening
 
-SEEDS = int(os.environ.get("TILEWORK_DRAWN_LOOPS", "25"))
+SEEDS = int(os.environ.get("DIFFERENTIAL_EXAMPLES", "8"))
 HEAD = "import tilework\nimport tilework.language as tl\n\n\n@tilework.jit\ndef kernel(out, values, n, m):\n"
 START = "    x = n * 3\n    at = 0 * n\n"
 

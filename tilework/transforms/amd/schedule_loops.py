@@ -36,7 +36,16 @@ from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_sch
 from tilework.transforms.ttg.pipeline.expand import problem
 from tilework.transforms.ttg.pipeline.latencies import early_loads
 from tilework.transforms.ttg.pipeline.load_buffers import MIN_COPY_BITS, copy_width
-from tilework.transforms.ttg.pipeline.loops import DOTS, MAX_STAGE, body_ops, loops_in, producers, set_integer, users_in
+from tilework.transforms.ttg.pipeline.loops import (
+    DOTS,
+    MAX_STAGE,
+    body_ops,
+    loops_in,
+    producers,
+    products_in,
+    set_integer,
+    users_in,
+)
 from tilework.transforms.ttg.pipeline.schedule import complete
 
 SLOW_NARROW_LOADS = frozenset({"mfma1", "mfma2", "mfma3"})
@@ -100,9 +109,8 @@ def place(loop: Operation, stages: int, levels: dict[Operation, int]) -> None:
     cluster = schedule.back_cluster()
     for load, level in levels.items():
         schedule.place(load, (deepest - level) * ceil((stages - 2) / (deepest + 1)), cluster)
-    for op in body_ops(loop):
-        if type(op) in DOTS:
-            schedule.place(op, stages - 1, cluster)
+    for op in products_in(loop):
+        schedule.place(op, stages - 1, cluster)
     schedule.write(loop)
     set_integer(loop, MAX_STAGE, stages - 1)
 

@@ -23,6 +23,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_give
 from tilework.ir.create import append_op
 from tilework.ir.functions import ops_in_order
+from tilework.ir.hints import SKIPS
 from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, replace_op
 from tilework.ir.scf_ext import make_yield
@@ -73,6 +74,8 @@ def known_side(op: Operation, condition: SSAValue) -> bool | None:
 def matching_branch(select: Operation) -> Operation | None:
     """The first `scf.if` behind `select` on the same condition, in front of all users; None if there is none."""
     condition, block = select.operands[0], block_of(select)
+    if (around := block.parent_op()) is not None and SKIPS in around.attributes:
+        return None  # what the next iteration loads from must not wait for what this one computes
     users = {enclosing_op(use.operation, block) for use in select.results[0].uses}
     op = select.next_op
     while op is not None and op not in users:

@@ -17,11 +17,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeAlias
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
@@ -36,6 +38,7 @@ from tilework.transforms.ttg.pipeline.loops import (
     loops_in,
     num_stages,
     producers,
+    products_in,
     refusal,
     set_integer,
 )
@@ -83,19 +86,19 @@ def early_loads(
 ) -> tuple[int, dict[Operation, int]]:
     """The stages of `loop`, and its loads worth starting early, each with how many such loads lie between it and what is computed."""
     ops, stages = body_ops(loop), num_stages(loop, default_stages)
-    has_dot = any(type(op) in DOTS for op in ops)
+    products = products_in(loop)
     if not any(type(op) in LOADS for op in ops):
         return stages, {}
     if stages <= 1:
-        if has_dot:
+        if products:
             remark(loop, f"the loop is not pipelined: num_stages is {stages}")
         return stages, {}
     if (reason := refusal(loop)) is not None:
         remark(loop, f"the loop is not pipelined: {reason}")
         return stages, {}
     search = Search(body_of(loop), judge, facts, origins)
-    levels = search.levels_of(ops, NUM_STAGES in loop.attributes)
-    if not levels and not has_dot:
+    levels = search.levels_of(ops, products, NUM_STAGES in loop.attributes)
+    if not levels and not products:
         remark(loop, "the loop is not pipelined: no load feeds a dot. tl.range(..., num_stages=N) pipelines all loads")
     return stages, levels
 
@@ -112,16 +115,19 @@ class Search:
         self.origins = origins
         self.targets = [op.operands[WRITERS[type(op)]] for op in body.walk() if type(op) in WRITERS]
         self.levels: dict[Operation, int] = {}
+        self.products: Sequence[Operation] = ()
         self.dropped: set[Operation] = set()
         self.judged: dict[Operation, bool] = {}
 
-    def levels_of(self, ops: Sequence[Operation], every_load: bool) -> dict[Operation, int]:
-        """The loads that products need, or that anything needs."""
+    def levels_of(
+        self, ops: Sequence[Operation], products: Sequence[Operation], every_load: bool
+    ) -> dict[Operation, int]:
+        """The loads that `products` need, or that anything needs."""
         seen: set[Operation] = set()
-        for op in ops:
-            if type(op) in DOTS:
-                self.from_root(op, found := set())
-                seen |= found
+        self.products = products
+        for op in products:
+            self.from_root(op, found := set())
+            seen |= found
         for op in ops if every_load else ():
             if type(op) not in LOADS:
                 self.from_root(op, seen)
@@ -144,7 +150,10 @@ class Search:
             pending.extend((producer, level) for producer in reversed(self.needs(op)))
 
     def needs(self, op: Operation) -> list[Operation]:
-        """The ops of the body that `op` uses; of a product without those of the sum so far."""
+        """The ops of the body that `op` uses; of a product without those of the sum so far, of a branch without its condition."""
+        if type(op) is scf.IfOp and op in self.products:
+            inside = (value for inner in ops_in_order(*op.regions) for value in inner.operands)
+            return [value.op for value in inside if isinstance(value, OpResult) and value.op.parent is self.body]
         if type(op) not in DOTS:
             return list(producers(op, self.body))
         operands = (value for index, value in enumerate(op.operands) if index != ACCUMULATOR)

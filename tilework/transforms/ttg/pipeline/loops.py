@@ -13,6 +13,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.hints import SKIPS
 from tilework.ir.nesting import LOOPS, body_of, enclosing_op, end_of, is_inside
 from tilework.ir.types import i32, int_attr
 
@@ -112,6 +113,15 @@ def carried_producer(argument: SSAValue, loop: Operation) -> Operation | None:
         return None
     value = yield_of(loop).operands[argument.index - 1]
     return value.op if isinstance(value, OpResult) and value.op.parent is body else None
+
+
+def products_in(loop: Operation) -> list[Operation]:
+    """The products of the body, and where `continue` skips some, the branches that they are in."""
+    found = [op for op in body_ops(loop) if type(op) in DOTS]
+    if SKIPS in loop.attributes:
+        branches = (op for op in body_ops(loop) if type(op) is scf.IfOp)
+        found += [op for op in branches if any(type(inner) in DOTS for inner in op.walk())]
+    return found
 
 
 def ops_outside_loops(block: Block, *kinds: type[Operation]) -> Iterator[Operation]:

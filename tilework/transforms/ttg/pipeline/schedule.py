@@ -20,6 +20,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
+from tilework.ir.hints import SKIPS
 from tilework.ir.nesting import body_of
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
@@ -32,6 +33,7 @@ from tilework.transforms.ttg.pipeline.loops import (
     integer_attribute,
     loops_in,
     producers,
+    products_in,
     refusal,
     used_values,
     users_in,
@@ -58,6 +60,8 @@ def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
     """The schedule of `loop`, whose ops in `latencies` should start that many stages before their users."""
     schedule = place_key_ops(loop, latencies)
     first = schedule.clusters[0]
+    if SKIPS in loop.attributes:
+        hasten_carried(loop, schedule)
     place_ifs(loop, schedule)
     complete(loop, schedule, first)
     return schedule
@@ -86,14 +90,29 @@ def place_key_ops(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
             distance[op] = latencies.get(op, 0) + max(below, default=0)
     schedule = Schedule()
     schedule.last_stage = longest = max(distance.values())
+    products = products_in(loop)
     clusters = [schedule.back_cluster() for _ in range(longest + 1)]
     epilogue = schedule.back_cluster()
     for op in ops:
         if op in distance:
-            is_end = type(op) is scf.IfOp and op not in latencies
+            is_end = type(op) is scf.IfOp and op not in latencies and op not in products
             is_end = is_end and all(user is terminator for user in users_in(op, body))
             schedule.place(op, longest - distance[op], epilogue if is_end else clusters[distance[op]])
     return schedule
+
+
+def hasten_carried(loop: Operation, schedule: Schedule) -> None:
+    """Pointers that a load decides about (``if skipped: continue``) do not wait for the last stage if loads of the next iteration need them."""
+    products = products_in(loop)
+    for op in schedule.by_stage(loop):
+        stage, cluster = schedule.places[op]
+        for value in used_values(op):
+            producer = carried_producer(value, loop)
+            if producer is None or producer in products or schedule.places.get(producer, (0,))[0] <= stage + 1:
+                continue
+            place = (stage + 1, schedule.cluster_before(cluster))
+            schedule.place(producer, *place)
+            schedule.place_dependencies(producer, *place, loop)
 
 
 def place_ifs(loop: Operation, schedule: Schedule) -> None:

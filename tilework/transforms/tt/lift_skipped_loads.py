@@ -1,0 +1,157 @@
+"""Loads that a `continue` may skip run in front of the branch, where the pipeliner can start them early; skipped ones read nothing.
+
+    for k in range(n):                         for k in range(n):
+        if mask[k] == 0: continue                  stays = mask[k] != 0
+        a = load(p + k)               ==>          a = load(p + k, mask=stays)
+        acc = dot(a, b, acc)                       if stays: acc = dot(a, b, acc)
+
+What they need to be computed goes with them, and so do the pointers of the next iteration, which become selects. All else stays
+where it is: products of skipped iterations are not computed. A load by descriptor is given a place in front of its array, where
+nothing is read. Loads behind something with an effect stay, and so do those that need what cannot run ahead.
+
+The frontend marks loops with `continue`; no other loop is touched.
+Stage: TTIR to TTIR. Cost: one walk; for each such loop two over its body.
+"""
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tilework.ir import tt
+from tilework.ir.effects import is_speculatable, writes
+from tilework.ir.forms import SEGMENTS
+from tilework.ir.functions import ops_in_order
+from tilework.ir.hints import SKIPS
+from tilework.ir.nesting import body_of, end_of
+from tilework.ir.rewrite import defining_op, erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.types import i1, i32, i32_array, is_tensor, with_element
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
+
+PRODUCTS = (tt.DotOp, tt.DotScaledOp)
+IN_FRONT = -(2**30)  # of any array, with all of a block
+
+
+class LiftSkippedLoadsPass(Pass):
+    name = "triton-lift-skipped-loads"
+
+    def run(self, module: ModuleOp) -> None:
+        for loop in [op for op in ops_in_order(*module.regions) if type(op) is scf.ForOp and SKIPS in op.attributes]:
+            has_products = any(type(op) in PRODUCTS for op in body_of(loop).walk())
+            if has_products or "tt.num_stages" in loop.attributes:
+                lift_branches(body_of(loop))
+                lift_carried(loop)
+
+
+def lift_branches(block: Block) -> None:
+    """Lift loads out of the branches of `block`, inner ones first."""
+    for op in tuple(block.ops):
+        if type(op) is not scf.IfOp:
+            continue
+        for region, holds in zip(op.regions, (True, False), strict=True):
+            if (inner := region.first_block) is not None:
+                lift_branches(inner)
+                lift_loads(op, inner, holds)
+
+
+def lift_loads(branch: Operation, block: Block, holds: bool) -> None:
+    """Lift the loads of one side of `branch`."""
+    predicate: SSAValue | None = None
+    for op in tuple(block.ops):
+        if writes(op):
+            return
+        is_load = isinstance(op, tt.LoadOp | tt.DescriptorLoadOp) and is_tensor(op.results[0].type)
+        if not is_load or (needed := movable(op.operands, block)) is None:
+            continue
+        code = Emitter(op.location)
+        if predicate is None:
+            predicate = branch.operands[0] if holds else code.negated(branch.operands[0])
+        move(needed, branch)
+        new = masked(code, op, predicate) if isinstance(op, tt.LoadOp) else out_of_range(code, op, predicate)
+        code.insert_before(branch)
+        replace_all_uses(op.results[0], new)
+        erase_op(op)
+
+
+def movable(values: Sequence[SSAValue], block: Block) -> list[Operation] | None:
+    """The ops of `block` that `values` need, in order; None if one of them must stay. What branches give becomes selects."""
+    found: set[Operation] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        op = defining_op(value)
+        if op is None or op.parent is not block or op in found:
+            continue
+        if isinstance(op, scf.IfOp) and isinstance(value, OpResult):
+            if (chosen := selected(op, value)) is None:
+                return None
+            pending.append(chosen)
+        elif op.regions or not is_speculatable(op):
+            return None
+        else:
+            found.add(op)
+            pending += op.operands
+    return [op for op in block.ops if op in found]
+
+
+def selected(branch: Operation, result: OpResult) -> SSAValue | None:
+    """Replace one result of `branch` by a select, in front of it, of what its two sides give; None if these cannot go there."""
+    sides = [region.blocks[0] for region in branch.regions]
+    for side in sides:
+        if (needed := movable([end_of(side).operands[result.index]], side)) is None:
+            return None
+        move(needed, branch)
+    code = Emitter(branch.location)
+    chosen = code.select(branch.operands[0], *(end_of(side).operands[result.index] for side in sides))
+    code.insert_before(branch)
+    replace_all_uses(result, chosen)
+    return chosen
+
+
+def move(ops: Sequence[Operation], target: Operation) -> None:
+    for op in ops:
+        op.detach()
+        insert_before(target, op)
+
+
+def masked(code: Emitter, load: tt.LoadOp, predicate: SSAValue) -> SSAValue:
+    """A load of nothing where `predicate` is false."""
+    wanted = with_element(load.ptr.type, i1)
+    mask = code.append(tt.SplatOp.make(predicate, wanted, load.location))  # pyright: ignore[reportArgumentType]
+    if load.mask is not None:
+        mask = code.binary(arith.AndIOp, mask, load.mask)
+    others = [] if load.other is None else [load.other]
+    properties = {**load.properties, SEGMENTS: i32_array(1, 1, len(others))}
+    return code.append(recreate(load, operands=(load.ptr, mask, *others), properties=properties))
+
+
+def out_of_range(code: Emitter, load: Operation, predicate: SSAValue) -> SSAValue:
+    """A load in front of the array where `predicate` is false."""
+    described, first, *others = load.operands
+    place = code.select(predicate, first, code.constant(IN_FRONT, i32))
+    return code.append(recreate(load, operands=(described, place, *others)))
+
+
+def lift_carried(loop: Operation) -> None:
+    """What loads of the next iteration need, and branches hand on, is computed in front of these and selected."""
+    body, last = body_of(loop), end_of(body_of(loop))
+    pending = [value for op in body.ops if isinstance(op, tt.LoadOp | tt.DescriptorLoadOp) for value in op.operands]
+    seen: set[SSAValue] = set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value, BlockArgument):
+            pending += [last.operands[value.index - 1]] if value.block is body and value.index else []
+            continue
+        op = defining_op(value)
+        if op is None or op.parent is not body:
+            continue
+        if isinstance(op, scf.IfOp) and isinstance(value, OpResult):
+            if (chosen := selected(op, value)) is not None:
+                pending.append(chosen)
+        elif not op.regions:
+            pending += op.operands
