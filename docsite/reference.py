@@ -13,9 +13,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 import tilework.language as tl
 from docsite.docstrings import as_markdown
+from tilework import knobs
 from tilework.language.extra import libdevice
+from tilework.testing import call
 from tilework.tools.reference import PROLOGUE, Entry, entries, entry, split_example
 from tilework.tools.reference_families import Family
 
@@ -112,9 +116,31 @@ def overview(part: str, by_family: dict[Family, list[Entry]]) -> str:
 
 def libdevice_page() -> str:
     """The functions of the device library, which differ in little but their names."""
-    rows = [f"| `{name}` | {forms_of(getattr(libdevice, name))} |" for name in sorted(dir(libdevice)) if name[0] != "_"]
-    head = "# Functions of libdevice\n\n" + as_markdown(split_example(libdevice.__doc__ or "")[0])
-    return "\n".join([head, "", "| function | types |", "|---|---|", *(row for row in rows if "->" in row)])
+    rows = [f"| `{name}` | {forms_of(getattr(libdevice, name))} | {libdevice_example(name)} |" for name in dir(libdevice)]
+    text, example = split_example(libdevice.__doc__ or "")
+    head = f"# Functions of libdevice\n\n{as_markdown(text)}\n\n**Example**\n\n```python\n{example.rstrip()}\n```\n"
+    return "\n".join([head, "", "| function | types | example |", "|---|---|---|", *rows])
+
+
+def libdevice_example(name: str) -> str:
+    """``asin(fp32(0.5))`` and what that gives in the interpreter."""
+    function = getattr(libdevice, name)
+    forms = re.findall(r"\(([^()]*)\) -> \w+", function.__doc__ or "") or ["fp32"]
+    for first in (0.5, 2.0):  # some are defined from 1 on
+        values = [
+            NUMPY[type]((first, 2.0, 3.0, 4.0)[place] if type.startswith("fp") else (7, 3, 2)[place])
+            for place, type in enumerate(forms[0].split(", "))
+        ]
+        with knobs.runtime.scope():
+            knobs.runtime.interpret = True
+            found = call(function, *values)
+        if np.isfinite(found):
+            break
+    given = ", ".join(f"{type}({value:g})" for type, value in zip(forms[0].split(", "), values, strict=True))
+    return f"`{name}({given})` is `{found:.9g}`"
+
+
+NUMPY = {name: np.dtype(re.sub(r"^fp", "float", name)).type for name in "fp16 fp32 fp64 int32 int64 uint32 uint64".split()}
 
 
 def forms_of(function: Any) -> str:

@@ -53,8 +53,8 @@ def test_what_cannot_be_an_array_is_said() -> None:
     def nested(x: Any) -> Any:
         return x, (x, x)
 
-    with pytest.raises(ValueError, match=r"powers of two, and this array has shape \(3,\)"):
-        call(tl.exp, np.zeros(3, np.float32))
+    with pytest.raises(ValueError, match=r"this array has none: its shape is \(0,\)"):
+        call(tl.exp, np.zeros(0, np.float32))
     with pytest.raises(Exception, match="cannot become an array"):
         call(nested, np.zeros(4, np.float32))
     if not knobs.runtime.interpret:

@@ -68,6 +68,8 @@ def test_kernels_of_cells_run_and_are_shown() -> None:
     assert list(inspect.signature(kernel).parameters) == ["x", "by", "BLOCK"]
     shown = Outline(kernel._repr_html_())
     assert "Multiply <x> by a number." in shown.text and "x: *fp32, by: fp32, BLOCK=8" in shown.text
+    interpreted = Outline(tilework.jit(kernel.fn, interpret=True)._repr_html_())
+    assert "Multiply <x> by a number." in interpreted.text and "compiled" not in interpreted.text
     assert repr(compiled).startswith("CompiledKernel(scale for cpu: x: *fp32, by: fp32, BLOCK=8;")
     stages = Outline(compiled._repr_html_())
     assert stages.tags.count("details") == len([stage for stage in compiled.asm if stage != "obj"])

@@ -377,6 +377,12 @@ class JITFunction(JITCallable):
         """The symbol of this kernel for one specialisation."""
         return self._fn_name if self._repr is None else self._repr(specialization)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from tilework.language.notebook import function_html  # lazily: only notebooks need it
+
+        return function_html(self)
+
     def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
         """Call `hook(*args, **kwargs)` before every launch."""
         if not callable(hook):

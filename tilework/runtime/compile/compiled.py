@@ -181,13 +181,13 @@ class CompiledKernel:
         self.metadata = make_metadata(state["metadata"])
 
     def __repr__(self) -> str:
-        from tilework.runtime.notebook import compiled_text  # lazily: few look at it
+        from tilework.language.notebook import compiled_text  # lazily: few look at it
 
         return compiled_text(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from tilework.runtime.notebook import compiled_html  # lazily: only notebooks need it
+        from tilework.language.notebook import compiled_html  # lazily: only notebooks need it
 
         return compiled_html(self)
 

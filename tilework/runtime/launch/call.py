@@ -26,8 +26,8 @@ FILES = (f"<call {number}>" for number in count())  # names of the texts, for tr
 def call(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What a function of the language gives for blocks with these values, as NumPy arrays.
 
-    `fn` is a name of `tl` or a jit function. A NumPy array (or a tensor of torch) is passed as a block of its shape, each size a power
-    of two, a NumPy number or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all else
+    `fn` is a name of `tl` or a jit function. A NumPy array (or a tensor of torch) is passed as a block of its shape, a
+    NumPy number or an array of rank 0 as a scalar of the running kernel, a tuple of arrays as a tuple of blocks; all else
     (Python's numbers, shapes, dtypes, functions) is a constant of the kernel. A tuple of results gives a tuple of arrays.
     NumPy has no bfloat16 and no float8: results of these types come back as float32, which holds all their values.
 
@@ -73,8 +73,8 @@ class Call:
         self.declare(name, np.ascontiguousarray(value))  # a number too: as an argument it would lose its dtype
         if not value.ndim:
             return f"tl.load({name})"
-        if any(size & (size - 1) or not size for size in value.shape):
-            raise ValueError(f"{self.name}: sizes of blocks are powers of two, and this array has shape {value.shape}")
+        if not value.size:
+            raise ValueError(f"{self.name}: blocks have elements, and this array has none: its shape is {value.shape}")
         return f"tl.load({name} + tl.arange(0, {value.size})).reshape({tuple(value.shape)})"
 
     def declare(self, parameter: str, value: Any) -> None:

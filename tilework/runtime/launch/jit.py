@@ -379,12 +379,6 @@ class JITFunction(KernelInterface, LanguageFunction):
         found = kernels.get(specialization.key)
         return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        from tilework.runtime.notebook import function_html  # lazily: only notebooks need it
-
-        return function_html(self)
-
     def _unsafe_update_src(self, new_src: str) -> None:
         super()._unsafe_update_src(new_src)
         self.device_caches.clear()

@@ -30,13 +30,13 @@ class Wrapper(KernelInterface):
         raise RuntimeError(f"launch `{self.__name__}` over a grid: `{self.__name__}[grid](...)`")
 
     def __repr__(self) -> str:
-        from tilework.runtime.notebook import wrapper_text  # lazily: few look at it
+        from tilework.language.notebook import wrapper_text  # lazily: few look at it
 
         return wrapper_text(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from tilework.runtime.notebook import wrapper_html  # lazily: only notebooks need it
+        from tilework.language.notebook import wrapper_html  # lazily: only notebooks need it
 
         return wrapper_html(self)
 

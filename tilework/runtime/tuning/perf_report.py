@@ -98,7 +98,7 @@ class Table:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from tilework.runtime.notebook import table_html  # lazily: only notebooks need it
+        from tilework.language.notebook import table_html  # lazily: only notebooks need it
 
         return table_html(self)
 
@@ -139,7 +139,7 @@ class Mark:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the reports of the last run."""
-        from tilework.runtime.notebook import mark_html  # lazily: only notebooks need it
+        from tilework.language.notebook import mark_html  # lazily: only notebooks need it
 
         return mark_html(self)
 

@@ -113,7 +113,7 @@ def root_module() -> ModuleType:
         return getattr(ours, name) if value is module else value
 
     vars(module).update(__path__=[], __version__=TRITON_VERSION, __getattr__=find, __tilework__=True)
-    vars(module)["__dir__"] = lambda: sorted({*dir(ours), *ours.__all__})
+    vars(module)["__dir__"] = lambda: sorted({*dir(ours), *ours.__all__, "backends"})  # loaded when asked for
     return module
 
 
