@@ -17,6 +17,7 @@ ALLOWED: dict[str, list[str]] = {
     "version": [],
     "target": ["plugins", "errors"],
     "quick_definitions": [],
+    "metrics": [],
     "knobs": [],
     "numerics": ["errors"],
     "layouts": ["errors"],

@@ -41,7 +41,7 @@ LAZY = {
     "load": "tilework.runtime.bundle.serving",
     "set_allocator": "tilework.runtime.devices.allocators",
 }
-SUBMODULES = ("as_triton", "compiler", "runtime", "targets", "testing", "tools")
+SUBMODULES = ("as_triton", "compiler", "metrics", "runtime", "targets", "testing", "tools")
 
 __all__ = [
     "AsyncCompileMode",

@@ -9,7 +9,7 @@ import pytest
 from tests.runtime.launch_kernels import fill
 from tests.runtime.test_cache_managers import FakeRedis, Shelf
 from tests.runtime.test_cache_managers import redis as server  # noqa: F401 - a fixture
-from tilework import knobs
+from tilework import knobs, metrics
 from tilework.runtime.kernel_cache.managers import (
     RedisRemoteCacheBackend,
     RemoteCacheManager,
@@ -42,6 +42,7 @@ def redis(server: FakeRedis) -> FakeRedis:  # noqa: F811
 
 
 def test_a_kernel_travels_through_redis(redis: FakeRedis, hits: list[bool], tmp_path: Path) -> None:
+    metrics.reset()
     first = launch()
     assert {key.rpartition(":")[0] for key in redis.data} == {f"triton:{first.hash}"}
     names = {key.rpartition(":")[2] for key in redis.data}
@@ -53,6 +54,7 @@ def test_a_kernel_travels_through_redis(redis: FakeRedis, hits: list[bool], tmp_
     redis.data.clear()
     launch()
     assert hits == [False, True, True], "it is local now"
+    assert [metrics.total("cache_hits", cache=cache) for cache in ("remote", "disk")] == [1, 1]
 
 
 def test_redis_from_the_environment(redis: FakeRedis, monkeypatch: pytest.MonkeyPatch) -> None:

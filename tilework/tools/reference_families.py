@@ -126,6 +126,7 @@ FAMILIES = (
         " compiler.CompiledKernel.launch_metadata compiler.LazyDict compiler.make_backend compiler.get_cache_key AsyncCompileMode"
         " FutureKernel",
     ),
+    family("runtime", "Metrics", "tilework.metrics.", "snapshot total prometheus subscribe reset"),
     family(
         "runtime",
         "Profiling",

@@ -12,6 +12,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import NotRecorded
+from tilework.metrics import count
 from tilework.runtime.compile.compiler_presence import has_compiler
 from tilework.runtime.recording.callers import user_calls
 from tilework.runtime.recording.key_differences import Comparison, compared
@@ -37,6 +38,7 @@ def missing_kernel(needed: Any, bundles: Sequence[Any]) -> None:
     found = compared(new, [KeyParts.from_json({**row["parts"], "values": row["values"]}) for row in rows])
     places = ", ".join(bundle.path for bundle in bundles)
     if (why := forbidden()) is not None:
+        count("refusals", kernel=new.kernel)
         raise NotRecorded(text_of(found, f"is not in {places}, and {why}", bundles))
     changes = [one.words for one in found.differences if one.part in CHANGED]
     if changes and is_changed(new, rows):
@@ -86,6 +88,7 @@ def refused(
 ) -> NotRecorded:
     """The error of a compilation that TILEWORK_NO_JIT=1 forbids, of what the disk cache does not have."""
     new = parts_of(source, target, backend, options, environment)
+    count("refusals", kernel=source.name if new is None else new.kernel)
     if new is None:
         return NotRecorded(f"{source.name} is not in the cache, and TILEWORK_NO_JIT=1 forbids to make it")
     found = compared(new, on_disk(source.name, new, key))
@@ -101,6 +104,7 @@ def missing_choice(
     why = forbidden()
     if why is None:
         return
+    count("refusals", kernel=fn._fn_name)
     places, name = ", ".join(bundle.path for bundle in bundles), fn.__qualname__
     if found:
         raise NotRecorded(f"the configuration that {places} has for {name} and the key {key} is none of its configurations any"

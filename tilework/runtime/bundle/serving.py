@@ -18,6 +18,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import BundleError
 from tilework.knobs.hooks import SERVERS
+from tilework.metrics import count
 from tilework.runtime.bundle import bundle_targets
 from tilework.runtime.bundle.bundle_file import BundleFile, Entry
 from tilework.runtime.bundle.needed import Needed, is_kernel
@@ -162,6 +163,7 @@ def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
     needed = Needed.of(specialization, backend)
     for bundle in tuple(SERVERS):
         if (files := bundle.files(needed.keys(), target)) is not None:
+            count("cache_hits", kernel=specialization.fn._fn_name, cache="bundle")
             return compiled(specialization.source(), files)
     check_target(target)
     from tilework.runtime.bundle.missing import missing_kernel  # lazily: only what is missing needs it

@@ -8,6 +8,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.knobs.hooks import LISTENERS, tell
+from tilework.metrics import count
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
@@ -78,6 +79,12 @@ def compile(
         paths = cache.store_entry(key, name, files)
         timer.store_results = microseconds(start)
     kernel = CompiledKernel(source, paths, key, by_stage(files))
+    labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
+    if hit:
+        count("cache_hits", kernel=labels["kernel"], cache=cache.ORIGIN.where)
+    else:
+        count("compiles", 1, **labels)
+        count("compile_seconds", time.perf_counter() - began, **labels)
     if (listener := knobs.compilation.listener) is not None:
         listener(
             src=source, metadata=kernel.metadata._asdict(), metadata_group=paths, times=timer.times(), cache_hit=hit

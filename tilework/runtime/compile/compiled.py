@@ -9,6 +9,7 @@ It holds text and bytes only until its first launch; then the driver loads the b
 import json
 import os
 import threading
+import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -218,6 +219,7 @@ class CompiledKernel:
             raise OutOfResources(self.metadata.shared, limit, "shared memory")
         if self.metadata.tmem_size > 512:
             raise OutOfResources(self.metadata.tmem_size, 512, "tensor memory")
+        start = time.perf_counter()
         loading = (self.module, self.function, self.name, self.metadata_group, self.hash)
         knobs.runtime.kernel_load_start_hook(*loading)
         loaded = active.load_binary(self.name, self.kernel, self.metadata.shared, device)
@@ -228,6 +230,16 @@ class CompiledKernel:
             raise OutOfResources(self.metadata.num_warps * warp_size, self.n_max_threads, "threads")
         self._loaded.launch = active.launcher_cls(self.src, self.metadata)
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, self.metadata_group, self.hash)
+        from tilework.metrics import count  # lazily: who imports tilework may load nothing
+
+        labels = {"kernel": self.full_name, "target": str(self.metadata.target)}
+        count("loads", 1, **labels)
+        count("load_seconds", time.perf_counter() - start, **labels)
+
+    @property
+    def full_name(self) -> str:
+        """The name with its module, of what has one."""
+        return getattr(getattr(self.src, "fn", None), "_fn_name", self.name)
 
     def justified(self, grid: Sequence[int], args: Sequence[Any]) -> "CompiledKernel":
         """What to launch: this kernel, or the one without copies if the arguments do not justify those, or they need too much memory."""

@@ -10,6 +10,7 @@ stays small in `cache_evict`.
 """
 
 import hashlib
+import threading
 from collections.abc import Callable, Mapping
 
 from tilework import knobs
@@ -18,7 +19,7 @@ from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
 from tilework.runtime.kernel_cache.evict import after_store
 from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager, drop_damaged, warn_unusable
 from tilework.runtime.kernel_cache.key import file_stem, folder_of, get_cache_key, triton_key
-from tilework.runtime.kernel_cache.remote import RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
+from tilework.runtime.kernel_cache.remote import DISK, RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
 
 __all__ = [
     "CacheManager",
@@ -38,6 +39,7 @@ __all__ = [
     "triton_key",
 ]
 
+ORIGIN = threading.local()  # `where` the last entry came from that this thread has loaded
 MEMORY_BOUND = 256 << 20  # bytes of kernels kept by a process that has no disk
 
 # (root, folder, group) to files: what could not be written, oldest first
@@ -70,8 +72,11 @@ def manager_class() -> type[CacheManager]:
 
 def load_entry(key: str, name: str) -> dict[str, bytes] | None:
     """The files of a kernel, or None if there is no entry. A damaged one is deleted, with a warning, and counts as none."""
+    ORIGIN.where = DISK
     if (custom := manager_class()) is not FileCacheManager:
-        return load_through(custom(key), name)
+        files = load_through(manager := custom(key), name)
+        ORIGIN.where = getattr(manager, "origin", DISK)
+        return files
     store, folder, group = EntryStore(knobs.cache.dir), folder_of(key), group_of(name)
     files = None
     try:

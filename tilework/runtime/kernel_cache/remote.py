@@ -18,6 +18,8 @@ from tilework import knobs
 from tilework.runtime.kernel_cache.entry import GROUP, digest, make_manifest
 from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager
 
+DISK, REMOTE = "disk", "remote"  # where kernels come from
+
 
 class RemoteCacheBackend(ABC):
     """Where remote files are; one object per key."""
@@ -85,6 +87,8 @@ def warn_unreachable(why: str) -> None:
 class RemoteCacheManager(CacheManager):
     """The local files of a key, with those of a `RemoteCacheBackend` behind them; dumps and overrides stay local."""
 
+    origin = DISK  # of the group that was asked for last
+
     def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
         backend = knobs.cache.remote_manager_class
         if backend is None:
@@ -116,6 +120,7 @@ class RemoteCacheManager(CacheManager):
         if listed is None or any(file not in found or digest(found[file]) != wanted[file] for file in wanted):
             return None
         paths = {file: self.local.put(data, file) for file, data in found.items()}
+        self.origin = REMOTE
         self.local.put_group(filename, paths)
         return paths
 

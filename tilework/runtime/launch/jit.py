@@ -207,6 +207,10 @@ class JITFunction(KernelInterface, LanguageFunction):
                     return None
                 if LISTENERS and not warmup:
                     tell("ready", fn=self, values=values, grid=grid, kernel=kernel, options=options)
+            else:
+                from tilework.metrics import count  # lazily: who imports tilework may launch nothing
+
+                count("cache_hits", kernel=self._fn_name, cache="memory")
         if self._globals:
             check_globals(self._globals)
         if self._argument_globals and key in self._argument_globals:

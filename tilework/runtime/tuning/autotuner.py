@@ -42,7 +42,7 @@ from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.pruning import Pruned, Tuning, prune
 from tilework.runtime.tuning.restore import Restore
 from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
-from tilework.runtime.tuning.served_choice import check_may_tune, served_choice
+from tilework.runtime.tuning.served_choice import check_may_tune, count_tuning, served_choice
 from tilework.runtime.tuning.summary import summary
 from tilework.runtime.tuning.tuning_key import argument_key, device_part
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, Launch
@@ -298,6 +298,7 @@ class Autotuner(Wrapper):
         best = min(configs, key=lambda config: order(timings[config]))
         self.bench_time = time.perf_counter() - start
         results.finish(self.configs_timings, self.failures)
+        count_tuning(self.base_fn, self.bench_time)
         self.pre_hook({**named, **kwargs, **best.all_kwargs()}, reset_only=True)
         self.tunings[key] = {
             "parts": self.key_parts(key, {**named, **kwargs}),

@@ -1,0 +1,150 @@
+"""Counters for whoever watches a server: compilations, hits of caches, loads, refusals, and how long they took.
+
+    tilework.metrics.snapshot()          a dictionary
+    tilework.metrics.prometheus()        the same as text, as Prometheus scrapes it
+    tilework.metrics.subscribe(print)    a function that is told of each count as it happens
+
+What is counted happens once for a kernel and not in every launch, so launches cost what they always did. A launch whose kernel is
+in use already is counted nowhere; ``memory`` are those that look different and need the same code. Each process counts for
+itself, a forked one from zero.
+
+| name | labels | |
+|---|---|---|
+| `compiles`, `compile_seconds` | kernel, target | kernels that were compiled, and the time that took |
+| `cache_hits` | kernel, cache | kernels that were not: `cache` is memory, disk, remote or bundle |
+| `loads`, `load_seconds` | kernel, target | code that was put into memory or onto a GPU |
+| `refusals` | kernel | launches and tunings that TILEWORK_NO_JIT=1 forbade, or that needed a compiler that is not there |
+| `tunings`, `tuning_seconds` | kernel | choices of autotuners that had to be measured |
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+
+Labels = tuple[tuple[str, str], ...]
+Callback = Callable[[str, float, Mapping[str, str]], object]
+
+HELP = {
+    "compiles": "Kernels that were compiled.",
+    "compile_seconds": "Time that compiling took.",
+    "cache_hits": "Kernels that did not have to be compiled.",
+    "loads": "Kernels whose code was loaded.",
+    "load_seconds": "Time that loading took.",
+    "refusals": "Launches and tunings that were refused because nothing may be compiled.",
+    "tunings": "Tunings that were measured.",
+    "tuning_seconds": "Time that measuring took.",
+}
+PREFIX = "tilework_"
+COUNTS: dict[str, dict[Labels, float]] = {name: {} for name in HELP}
+CALLBACKS: list[Callback] = []
+LOCK = threading.RLock()  # a callback may ask for a snapshot
+
+
+def count(name: str, amount: float = 1, **labels: str) -> None:
+    """Add to a counter; the runtime does."""
+    key = tuple(labels.items())
+    with LOCK:
+        COUNTS[name][key] = COUNTS[name].get(key, 0) + amount
+    for callback in tuple(CALLBACKS):
+        callback(name, amount, labels)
+
+
+def snapshot() -> dict[str, dict[str, float]]:
+    """All counters: by name, and by their labels as Prometheus writes them (``'kernel="app.add",cache="disk"'``).
+
+    Example:
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 7)
+
+        kernel[(1,)](np.zeros(1, np.int32))
+        found = tilework.metrics.snapshot()
+        assert sum(found["loads"].values()) >= 1 and sum(found["load_seconds"].values()) > 0
+    """
+    with LOCK:
+        return {name: {label_text(key): value for key, value in rows.items()} for name, rows in COUNTS.items()}
+
+
+def total(name: str, **labels: str) -> float:
+    """The sum of a counter over all that has these labels.
+
+    Example:
+        before = tilework.metrics.total("cache_hits", cache="bundle")
+        assert before >= 0 and tilework.metrics.total("cache_hits") >= before
+    """
+    with LOCK:
+        return sum(value for key, value in COUNTS[name].items() if labels.items() <= dict(key).items())
+
+
+def prometheus() -> str:
+    """All counters in Prometheus's text format (version 0.0.4).
+
+    Example:
+        lines = tilework.metrics.prometheus().splitlines()
+        assert "# TYPE tilework_compiles_total counter" in lines
+    """
+    lines: list[str] = []
+    for name, rows in snapshot().items():
+        full = f"{PREFIX}{name}_total"
+        lines += [f"# HELP {full} {HELP[name]}", f"# TYPE {full} counter"]
+        lines += [f"{full}{{{labels}}} {number_text(value)}" for labels, value in sorted(rows.items())]
+    return "\n".join([*lines, ""])
+
+
+def subscribe(callback: Callback) -> Callable[[], None]:
+    """Call ``callback(name, amount, labels)`` for every count from now on; what is returned ends that.
+
+    Example:
+        seen = []
+        stop = tilework.metrics.subscribe(lambda name, amount, labels: seen.append((name, labels["kernel"])))
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 7)
+
+        kernel[(1,)](np.zeros(1, np.int32))
+        stop()
+        assert any(name == "loads" and kernel.endswith("kernel") for name, kernel in seen)
+    """
+    CALLBACKS.append(callback)
+
+    def stop() -> None:
+        if callback in CALLBACKS:
+            CALLBACKS.remove(callback)
+
+    return stop
+
+
+def reset() -> None:
+    """Begin at zero.
+
+    Example:
+        tilework.metrics.reset()
+        assert tilework.metrics.total("compiles") == 0
+    """
+    with LOCK:
+        for rows in COUNTS.values():
+            rows.clear()
+
+
+def after_fork() -> None:
+    global LOCK
+    LOCK = threading.RLock()  # a thread that is not there may hold it
+    reset()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=after_fork)
+
+
+def label_text(labels: Labels) -> str:
+    return ",".join(f'{name}="{escaped(value)}"' for name, value in labels)
+
+
+def escaped(value: str) -> str:
+    """A label's value between its quotes."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def number_text(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
