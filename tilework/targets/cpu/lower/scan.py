@@ -17,7 +17,7 @@ The buffer is seen as outer x length x inner, with `length` the scanned axis. Fo
 
 Where the axis is no multiple of the lanes, the square at the end is narrower, and the last elements of a prefix come one by one.
 
-All but the last need a combination that runs on vectors. The left operand is always what came earlier in the scan.
+Where the order of combinations is promised: `scan_tree.py`. All but the last need a combination that runs on vectors. The left operand is always what came earlier in the scan.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttc
 from tilework.ir.nesting import only_op
-from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.run.fork import ACCESS_COST, FORK_WORK, share_op
+from tilework.targets.cpu.lower.lowering import Lowering
+from tilework.targets.cpu.run.fork import ACCESS_COST
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import i64, vector
@@ -41,16 +41,6 @@ MOST_LANES = 8  # a square of lanes x lanes repeats the combination `lanes` time
 CHEAP = 8  # a combination of more ops is not repeated for every logarithmic step
 SUMS = frozenset({arith.AddfOp, arith.AddiOp})
 Row = list[Value]
-
-
-@lowers(ttc.ScanOp)
-def lower_scan(low: Lowering, op: Operation) -> None:
-    scan = Scan(low, op)
-    size, step = scan.parts()
-    if scan.lanes > 1 and size >= 2 * step and size % step == 0 and scan.cost() >= FORK_WORK:
-        share_op(low, op, size, step, lambda first, last: Scan(low, op).emit(first, last))
-    else:
-        scan.emit(constant(i64, 0), constant(i64, size))
 
 
 @dataclass(frozen=True)
