@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import CellType, ModuleType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
 from tilework.language.active import ACTIVE
@@ -27,6 +27,9 @@ from tilework.language.annotations import signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
 from tilework.language.dependencies import Dependencies, dependencies_of
 from tilework.language.parameters import KernelParam
+
+if TYPE_CHECKING:
+    from tilework.language.source_block import Block
 
 EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
@@ -43,7 +46,7 @@ DERIVED = frozenset(
         "_lines",
         "_tree",
         "_dependencies",
-        "_definition",
+        "_block",
         "_used_global_vals",
         "device_caches",
         "_globals",
@@ -139,21 +142,14 @@ class JITCallable:
         """The lines of the function in its file, decorators included."""
         if not self._has_lines:
             raise no_source(self.fn)
-        return inspect.getblock(self._lines[self.starting_line_number - 1 :])
+        return self._block.lines
 
     @cached_property
-    def _definition(self) -> tuple[int, ast.Module]:
-        """How many lines of `raw_src` stand before the `def`, and the syntax tree with line 1 at the `def`.
+    def _block(self) -> "Block":
+        """The function in its file."""
+        from tilework.language.source_block import block_of  # lazily: not every kernel is launched
 
-        Decorators may contain anything, so the parser has to say where they end.
-        """
-        tree = self._parse_text("".join(line.removeprefix(self._indent) for line in self.raw_src))
-        (function,) = tree.body
-        assert isinstance(function, ast.FunctionDef)
-        header = function.lineno - 1
-        function.decorator_list = []
-        ast.increment_lineno(tree, -header)
-        return header, tree
+        return self._parsed(lambda: block_of(self._lines[self.starting_line_number - 1 :]))
 
     @cached_property
     def _indent(self) -> str:
@@ -164,7 +160,7 @@ class JITCallable:
     @cached_property
     def def_line(self) -> int:
         """The line of the `def` in its file."""
-        return self.starting_line_number + (self._definition[0] if self._has_lines else 0)
+        return self.starting_line_number + (self._block.header if self._has_lines else 0)
 
     @property
     def _place(self) -> str:
@@ -177,7 +173,7 @@ class JITCallable:
         """The dedented text from `def` on; read-only."""
         if self._src is None:
             # lines inside a long string may be indented less than the function
-            lines = (line.removeprefix(self._indent) for line in self.raw_src[self._definition[0] :])
+            lines = (line.removeprefix(self._indent) for line in self.raw_src[self._block.header :])
             self._src = "".join(lines).rstrip() + "\n"
         return self._src
 
@@ -201,18 +197,23 @@ class JITCallable:
     def parse(self) -> ast.Module:
         """The syntax tree of `src`, parsed once."""
         if self._tree is None:
-            self._tree = self._parse_text(self.src) if self._is_updated else self._definition[1]
+            self._tree = self._parsed_text() if self._is_updated else self._block.tree
         return self._tree
 
-    def _parse_text(self, text: str) -> ast.Module:
-        """The syntax tree of one function."""
+    def _parsed_text(self) -> ast.Module:
+        from tilework.language.source_block import block_of_text  # lazily: few texts are replaced
+
+        return self._parsed(lambda: block_of_text(self.src)).tree
+
+    def _parsed(self, find: "Callable[[], Block | None]") -> "Block":
+        """What is found, or an error if it is no function."""
         try:
-            tree = ast.parse(text)
+            block = find()
         except SyntaxError as error:
             raise ValueError(f"{self._fn_name}: its file does not have the text of this function: {error}") from None
-        if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
+        if block is None:
             raise ValueError(f"{self._fn_name}: the source of a jit function must be one `def`")
-        return tree
+        return block
 
     def get_capture_scope(self) -> dict[str, Any]:
         """Globals, overlaid with the values of closure variables."""

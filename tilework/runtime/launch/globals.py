@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilework.language.compile_time import same_constant
-from tilework.language.constant_text import methods_of
+from tilework.language.constant_text import is_of_language, methods_of
 from tilework.language.dependencies import functions_in
 
 Captured = dict[tuple[str, int], tuple[Any, Any]]
@@ -28,9 +28,14 @@ def collect_globals(fn: Any, found: Captured | None = None, seen: set[int] | Non
         found[key] = (value, scope)
     methods = (method for cls in fn.dependencies.classes for _, method in methods_of(cls))
     for function in (*fn.dependencies.functions, *methods):
-        if hasattr(function, "used_global_vals"):
+        if hasattr(type(function), "used_global_vals") and not is_library(function):
             collect_globals(function, found, seen)
     return found
+
+
+def is_library(function: Any) -> bool:
+    """Whether it is of this package: its globals are a part of the version."""
+    return function.fn is not None and is_of_language(function.fn)
 
 
 def unless_same(old: Captured | None, new: Captured) -> Captured:

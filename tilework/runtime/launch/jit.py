@@ -79,7 +79,9 @@ class JITFunction(KernelInterface, LanguageFunction):
         self.device_caches: dict[Any, tuple[Any, ...]] = DeviceCaches(self.create_binder)
         self._globals: Any = None
         self._argument_globals: dict[str, Any] = {}
-        self._compiled_as: dict[int, str] = {}
+        self._compiled_as: dict[
+            int, tuple[int, str | None]
+        ] = {}  # revision of sources, and `cache_key` if it was known
         self.sanitize: bool | str | None = None
         self.reproducible: bool | None = None
 
@@ -233,10 +235,14 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     def forget_old_source(self, kernels: dict[str, Any], keys: dict[Any, str]) -> None:
         """Kernels are for the function as it was; a function that it calls may have been replaced."""
-        if self._compiled_as.get(id(kernels), self.cache_key) != self.cache_key:
-            kernels.clear()
-            keys.clear()
-        self._compiled_as[id(kernels)] = self.cache_key
+        now = SOURCES["revision"], self.hash
+        known = self._compiled_as.get(id(kernels), now)
+        if now[0] != known[0] or (now != known and known[1] is not None):
+            now = now[0], self.cache_key  # which takes long: what a bundle has never needs it
+            if now[1] != known[1]:
+                kernels.clear()
+                keys.clear()
+        self._compiled_as[id(kernels)] = now
 
     def switches(self) -> tuple[Any, ...]:
         """What changes the code of every specialisation."""
