@@ -39,7 +39,7 @@ ALLOWED: dict[str, list[str]] = {
         "plugins",
     ],
     "targets.llvm.math": ["targets", "numerics"],
-    "oracles.interpreter": ["targets.llvm.math", "language", "numerics", "layouts", "errors"],
+    "oracles.interpreter": ["targets.llvm.math", "language", "numerics", "layouts", "knobs", "errors"],
     "oracles.emulator": ["numerics", "errors"],
     "oracles.evaluator": ["targets.llvm.math", "ir", "numerics", "layouts", "errors"],
     "oracles": [],

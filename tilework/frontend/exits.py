@@ -26,6 +26,7 @@ from tilework.ir import tt
 from tilework.ir.hints import poison
 from tilework.ir.scf_ext import make_cond_br, make_if, make_yield
 from tilework.language import core as tl
+from tilework.language.typing import triton_words
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -38,14 +39,14 @@ EXITS = CONTINUE, BREAK, RETURN, BROKEN
 @visits(ast.Break)
 def visit_break(gen: "FunctionGenerator", node: ast.Break) -> None:
     """End the innermost loop."""
-    gen.beyond_triton(node, "unsupported AST node type: Break: kernels have no `break`")
+    gen.beyond_triton(node, triton_words.BREAK)
     leave(gen, BREAK)
 
 
 @visits(ast.Continue)
 def visit_continue(gen: "FunctionGenerator", node: ast.Continue) -> None:
     """Go on with the next iteration of the innermost loop."""
-    gen.beyond_triton(node, "unsupported AST node type: Continue: kernels have no `continue`")
+    gen.beyond_triton(node, triton_words.CONTINUE)
     leave(gen, CONTINUE)
 
 

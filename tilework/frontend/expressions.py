@@ -17,6 +17,7 @@ from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
+from tilework.language.typing import triton_words
 from tilework.language.typing.indexing import is_plain_view
 from tilework.language.typing.python_names import TUPLE_INDEX
 
@@ -163,7 +164,7 @@ def visit_compare(gen: "FunctionGenerator", node: ast.Compare) -> Any:
     """``a < b``, and ``a < b < c``, whose operands are all evaluated, each once; `is` and `in` are decided at compile time."""
     if len(node.ops) == 1:
         return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
-    gen.beyond_triton(node, "simultaneous multiple comparison is not supported")
+    gen.beyond_triton(node, triton_words.COMPARISONS)
     left, result = gen.visit(node.left), tl.constexpr(True)
     for op, operand in zip(node.ops, node.comparators, strict=True):
         right = gen.visit(operand)
@@ -275,8 +276,7 @@ def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
 def check_index(gen: "FunctionGenerator", node: ast.AST, index: Any) -> None:
     """Triton takes no elements out of blocks."""
     if not is_plain_view(index):
-        text = f"unsupported tensor index: {unwrap(index)}; a tensor takes only `:` and None"
-        gen.beyond_triton(node, ValueError(text))
+        gen.beyond_triton(node, ValueError(triton_words.index(index)))
 
 
 def index_tuple(owner: Any, index: Any) -> Any:
@@ -327,7 +327,7 @@ def visit_f_string(gen: "FunctionGenerator", node: ast.JoinedStr) -> Any:
 def visit_list_comprehension(gen: "FunctionGenerator", node: ast.ListComp) -> Any:
     """``[f(x) for x in t if cond]`` over sequences known at compile time; a tuple."""
     if len(node.generators) != 1:
-        gen.beyond_triton(node, "nested comprehensions are not supported")
+        gen.beyond_triton(node, triton_words.NESTED_COMPREHENSIONS)
     hidden = dict(gen.scope.locals)
     results: list[Any] = []
 
@@ -355,7 +355,7 @@ def compile_time_items(gen: "FunctionGenerator", node: ast.expr) -> list[Any]:
     """What a comprehension goes over: a tuple, a list, or a range with known bounds."""
     source = unwrap(gen.visit(node))
     if isinstance(source, tl.static_range | tl.range):
-        gen.beyond_triton(node, "only comprehensions over tuples, with one name as target, are supported")
+        gen.beyond_triton(node, triton_words.COMPREHENSION)
         bounds = [unwrap(bound) for bound in (source.start, source.end, source.step)]
         if all(type(bound) is int for bound in bounds):
             source = list(range(*bounds))
@@ -372,7 +372,7 @@ def bind_item(gen: "FunctionGenerator", target: ast.expr, item: Any) -> None:
     if isinstance(target, ast.Name):
         gen.scope.locals[target.id] = item
         return
-    gen.beyond_triton(target, "only comprehensions over tuples, with one name as target, are supported")
+    gen.beyond_triton(target, triton_words.COMPREHENSION)
     value = unwrap(item)
     parts = value.values if isinstance(value, tl.tuple) else value
     names = target.elts if isinstance(target, ast.Tuple | ast.List) else []

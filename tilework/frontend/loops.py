@@ -33,13 +33,13 @@ from tilework.ir.hints import COUNTED, SKIPS, UNIT, loop_attributes
 from tilework.ir.locations import name_loc
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
+from tilework.language.typing import triton_words
 from tilework.language.typing.python_names import loop_index_type
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
 
 HINTS = "num_stages loop_unroll_factor disallow_acc_multi_buffer flatten warp_specialize disable_licm".split()
-FOREVER = "\nhelp: write the condition here, or use tl.static_range for a loop known at compile time"
 
 
 class Carried:
@@ -144,7 +144,7 @@ def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
 def visit_for(gen: "FunctionGenerator", node: ast.For) -> None:
     """`range` and `tl.range` become `scf.for`; `tl.static_range` is unrolled."""
     if node.orelse:
-        gen.beyond_triton(node, "`for ... else` is not supported")
+        gen.beyond_triton(node, triton_words.FOR_ELSE)
     if not isinstance(node.target, ast.Name):
         raise gen.unsupported(node, "the target of a for loop must be one name")
     iterator = gen.visit(node.iter)
@@ -301,7 +301,7 @@ def range_hints(iterator: Any) -> dict[str, Any]:
 def visit_while(gen: "FunctionGenerator", node: ast.While) -> None:
     """An `scf.while`: the condition in one region, the body in the other."""
     if node.orelse:
-        gen.beyond_triton(node, "`while ... else` is not supported")
+        gen.beyond_triton(node, triton_words.WHILE_ELSE)
     loc = gen.builder.loc
     carried = Carried(gen, node.body)
     outer = dict(gen.scope.locals)
@@ -383,10 +383,7 @@ def while_condition(gen: "FunctionGenerator", node: ast.While) -> tuple[Any, dic
             hints["disable_licm"] = True
         test = test.condition
     if not isinstance(test, tl.tensor):
-        value = unwrap(test)
-        gen.beyond_triton(
-            node.test, f"the condition of a while loop must be a run-time value, this one is {value!r}{FOREVER}"
-        )
+        gen.beyond_triton(node.test, triton_words.known_condition(unwrap(test)))
         return constant_condition(gen, node, test), hints
     if test.type.is_block():
         raise gen.unsupported(

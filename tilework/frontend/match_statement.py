@@ -15,6 +15,7 @@ from tilework.frontend.expressions import truth
 from tilework.frontend.known_values import as_constexpr, describe, make_tuple, unwrap
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
+from tilework.language.typing import triton_words
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @visits(ast.Match)
 def visit_match(gen: "FunctionGenerator", node: ast.Match) -> None:
     """The first case that fits."""
-    gen.beyond_triton(node, "unsupported AST node type: Match: kernels have no `match`")
+    gen.beyond_triton(node, triton_words.MATCH)
     subject = gen.visit(node.subject)
     for case in node.cases:
         names: dict[str, Any] = {}

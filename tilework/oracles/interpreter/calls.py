@@ -18,6 +18,8 @@ import numpy as np
 from tilework.language import core as tl
 from tilework.language.extra.libdevice import of_target
 from tilework.language.function import JITCallable, unwrap_nested
+from tilework.language.typing import triton_words
+from tilework.language.typing.indexing import is_plain_view
 from tilework.language.typing.promotion import number_dtype
 from tilework.language.typing.python_names import (
     TUPLE_INDEX,
@@ -103,6 +105,18 @@ class Helpers:
             return tuple(plain(item) for item in value.values)
         return value
 
+    def beyond(self, words: str, value: Any = None) -> Any:
+        """`value`, or an error where kernels shall run on Triton too, which has no such statement."""
+        self.semantic.beyond_triton(SyntaxError(words))
+        return value
+
+    def goes_on(self, value: Any) -> bool:
+        """The condition of a `while`."""
+        condition = plain(value.condition if isinstance(value, tl.condition) else value)
+        if not isinstance(condition, tl.tensor):
+            self.beyond(triton_words.known_condition(condition))
+        return self.truth(value)
+
     def truth(self, value: Any) -> bool:
         """The condition of an `if` or a `while`."""
         value = value.condition if isinstance(value, tl.condition) else value
@@ -130,6 +144,12 @@ class Helpers:
         if isinstance(loop, tl.range):
             return self.runtime_range(loop.start, loop.end, loop.step)
         return iter(loop)
+
+    def items(self, source: Any, has_one_name: bool) -> Iterator[Any]:
+        """What a comprehension goes over."""
+        if not has_one_name or isinstance(plain(source), tl.static_range | tl.range):
+            self.beyond(triton_words.COMPREHENSION)
+        return self.iterate(source)
 
     def runtime_range(self, *bounds: Any) -> Iterator[tl.tensor]:
         """``range``: the type of the index is the common integer type of its bounds."""
@@ -178,6 +198,7 @@ class Helpers:
 
     def chain(self, kinds: str, *operands: Any) -> Any:
         """``a < b < c``: every neighbour compared, and all of it combined as `and` does."""
+        self.beyond(triton_words.COMPARISONS)
         found = [COMPARE[kind](self, a, b) for kind, a, b in zip(kinds.split(), operands, operands[1:])]
         return self.bool_op(True, *(lambda value=value: value for value in found))
 
@@ -216,7 +237,11 @@ class Helpers:
     def item(self, owner: Any, index: Any) -> Any:
         """``x[index]``."""
         owner, index = plain(owner), plain(index)
-        if isinstance(owner, tl.tensor) or getattr(owner, "__triton_aggregate__", False):
+        if isinstance(owner, tl.tensor):
+            if not is_plain_view(index):
+                self.semantic.beyond_triton(ValueError(triton_words.index(index)))
+            return plain(owner[index])
+        if getattr(owner, "__triton_aggregate__", False):
             return plain(owner[index])
         if isinstance(index, tl.tensor):
             raise TypeError(TUPLE_INDEX)

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tilework import knobs
 from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.active import ACTIVE
@@ -234,4 +235,5 @@ class InterpretedFunction(JITFunction):
             known.setdefault("debug", self.debug)
         known.setdefault("sanitize", bool(self.sanitize))
         known.setdefault("reproducible", bool(self.reproducible))
+        known.setdefault("beyond_triton", "error" if knobs.language.strict_triton else "allow")
         return dict(bound.arguments), Options(**known)

@@ -20,6 +20,7 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
+from tilework.language.typing import triton_words
 from tilework.language.typing.python_names import names_constexpr
 
 HELPERS = "__tw__"
@@ -95,6 +96,7 @@ class Rewriter(ast.NodeTransformer):
         imports = [node for node in ast.walk(definition) if isinstance(node, ast.Import | ast.ImportFrom)]
         self.imported = {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
         self.assigned -= self.imported
+        self.loops = 0  # around what is being rewritten, of those that are loops at run time
 
     def rewrite(self) -> None:
         definition = self.definition
@@ -137,6 +139,10 @@ class Rewriter(ast.NodeTransformer):
                 ast.copy_location(argument, at)
         return call
 
+    def beyond(self, node: ast.stmt, words: str) -> ast.stmt:
+        """In front of what Triton refuses in these words."""
+        return ast.copy_location(ast.Expr(self.helper("beyond", node, ast.Constant(words))), node)
+
     def later(self, node: ast.expr) -> ast.expr:
         """``lambda: node``."""
         no_arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
@@ -155,16 +161,22 @@ class Rewriter(ast.NodeTransformer):
     # -- statements --------------------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
+        refused = [self.beyond(node, triton_words.ASSIGNMENTS)] if len(node.targets) > 1 else []
         for target in node.targets:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and len(node.targets) == 1:
-                return [self.new_part(target, self.visit(node.value))]
+                words = triton_words.part(ast.unparse(target))
+                return [self.beyond(node, words), self.new_part(target, self.visit(node.value))]
             self.check_target(target)
+            if isinstance(target, ast.List):
+                refused.append(self.beyond(node, triton_words.list_target(ast.unparse(target))))
+            if any(isinstance(element, ast.Starred) for element in getattr(target, "elts", ())):
+                refused.append(self.beyond(node, triton_words.starred_target(ast.unparse(target))))
         node.value = self.helper("assign", node.value, self.visit(node.value))
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
         names = [name.id for name in starred if isinstance(name, ast.Name)]
         made = [self.helper("tuple_of", node, ast.Name(name, ast.Load())) for name in names]
         tuples = [ast.Assign([ast.Name(name, ast.Store())], value) for name, value in zip(names, made, strict=True)]
-        return [node, *(ast.copy_location(statement, node) for statement in tuples)]
+        return [*refused, node, *(ast.copy_location(statement, node) for statement in tuples)]
 
     def new_part(self, target: ast.Subscript, value: ast.expr) -> ast.stmt:
         """``x[i] = v`` gives `x` a new value."""
@@ -174,13 +186,13 @@ class Rewriter(ast.NodeTransformer):
         call = self.helper("with_item", target, owner, self.key(target.slice), value)
         return ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), target)], call), target)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
         if isinstance(target := node.target, ast.Subscript) and isinstance(target.value, ast.Name):
             read = ast.copy_location(
                 ast.Subscript(ast.Name(target.value.id, ast.Load()), target.slice, ast.Load()), target
             )
             value = ast.copy_location(ast.BinOp(self.visit(read), node.op, self.visit(node.value)), node)
-            return self.new_part(target, value)
+            return [self.beyond(node, triton_words.augmented(ast.unparse(target))), self.new_part(target, value)]
         self.check_target(node.target)
         assert isinstance(node.target, ast.Name)
         current = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
@@ -204,31 +216,48 @@ class Rewriter(ast.NodeTransformer):
                     f"assignment to {ast.unparse(node)} is not supported: values of a kernel cannot be changed in place"
                 )
 
-    def visit_Return(self, node: ast.Return) -> ast.AST:
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         if node.value is not None:
             node.value = self.helper("returned", node.value, self.visit(node.value))
-        return node
+        return [*([self.beyond(node, triton_words.RETURN_IN_LOOP)] if self.loops else []), node]
 
-    def visit_If(self, node: ast.If | ast.While) -> ast.AST:
+    def visit_Break(self, node: ast.Break) -> list[ast.stmt]:
+        return [self.beyond(node, triton_words.BREAK), node]
+
+    def visit_Continue(self, node: ast.Continue) -> list[ast.stmt]:
+        return [self.beyond(node, triton_words.CONTINUE), node]
+
+    def visit_If(self, node: ast.If) -> ast.AST:
         node.test = self.helper("truth", node.test, self.visit(node.test))
         node.body, node.orelse = self.block(node.body), self.block(node.orelse)
         return node
 
-    visit_While = visit_If
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        node.test = self.helper("goes_on", node.test, self.visit(node.test))
+        return self.loop(node, triton_words.WHILE_ELSE, True)
 
-    def visit_For(self, node: ast.For) -> ast.AST:
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        is_unrolled = isinstance(node.iter, ast.Call) and self.static_value(node.iter.func) is tl.static_range
         node.iter = self.helper("iterate", node.iter, self.visit(node.iter))
-        node.body, node.orelse = self.block(node.body), self.block(node.orelse)
-        return node
+        return self.loop(node, triton_words.FOR_ELSE, not is_unrolled)
 
-    def visit_Match(self, node: ast.Match) -> ast.AST:
+    def loop(self, node: ast.For | ast.While, words: str, at_run_time: bool) -> list[ast.stmt]:
+        """Body and `else` of a loop."""
+        refused = [self.beyond(node, words)] if node.orelse else []
+        self.loops += at_run_time
+        node.body = self.block(node.body)
+        self.loops -= at_run_time
+        node.orelse = self.block(node.orelse)
+        return [*refused, node]
+
+    def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
         """Python matches; patterns stay as they are."""
         node.subject = self.helper("subject", node.subject, self.visit(node.subject))
         for case in node.cases:
             if case.guard is not None:
                 case.guard = self.helper("truth", case.guard, self.visit(case.guard))
             case.body = self.block(case.body)
-        return node
+        return [self.beyond(node, triton_words.MATCH), node]
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         message = self.visit(node.msg) if node.msg is not None else ast.Constant("")
@@ -270,10 +299,15 @@ class Rewriter(ast.NodeTransformer):
         return self.visit_Tuple(ast.copy_location(ast.Tuple(node.elts, node.ctx), node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        words = triton_words.NESTED_COMPREHENSIONS if len(node.generators) > 1 else ""
         for generator in node.generators:
-            generator.iter = self.helper("iterate", generator.iter, self.visit(generator.iter))
+            is_name = ast.copy_location(ast.Constant(isinstance(generator.target, ast.Name)), generator.iter)
+            generator.iter = self.helper("items", generator.iter, self.visit(generator.iter), is_name)
             generator.ifs = [self.helper("truth", test, self.visit(test)) for test in generator.ifs]
         node.elt = self.visit(node.elt)
+        if words:
+            first = node.generators[0]
+            first.iter = self.helper("beyond", first.iter, ast.Constant(words), first.iter)
         return self.helper("tuple_of", node, node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
