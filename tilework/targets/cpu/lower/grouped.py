@@ -13,7 +13,6 @@ serves a dimension that is walked in steps of two or three elements: sorting net
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from math import prod
 
 from xdsl.ir import Operation, SSAValue
@@ -61,13 +60,20 @@ class GroupedNest(Nest):
         self.step = min(max(1, lanes // inner), self.shape[self.dim])
         self.lanes = self.step * inner
         self.group = range(self.dim, len(self.shape))
+        self.known_indices: dict[int, list[list[int]]] = {}  # by the step
         self.order = list(range(self.dim + 1))
         self.depths = self.find_depths()
 
     def is_possible(self) -> bool:
-        """Whether every access is one stretch of memory, and the lanes are worth it."""
-        if self.lanes < 4 or self.shape[self.dim] % self.step:
+        """Whether every access is one stretch of memory, also of the fewer lanes at the end, and the lanes are worth it."""
+        if self.lanes < 4 or not self.has_stretches():
             return False
+        if not (rest := self.shape[self.dim] % self.step):
+            return True
+        with self.fewer_lanes(rest):
+            return self.has_stretches()
+
+    def has_stretches(self) -> bool:
         return all(self.is_stretch(op) for op in self.ops if type(op) in SPECIAL)
 
     def is_stretch(self, op: Operation) -> bool:
@@ -104,17 +110,22 @@ class GroupedNest(Nest):
             return 0
         return RUNTIME if all(isinstance(stride, int) for stride in found) else None
 
-    @cached_property
     def lane_indices(self) -> list[list[int]]:
         """The index of every lane along each dimension of the group."""
+        if (known := self.known_indices.get(self.step)) is not None:
+            return known
         sizes = [self.step, *self.shape[self.dim + 1 :]]
         behind = [prod(sizes[position + 1 :]) for position in range(len(sizes))]
-        return [[lane // after % size for lane in range(self.lanes)] for size, after in zip(sizes, behind, strict=True)]
+        found = [
+            [lane // after % size for lane in range(self.lanes)] for size, after in zip(sizes, behind, strict=True)
+        ]
+        self.known_indices[self.step] = found
+        return found
 
     def lane_offsets(self, strides: Sequence[Stride]) -> list[int]:
         """How far each lane is from lane 0, for something with such strides along all dimensions."""
         total = [0] * self.lanes
-        for dim, indices in zip(self.group, self.lane_indices, strict=True):
+        for dim, indices in zip(self.group, self.lane_indices(), strict=True):
             stride = strides[dim]
             assert isinstance(stride, int), "the offsets of lanes are known"
             total = [offset + stride * index for offset, index in zip(total, indices, strict=True)]
@@ -173,6 +184,9 @@ class GroupedNest(Nest):
         b, buffer = self.b, int(type(op) is ttc.WriteOp)
         given = op.operands[1 - buffer]
         value = self.vector(given)
+        if self.lanes == 1:
+            self.low.write(given.type, value, self.lane_0(op, buffer))
+            return
         if not value.type.is_vector:
             value = b.splat(value, self.lanes)
         lanes = [places.index(place) for place in range(self.lanes)]

@@ -19,7 +19,8 @@ If a body is short, a chunk with all lanes on and one with some lanes masked off
 tests at all. In a long body each masked access tests for itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import arith
@@ -223,11 +224,15 @@ class Nest(OpenNest):
     def last_lanes(self, dim: int, rest: int, end: Value, depth: int) -> None:
         """The `rest` indices behind the last whole chunk, if they are below `end`."""
         b, first = self.b, constant(i64, self.shape[dim] - rest)
-        whole = self.lanes, self.step
-        self.lanes, self.step = self.lanes // self.step * rest, rest
-        with b.if_(b.icmp("sgt", end, first)):
+        with b.if_(b.icmp("sgt", end, first)), self.fewer_lanes(rest):
             self.set_index(dim, first)
             self.level(depth + 1)
+
+    @contextmanager
+    def fewer_lanes(self, step: int) -> Iterator[None]:
+        whole = self.lanes, self.step
+        self.lanes, self.step = self.lanes // self.step * step, step
+        yield
         self.lanes, self.step = whole
 
     def loop(self, dim: int, start: Value, end: Value, folds: "list[Fold]", depth: int) -> None:
