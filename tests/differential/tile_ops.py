@@ -189,6 +189,18 @@ def dots(x, y):
 
 
 @jit
+def scaled_dots(x, x_scale, y, y_scale):
+    left, right = (x_scale + 124).to(tl.uint8), (y_scale + 124).to(tl.uint8)
+    return tl.dot_scaled(x, left, "e4m3", y, right, "e4m3"), tl.dot_scaled(x, None, "e4m3", y, right, "e4m3")
+
+
+def numpy_scaled_dots(x: Array, x_scale: Array, y: Array, y_scale: Array) -> tuple[Array, Array]:
+    left, right = (np.exp2(f32(scale) - 3).repeat(32, -1) for scale in (x_scale, y_scale))
+    y = f32(y) * right.T
+    return (f32(x) * left) @ y, f32(x) @ y
+
+
+@jit
 def swapped(a, b):
     return b, a
 
@@ -426,6 +438,16 @@ ROWS: dict[str, Row] = {
         shapes=lambda shape: (shape, (last(shape), 5)),
         ranks=(2,),
         rtol=1e-5,
+    ),
+    "scaled dots": Row(
+        scaled_dots,
+        numpy_scaled_dots,
+        ("fp8e4nv", "i32", "fp8e4nv", "i32"),
+        shapes=lambda shape: ((shape[0], 96), (shape[0], 3), (96, last(shape)), (last(shape), 3)),
+        ranks=(2,),
+        rtol=1e-5,
+        low=0,
+        high=6,
     ),
     "maps": Row(
         maps,

@@ -136,7 +136,7 @@ def verify_scale(name: str, scale: SSAValue | None, size: int, depth: int) -> No
     values = 16 if element_type(scale.type) == f8E4M3FN else 32
     if rows != size:
         raise VerifyException(f"scales {name} dimension must match the operand {name} dimension: {rows}, {size}")
-    if groups != depth // values:
+    if groups * values != depth:
         raise VerifyException(
             f"scales K dimension must match the operand K divided by the scale factor: {groups}, {depth} / {values}"
         )

@@ -168,7 +168,11 @@ class Dots(Windows):
             return None
         have = factors.dtype
         assert have in (uint8, float8e4nv), f"{name} must hold uint8 (e8m0) or fp8e4nv elements, got {have}"
-        wanted = [*rows, k // scale_group(have)]
+        group = scale_group(have)
+        assert k % group == 0, (
+            f"{name} has one scale for {group} neighbours along K, which is {k}: no multiple of {group}"
+        )
+        wanted = [*rows, k // group]
         assert list(shape_of(factors)) == wanted, (
             f"{name} must be a tensor of shape {wanted}. Got {[str(size) for size in shape_of(factors)]}"
         )
