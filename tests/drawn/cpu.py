@@ -60,35 +60,35 @@ def compare(kernel: Kernel, folder: Path) -> str | None:
     return None
 
 
-def problem_of(seed: int, folder: Path) -> str | None:
+def problem_of(seed: int, folder: Path, odd: bool = False) -> str | None:
     """`compare` of one seed; errors of the compiler are problems too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(draw_kernel(seed, CPU), folder)
+            return compare(draw_kernel(seed, CPU, odd=odd), folder)
         except Exception as error:
             return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}\n{error}"
 
 
-def serve(seeds: Sequence[int], results: Connection) -> None:
+def serve(seeds: Sequence[int], odd: bool, results: Connection) -> None:
     """The life of a worker: it says which kernel it begins, and what came of it."""
     with tempfile.TemporaryDirectory() as folder:
         for seed in seeds:
             results.send((seed, "began"))
-            results.send((seed, problem_of(seed, Path(folder))))
+            results.send((seed, problem_of(seed, Path(folder), odd)))
     results.close()
 
 
 class Worker:
     """A process with its share of the seeds; a new one goes on behind a kernel that killed it."""
 
-    def __init__(self, seeds: Sequence[int]) -> None:
-        self.seeds = list(seeds)
+    def __init__(self, seeds: Sequence[int], odd: bool) -> None:
+        self.seeds, self.odd = list(seeds), odd
         self.start()
 
     def start(self) -> None:
         self.results, theirs = multiprocessing.Pipe(duplex=False)
-        self.process = multiprocessing.Process(target=serve, args=(self.seeds, theirs), daemon=True)
+        self.process = multiprocessing.Process(target=serve, args=(self.seeds, self.odd, theirs), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -110,10 +110,10 @@ class Worker:
         return seed, outcome
 
 
-def outcomes(first: int, kernels: int, jobs: int) -> Iterator[tuple[int, str | None]]:
+def outcomes(first: int, kernels: int, jobs: int, odd: bool) -> Iterator[tuple[int, str | None]]:
     """(seed, problem or None) as they come."""
     multiprocessing.set_start_method("spawn", force=True)
-    workers = [Worker(range(first + job, first + kernels, jobs)) for job in range(min(jobs, kernels))]
+    workers = [Worker(range(first + job, first + kernels, jobs), odd) for job in range(min(jobs, kernels))]
     while alive := {worker.results: worker for worker in workers if worker.seeds}:
         for ready in wait(list(alive)):
             if (outcome := alive[ready].receive()) is not None:  # pyright: ignore[reportArgumentType]
@@ -131,17 +131,18 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--odd", action="store_true", help="sizes that are no powers of two")
     args = parser.parse_args(words)
     if args.seed is not None:
-        source = draw_kernel(args.seed, CPU).source
+        source = draw_kernel(args.seed, CPU, odd=args.odd).source
         print(source[source.index("@jit\ndef kernel") :])
         with tempfile.TemporaryDirectory() as folder:
-            problem = problem_of(args.seed, Path(folder))
+            problem = problem_of(args.seed, Path(folder), args.odd)
         print(problem or "no difference")
         return int(problem is not None)
     start = time.perf_counter()
     failures: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for count, (seed, problem) in enumerate(outcomes(args.first, args.kernels, args.jobs), 1):
+    for count, (seed, problem) in enumerate(outcomes(args.first, args.kernels, args.jobs, args.odd), 1):
         if problem is not None:
             failures[kind(problem)].append((seed, problem))
             print(f"seed {seed}: {problem}"[:400], flush=True)

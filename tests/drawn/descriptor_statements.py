@@ -21,7 +21,7 @@ class DescriptorStatements(MemoryStatements):
         return name
 
     def block_shape(self, dtype: DType) -> tuple[int, int]:
-        return 1 << self.random.randrange(1, 4), max(128 // dtype.bits, 1 << self.random.randrange(3, 6))
+        return self.size(4, 1), self.columns(dtype, 6, 3)
 
     def made(self, address: str, shape: tuple[int, int]) -> str:
         """An expression that makes a descriptor of the rows from `address` on."""

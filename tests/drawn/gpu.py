@@ -146,20 +146,20 @@ def refused(text: str, arch: int) -> str | None:
 
 
 def problem_of(
-    seed: int, target: str, folder: Path, assembles: bool = False, about_descriptors: bool = False
+    seed: int, target: str, folder: Path, assembles: bool = False, about_descriptors: bool = False, odd: bool = False
 ) -> str | None:
     """`compare` of one seed; errors of the compiler and of the emulator are problems too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(drawn(seed, target, about_descriptors), folder, Target.parse(target), assembles)
+            return compare(drawn(seed, target, about_descriptors, odd), folder, Target.parse(target), assembles)
         except Exception as error:
             last = (str(error).strip() or "no message").splitlines()[-1]
             return f"{type(error).__name__}: {last}\n{error}"
 
 
-def drawn(seed: int, target: str, about_descriptors: bool = False) -> Kernel:
-    return draw_kernel(seed, int(target[5:]) if target.startswith("cuda:") else 90, about_descriptors)
+def drawn(seed: int, target: str, about_descriptors: bool = False, odd: bool = False) -> Kernel:
+    return draw_kernel(seed, int(target[5:]) if target.startswith("cuda:") else 90, about_descriptors, odd)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -170,19 +170,20 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--ptxas", action="store_true")
     parser.add_argument("--descriptors", action="store_true", help="mostly statements about descriptors")
+    parser.add_argument("--odd", action="store_true", help="sizes that are no powers of two")
     args = parser.parse_args(words)
     start = time.perf_counter()
     failures: dict[str, list[int]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.seed is not None:
-            source = drawn(args.seed, args.target, args.descriptors).source
+            source = drawn(args.seed, args.target, args.descriptors, args.odd).source
             print(source[source.index("@jit\ndef kernel") :], f"warps = {warps_of(args.seed)}")
-            problem = problem_of(args.seed, args.target, folder, args.ptxas, args.descriptors)
+            problem = problem_of(args.seed, args.target, folder, args.ptxas, args.descriptors, args.odd)
             print(problem or "no difference")
             return int(problem is not None)
         for seed in range(args.first, args.first + args.kernels):
-            if (problem := problem_of(seed, args.target, folder, args.ptxas, args.descriptors)) is not None:
+            if (problem := problem_of(seed, args.target, folder, args.ptxas, args.descriptors, args.odd)) is not None:
                 failures[kind(problem)].append(seed)
                 print(f"seed {seed}: {problem}"[:400], flush=True)
             if (count := seed - args.first + 1) % 25 == 0 or count == args.kernels:

@@ -144,8 +144,9 @@ class Kernel:
 class Writer(Expressions):
     """Statements of one kernel, and the values in scope after them."""
 
-    def __init__(self, seed: int, capability: int = 90) -> None:
+    def __init__(self, seed: int, capability: int = 90, odd: bool = False) -> None:
         super().__init__(Random(seed))
+        self.odd = odd  # sizes need not be powers of two
         self.seed = seed
         self.capability = capability
         self.lines: list[str] = []
@@ -191,10 +192,19 @@ class Writer(Expressions):
         self.pool.append(defined)
         return defined
 
+    def size(self, bits: int, least: int = 0) -> int:
+        """A size below ``2**bits``: a power of two that is at least ``2**least``, or, in kernels with odd ones, any."""
+        power = 1 << self.random.randrange(least, bits)
+        return self.random.randint(1, (1 << bits) - 1) if self.odd and self.random.random() < 0.6 else power
+
+    def place_in(self, index: str, size: int) -> str:
+        """Any integers as places along an axis of `size`."""
+        return f"({index} & {size - 1})" if size & (size - 1) == 0 else f"(({index} & 1023) % {size})"
+
     def shape(self, rank: int | None = None, limit: int = 1024) -> Shape:
         rank = rank or self.random.choice((1, 1, 1, 2, 2, 3))
         while True:
-            shape = tuple(1 << self.random.randrange(7 if rank < 3 else 5) for _ in range(rank))
+            shape = tuple(self.size(7 if rank < 3 else 5) for _ in range(rank))
             if prod(shape) <= limit:
                 return shape
 
@@ -294,9 +304,9 @@ def below(shape: Shape) -> Callable:
     return lambda environment: np.arange(prod(shape)).reshape(shape) < environment["n"] * 8
 
 
-def draw_elementwise(seed: int) -> Kernel:
+def draw_elementwise(seed: int, odd: bool = False) -> Kernel:
     """Loads, expressions and stores only."""
-    writer = Writer(seed)
+    writer = Writer(seed, odd=odd)
     writer.prologue()
     for _ in range(writer.random.randint(1, 2)):
         shape = writer.shape()
@@ -307,11 +317,11 @@ def draw_elementwise(seed: int) -> Kernel:
     return writer.finish()
 
 
-def draw_kernel(seed: int, capability: int = 90, about_descriptors: bool = False) -> Kernel:
-    """A kernel with everything in it, or mostly with descriptors."""
+def draw_kernel(seed: int, capability: int = 90, about_descriptors: bool = False, odd: bool = False) -> Kernel:
+    """A kernel with everything in it, or mostly with descriptors; `odd`: with sizes that are no powers of two."""
     from tests.drawn.statements import Statements
 
-    writer = Statements(seed, capability, about_descriptors)
+    writer = Statements(seed, capability, about_descriptors, odd)
     writer.prologue()
     if writer.random.random() < 0.1:
         with writer.block(f"if n > {writer.random.randrange(30, 70)}:"):

@@ -55,7 +55,7 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
 
     def largest_values(self) -> None:
         x = self.orderable(16, (INT32, UINT32, INT64, FP32))  # the result of narrow integers is wider for some k
-        k = 1 << self.random.randrange(x.shape[-1].bit_length())
+        k = min(self.size(x.shape[-1].bit_length()), x.shape[-1])
         self.assign(Value(f"tl.topk({x.text}, {k})", x.dtype, (*x.shape[:-1], k), unknown))
 
     def reduced_with_nan(self) -> None:
@@ -174,19 +174,19 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
     def gathered_elsewhere(self) -> None:
         """An index of another size along the axis."""
         x = self.block_value()
-        axis, size = self.random.randrange(len(x.shape)), 1 << self.random.randrange(5)
+        axis, size = self.random.randrange(len(x.shape)), self.size(5)
         shape = tuple(size if d == axis else s for d, s in enumerate(x.shape))
         if prod(shape) > 1024:
             return
         index = self.typed(shape, INT32, 1)
-        text = f"tl.gather({x.text}, {index.text} & {x.shape[axis] - 1}, {axis})"
+        text = f"tl.gather({x.text}, {self.place_in(index.text, x.shape[axis])}, {axis})"
         self.assign(Value(text, x.dtype, shape, unknown))
 
     def counted_with_mask(self) -> None:
         shape = self.shape(1)
         x, bins = (
             self.assign(self.typed(shape, self.random.choice((INT32, UINT32)), 1)),
-            1 << self.random.randrange(1, 7),
+            self.size(7, 1),
         )
         mask = f", mask={self.offsets(shape)} < n" if self.random.random() < 0.7 else ""
         wider = self.random.choice((1, 1, 4))  # what is outside the bins is not counted
@@ -199,6 +199,7 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         least = 4 if self.capability == CPU else 16
         m, n = (least << self.random.randrange(3) for _ in range(2))
         k = max(least, 32) if dtype.bits == 8 else least << self.random.randrange(2)
+        m, n, k = (self.random.randint(1, 40) for _ in range(3)) if self.odd else (m, n, k)
         a, b, c = self.fresh(), self.fresh(), self.fresh()
         source = self.pointer(INT8, "in")
         for name, shape in ((a, (m, k)), (b, (k, n))):

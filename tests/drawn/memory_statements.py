@@ -3,7 +3,7 @@
 from math import prod
 
 from tests.drawn.expressions import Value, unknown
-from tests.drawn.rules import BF16, BOOL, FP16, FP32, FP64, INT8, INT16, INT32, INT64, INTS, UINT32, UINT64
+from tests.drawn.rules import BF16, BOOL, FP16, FP32, FP64, INT8, INT16, INT32, INT64, INTS, UINT32, UINT64, DType
 from tests.drawn.value_statements import ValueStatements
 
 ATOMIC = (INT32, UINT32, INT64, UINT64, FP32, FP64)
@@ -106,7 +106,7 @@ class MemoryStatements(ValueStatements):
     def block_pointer(self) -> None:
         """A block of a matrix of RT rows, walked over in a loop."""
         dtype = self.random.choice((*INTS, FP16, FP32))
-        shape = (1 << self.random.randrange(5), 1 << self.random.randrange(6))
+        shape = (self.size(5), self.size(6))
         pointer, block, total = self.pointer(dtype, "in"), self.fresh("b"), self.fresh()
         order = self.random.choice(("(1, 0)", "(0, 1)"))
         self.line(
@@ -130,9 +130,14 @@ class MemoryStatements(ValueStatements):
             )
             self.line(f"tl.store({block}, {total}, boundary_check=(0, 1))")
 
+    def columns(self, dtype: DType, bits: int, least: int = 0) -> int:
+        """Of a descriptor's block: 16 bytes at least, where they are a power of two."""
+        size = self.size(bits, least)
+        return max(128 // dtype.bits, size) if size & (size - 1) == 0 else size
+
     def descriptor(self) -> None:
         dtype = self.random.choice((INT8, INT32, UINT32, FP16, FP32, FP64))
-        rows, columns = 1 << self.random.randrange(4), max(128 // dtype.bits, 1 << self.random.randrange(6))
+        rows, columns = self.size(4), self.columns(dtype, 6)
         shape = (rows, columns)
         pointer, desc = self.pointer(dtype, "io"), self.fresh("d")
         padding = ', padding_option="nan"' if dtype.is_float and self.random.random() < 0.3 else ""

@@ -49,8 +49,8 @@ NESTED = (
 class Statements(LibraryStatements):
     """Draws statements; the budget bounds the nesting."""
 
-    def __init__(self, seed: int, capability: int, about_descriptors: bool = False) -> None:
-        super().__init__(seed, capability)
+    def __init__(self, seed: int, capability: int, about_descriptors: bool = False, odd: bool = False) -> None:
+        super().__init__(seed, capability, odd)
         straight = DESCRIPTORS if about_descriptors else STRAIGHT
         self.straight, self.nested = self.uneven(dict(straight)), self.uneven(dict(NESTED))
 

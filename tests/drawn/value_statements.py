@@ -134,11 +134,10 @@ class ValueStatements(Writer):
 
     def reshaped(self) -> None:
         x = self.block_value()
-        bits = prod(x.shape).bit_length() - 1
-        first = self.random.randint(0, bits)
-        second = self.random.randint(first, bits)
-        shapes = ((1 << bits,), (1 << first, 1 << (bits - first)))
-        shapes += ((1 << first, 1 << (second - first), 1 << (bits - second)),)
+        whole = prod(x.shape)
+        first = self.random.choice(divisors(whole))
+        second = self.random.choice(divisors(whole // first))
+        shapes = (whole,), (first, whole // first), (first, second, whole // first // second)
         shape = self.random.choice(shapes)
         self.assign(Value(f"tl.reshape({x.text}, {list(shape)})", x.dtype, shape, unknown))
 
@@ -160,7 +159,7 @@ class ValueStatements(Writer):
         axis = self.random.randint(0, len(x.shape))
         shape = (*x.shape[:axis], 1, *x.shape[axis:])
         y = self.assign(Value(f"tl.expand_dims({x.text}, {axis})", x.dtype, shape, unknown))
-        size = 1 << self.random.randrange(5)
+        size = self.size(5)
         wide = (*x.shape[:axis], size, *x.shape[axis:])
         if prod(wide) <= 1024:
             self.assign(Value(f"tl.broadcast_to({y.text}, {list(wide)})", x.dtype, wide, unknown))
@@ -184,7 +183,7 @@ class ValueStatements(Writer):
         x = self.block_value()
         axis = self.random.randrange(len(x.shape))
         index = self.typed(x.shape, INT32, 1)
-        text = f"tl.gather({x.text}, {index.text} & {x.shape[axis] - 1}, {axis})"
+        text = f"tl.gather({x.text}, {self.place_in(index.text, x.shape[axis])}, {axis})"
         self.assign(Value(text, x.dtype, x.shape, unknown))
 
     def flipped(self) -> None:
@@ -232,7 +231,7 @@ class ValueStatements(Writer):
 
     def hinted(self) -> None:
         self.assign(Value("tl.multiple_of(n * 16, 16)", INT32, (), unknown))
-        size = 1 << self.random.randrange(7)
+        size = self.size(7)
         self.assign(Value(f"tl.max_contiguous(tl.arange(0, {size}) + m, [{size}])", INT32, (size,), unknown))
         self.line("tl.assume(n > 0)")
 
@@ -240,3 +239,7 @@ class ValueStatements(Writer):
         shape, dtype = self.target_shape(), self.random.choice((BOOL, *INTS, FP32))
         condition, a, b = self.boolean((), 1), self.typed(shape, dtype, 1), self.typed(shape, dtype, 1)
         self.assign(Value(f"({a.text} if {condition.text} else {b.text})", dtype, shape, unknown))
+
+
+def divisors(number: int) -> list[int]:
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
