@@ -103,10 +103,11 @@ def run_evaluator(
     """The compiled kernel after the pipeline of TTIR, by the evaluator."""
     READY.clear()
     module, signature = unoptimised(kernel, args, constants)
-    has_descriptors = any(op.name == "tt.make_tensor_descriptor" for op in module.walk())
-    is_padded = has_odd_tiles(module)
-    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cuda:90")))))
-    if not is_padded and not has_descriptors and not any(isinstance(value, HostDescriptor) for value in args.values()):
+    is_given = any(isinstance(value, HostDescriptor) for value in args.values())
+    has_descriptors = is_given or any(op.name == "tt.make_tensor_descriptor" for op in module.walk())
+    target = "cpu" if has_odd_tiles(module) and not is_given else "cuda:90"  # where they are not padded
+    run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse(target)))))
+    if target == "cpu" or not has_descriptors:
         READY[:] = [(kernel, signature, told(args, constants), module)]
     evaluate(module, None, [evaluator_argument(args[name]) for name in signature], grid)
 
@@ -124,7 +125,7 @@ def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str
 
 
 # The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes. Those
-# for the CPU are the same ones where there are no descriptors and nothing to pad (`test_the_cpu_shares_the_passes_of_ttir`).
+# for the CPU are the same ones where there are no descriptors and no odd tiles (`test_the_cpu_shares_the_passes_of_ttir`).
 READY: list[tuple[JITFunction, dict[str, str], dict[str, Any], ModuleOp]] = []
 
 

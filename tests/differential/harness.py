@@ -287,10 +287,12 @@ def outcome(
     noted = noted or Noted()
     before, noted.types = noted.types, {}
     flat = [np.ascontiguousarray(array).reshape(-1) for array in inputs]
-    out = np.zeros(SLOT * RESULTS, np.uint64)
+    largest = max(array.size for array in inputs)
+    slot = SLOT if largest <= SLOT else 4 * largest
+    out = np.zeros(slot * RESULTS, np.uint64)
     noted.constants = noted.constants or {
         **{"FN": fn, "SHAPES": tuple(array.shape for array in inputs)},
-        **{"PARAMS": tuple(params), "SLOT": SLOT, "NOTE": noted.note},
+        **{"PARAMS": tuple(params), "SLOT": slot, "NOTE": noted.note},
     }
     names = "abcde"[: len(flat)]
     with warnings.catch_warnings():
@@ -300,7 +302,7 @@ def outcome(
         except Refused as refused:
             return refused
     noted.types = noted.types or before  # nothing was compiled: the module is that of the device before
-    results = results_of(noted.types, out, SLOT)
+    results = results_of(noted.types, out, slot)
     return [type for type, _ in results.values()], [array for _, array in results.values()]
 
 

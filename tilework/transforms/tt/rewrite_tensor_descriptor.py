@@ -39,6 +39,7 @@ from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.ir.types import (
     Shape,
     TensorDescType,
+    bit_width,
     element_type,
     i1,
     i32_array,
@@ -63,13 +64,18 @@ class RewriteTensorDescriptorToPointerPass(Pass):
         rewrite_descriptors(module, {type for op in ops_in_order(*module.regions) for type in descriptors_of(op)})
 
 
+COPIED_BYTES = 16  # the least of a row that the hardware copies
+
+
 class OddDescriptorsToPointersPass(Pass):
     name = "tt-odd-descriptors-to-pointers"
 
     def run(self, module: ModuleOp) -> None:
         ops = ops_in_order(*module.regions)
         if types := {type for op in ops for type in descriptors_of(op)}:
-            odd = {type for type in types if is_odd(block_of(type))} | {type for op in ops for type in odd_rows(op)}
+            odd = {type for type in types if is_odd(block_of(type)) or row_bytes(type) < COPIED_BYTES} | {
+                type for op in ops for type in odd_rows(op)
+            }
             rewrite_descriptors(module, odd, marks=True)
 
 
@@ -93,6 +99,12 @@ def odd_rows(op: Operation) -> Iterable[Attribute]:
     """The type of the descriptor, if so many of its rows are gathered or scattered that their number is no power of two."""
     if isinstance(op, tt.DescriptorGatherOp | tt.DescriptorScatterOp) and is_odd(op.x_offsets.type):
         yield op.desc.type
+
+
+def row_bytes(descriptor: Attribute) -> int:
+    """Of a row of the block."""
+    block = block_of(descriptor)
+    return shape_of(block)[-1] * bit_width(block) // 8
 
 
 def components(type: Attribute) -> tuple[Attribute, ...]:
