@@ -6,7 +6,7 @@
 A descriptor becomes 2 + 2 * rank values: ``!tt.ptr<f16>``, the shape and the strides (i64), and an i1, "pad with NaN".
 They take its place in signatures, calls, loops, branches and selects. A load becomes the arithmetic of
 `block_access.py` with all axes masked; a reduction becomes an atomic. Attributes of an access move to the load or store.
-On targets that copy what descriptors describe only those of blocks whose sizes are no powers of two are replaced
+On targets that copy what descriptors describe only those of blocks whose sizes are no powers of two, or with rows of less than 16 bytes, are replaced
 (`tt-odd-descriptors-to-pointers`): behind padding masks say what is read and written, which copies do not have. The pointer of such
 an argument is marked (`DESCRIBED`).
 Stage: TTIR to TTIR. Cost: one walk.
