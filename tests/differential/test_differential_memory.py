@@ -320,8 +320,8 @@ def other_without_mask(x, out):
 
 
 @jit
-def narrow_descriptor(x, out):
-    d = tl.make_tensor_descriptor(x, [4, 4], [4, 1], [4, 2])
+def scattered_descriptor(x, out):
+    d = tl.make_tensor_descriptor(x, [4, 4], [4, 2], [4, 4])
     tl.store(out, d.load([0, 0]))
 
 
@@ -331,7 +331,7 @@ def narrow_descriptor(x, out):
         (mask_not_bool, "Mask must have boolean scalar type"),
         (value_too_large, "Expected pointer argument to have shape"),
         (other_without_mask, "`other` cannot be provided without `mask`"),
-        (narrow_descriptor, "Descriptor block shape must have at least 16 bytes"),
+        (scattered_descriptor, "last dim must be contiguous"),
     ],
 )
 def test_every_device_refuses(kernel: Any, text: str) -> None:
