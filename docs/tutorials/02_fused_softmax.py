@@ -1,7 +1,7 @@
 """# Fused softmax
 
 Softmax of each row of a matrix, as one kernel: a row is read once, stays in registers, and is written once. This tutorial
-shows reductions, tiles that must be a power of two long, and why it pays to *fuse* steps.
+shows reductions, tiles that are longer than what they hold, and why it pays to *fuse* steps.
 
     python docs/tutorials/02_fused_softmax.py
 """
@@ -34,8 +34,8 @@ def softmax_numpy(x: np.ndarray) -> np.ndarray:
 # %%
 # ## The kernel
 #
-# One program does one row. Tiles have a power of two of elements, so `BLOCK` is the next power of two after the number of
-# columns, and the mask leaves the rest out. Elements that are not there get the value that does not change the result: minus
+# One program does one row. The number of columns is known at run time only, and one kernel shall do for many of them, so `BLOCK` is
+# the next power of two, and the mask leaves the rest out ([a tile may have any size](../python.md#tiles-of-any-size) that is a constant). Elements that are not there get the value that does not change the result: minus
 # infinity, which is no maximum, and whose exponential is 0.
 #
 # `tl.max` and `tl.sum` reduce a tile to a number. Everything between the load and the store is one loop nest for the

@@ -45,7 +45,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"program_id axis", "a grid has three axes: 0, 1 and 2"),
     (r"exceeds triton maximum", "use smaller blocks and more programs, or loop over parts of the tile"),
     (r"invalid axis|duplicate axes|axis", "axes count from 0 to rank-1; negative ones from the end"),
-    (r"arange", "tl.arange(0, BLOCK) with BLOCK a constexpr power of two"),
+    (r"arange", "tl.arange(0, BLOCK) with BLOCK a constexpr"),
     (r"has no attribute", "check the spelling"),
     (r"already defined. constexpr", "use another name, or drop the annotation to make it a run-time variable"),
     (r"`other` cannot be provided without `mask`", "pass mask=, or drop other="),
