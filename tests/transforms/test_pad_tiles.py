@@ -51,9 +51,9 @@ def view(op: str, before: str, after: str, element: str = "f32", attributes: str
 
 
 ADD = "%m = arith.addf %l0, %r0 : f32"
-# not associative in bits, no neutral element: the left operand, and half of the right one
-ODD = "%h = arith.constant 5.0e-01 : f32\n%p = arith.mulf %r0, %h : f32\n%m = arith.maximumf %l0, %p : f32"
-RATIO = "%d = arith.divsi %l0, %r0 : i32\n%m = arith.ori %d, %r0 : i32"
+# the last element: no neutral element, and the order matters
+ODD = "%h = arith.constant -0.0 : f32\n%m = arith.addf %r0, %h : f32"
+RATIO = "%d = arith.remsi %l0, %r0 : i32\n%e = arith.subi %l0, %l0 : i32\n%f = arith.muli %d, %e : i32\n%m = arith.addi %f, %r0 : i32"
 ARGMAX = """%0:2 = "tt.reduce"(%a, %b) <{axis = 0 : i32}> ({
 ^bb0(%v: f32, %i: i32, %w: f32, %j: i32):
   %gt = arith.cmpf ogt, %v, %w : f32
@@ -64,6 +64,7 @@ ARGMAX = """%0:2 = "tt.reduce"(%a, %b) <{axis = 0 : i32}> ({
 ROWS: dict[str, tuple[Any, ...]] = {
     "range": ([], ["tensor<{n}xi32>"], "%0 = tt.make_range {end = {n7} : i32, start = 7 : i32} : tensor<{n}xi32>"),
     "constant": ([], ["tensor<{n}xf32>"], "%0 = arith.constant dense<2.5> : tensor<{n}xf32>"),
+    "NaN": ([], ["tensor<{n}xf32>"], "%0 = arith.constant dense<0x7FC00001> : tensor<{n}xf32>"),
     "add": (["tensor<{n}xf32>"] * 2, ["tensor<{n}xf32>"], "%0 = arith.addf %a, %b : tensor<{n}xf32>"),
     "divide": (["tensor<{n}xi32>"] * 2, ["tensor<{n}xi32>"], "%0 = arith.divsi %a, %b : tensor<{n}xi32>"),
     "remainder": (["tensor<{n}xi32>"] * 2, ["tensor<{n}xi32>"], "%0 = arith.remui %a, %b : tensor<{n}xi32>"),

@@ -21,6 +21,9 @@ from xdsl.ir import Operation
 from tilework.ir.nesting import only_op
 
 REPRODUCIBLE = "tilework.reproducible"
+IN_ORDER = (
+    "tilework.in-order"  # of a reduction: by the tree in any module, so that elements are combined in their order
+)
 ANY_ORDER: frozenset[type[Operation]] = frozenset({
     arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
     arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
@@ -45,4 +48,4 @@ def follows_tree(op: Operation) -> bool:
     blocks = op.regions[0].blocks
     if len(blocks) == 1 and type(only_op(blocks[0])) in ANY_ORDER:
         return False
-    return is_reproducible(op)
+    return IN_ORDER in op.attributes or is_reproducible(op)

@@ -37,7 +37,7 @@ tt.func public @sum(%p: !tt.ptr<f32>, %n: i32) {
 // CHECK-NEXT:    %[[B:.*]] = arith.select %[[LV]], %[[A]], %[[R]] : f32
 // CHECK-NEXT:    %[[V:.*]] = arith.ori %[[LV]], %[[RV]] : i1
 // CHECK-NEXT:    tt.reduce.return %[[B]], %[[V]] : f32, i1
-// CHECK:       (tensor<4x8xf32>, tensor<4x8xi1>) -> (tensor<4xf32>, tensor<4xi1>)
+// CHECK:       }) {"tilework.in-order"} : (tensor<4x8xf32>, tensor<4x8xi1>) -> (tensor<4xf32>, tensor<4xi1>)
 // CHECK:       tt.return %[[S]]#0 : tensor<4xf32>
 tt.func public @own_function(%x: tensor<3x5xf32>) -> tensor<3xf32> {
   %s = "tt.reduce"(%x) <{axis = 1 : i32}> ({

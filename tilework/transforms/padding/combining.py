@@ -8,7 +8,7 @@ Any other function is told which of its operands are valid, and takes the other 
 
     (a, b) -> f(a, b)      ==>      (a, va, b, vb) -> (va ? (vb ? f(a, b) : a) : b, va | vb)
 
-which is exact whatever f is, also for tuples (argmax). Padding lies behind what is seen, so scans from the first element on need
+which is exact for every associative f, also for tuples (argmax); such reductions follow the order of the axis. Padding lies behind what is seen, so scans from the first element on need
 nothing of this, and those from the last one do.
 """
 
@@ -16,12 +16,14 @@ from collections.abc import Callable
 from math import inf, nan
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.nesting import end_of, only_op
 from tilework.ir.property_text import is_true
+from tilework.ir.reproducible import IN_ORDER
 from tilework.ir.rewrite import insert_before, recreate
 from tilework.ir.tt.inference import reduced_type
 from tilework.ir.types import axis_of, bit_width, i1
@@ -86,6 +88,8 @@ def tell_validity(padding: Padding, op: Operation, axes: list[int]) -> None:
     types = [result.type for result in op.results]
     last = reduced_type(seen.type, axis_of(op)) if type(op) is tt.ReduceOp else seen.type  # pyright: ignore
     new = recreate(op, operands=(*op.operands, seen), result_types=(*types, last), regions=op.regions)
+    if type(op) is tt.ReduceOp:
+        new.attributes[IN_ORDER] = UnitAttr()
     insert_before(op, new)
     for old, result in zip(op.results, new.results, strict=False):
         padding.keep_size(old, result)

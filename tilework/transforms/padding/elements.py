@@ -9,7 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.effects import DIVISIONS as QUOTIENTS
-from tilework.ir.rewrite import constant_value, defining_op, recreate
+from tilework.ir.rewrite import constant_value, defining_op, recreate, splat_element
 from tilework.ir.types import element_type, i1, i32, i32_array, int_attr, shape_of, tensor_type
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.padding.padded import Padding, padded_shape
@@ -23,9 +23,9 @@ REPEATS = (tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp)
 def pad_constant(padding: Padding, op: Operation) -> None:
     """All elements are equal: the front end knows no other constants."""
     value, (result,) = op.properties["value"], op.results
-    assert isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat(), f"{value} has different elements"
-    size = value.get_element_type().compile_time_size
-    op.properties["value"] = DenseIntOrFPElementsAttr(result.type, BytesAttr(value.data.data[:size]))  # pyright: ignore
+    assert isinstance(value, DenseIntOrFPElementsAttr) and splat_element(value) is not None, f"{value} is no splat"
+    first = value.data.data[: value.get_element_type().compile_time_size]  # its bits: of a NaN, too
+    op.properties["value"] = DenseIntOrFPElementsAttr(result.type, BytesAttr(first))  # pyright: ignore
 
 
 def pad_range(padding: Padding, op: Operation) -> None:
