@@ -21,6 +21,7 @@ TYPES = {
     "env_bool": "on or off",
     "env_opt_bool": "on or off",
     "env_class": "module:Class",
+    "env_device": "a device",
     "env_home_dir": "folder",
     "env_int": "number",
     "env_nvidia_tool": "path of a program",

@@ -70,6 +70,10 @@ def test_parts(code: str, shape: tuple[int, ...], seed: int, data: Any) -> None:
     agree(with_part, x, sample("i8", narrow or (1,), seed), params=(index,))
 
 
+def test_a_part_without_elements_takes_any_number() -> None:
+    agree(with_part, sample("fp32", (4, 4), 1), sample("i8", (1,), 1), params=((slice(2, 2), None),))
+
+
 @pytest.mark.parametrize("place", [0, 3])
 def test_places_of_run_time(place: int) -> None:
     x = np.arange(16, dtype=np.float32).reshape(4, 4) - 5

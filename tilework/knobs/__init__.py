@@ -26,6 +26,7 @@ from tilework.knobs.variables import env as env
 from tilework.knobs.variables import env_base as env_base
 from tilework.knobs.variables import env_bool as env_bool
 from tilework.knobs.variables import env_class as env_class
+from tilework.knobs.variables import env_device as env_device
 from tilework.knobs.variables import env_home_dir as env_home_dir
 from tilework.knobs.variables import env_int as env_int
 from tilework.knobs.variables import env_nvidia_tool as env_nvidia_tool
@@ -124,7 +125,7 @@ class runtime_knobs(base_knobs):
     interpret = env_bool("TRITON_INTERPRET")
     override_arch = env_opt_str("TRITON_OVERRIDE_ARCH")
     num_threads = env_opt_int("TILEWORK_NUM_THREADS")
-    device = env_opt_str("TILEWORK_DEVICE")
+    device = env_device("TILEWORK_DEVICE")
     native_launch = env_bool("TILEWORK_NATIVE_LAUNCH", True)
     explain = env_opt_str("TILEWORK_EXPLAIN")  # 1: say why kernels are compiled; a folder: record it there
     record = env_opt_str("TILEWORK_RECORD")  # a file: write down which specialisations are used

@@ -47,7 +47,7 @@ MEANINGS = {
     "TRITON_INTERPRET": "Run kernels as plain Python on NumPy: breakpoints and `print` work in them. Read when a kernel is decorated",
     "TRITON_OVERRIDE_ARCH": "Compile for this architecture of the device's vendor: `sm80`, `gfx942`",
     "TILEWORK_NUM_THREADS": "How many threads run a grid on the CPU",
-    "TILEWORK_DEVICE": "Where kernels run: `auto`, `cuda`, `hip`, `native` (the CPU), `evaluator`, `emulator` or `emulator:sm_80`. Not set: a GPU if there is one, the CPU for arrays of the host",
+    "TILEWORK_DEVICE": "Where kernels run: `auto`, `cuda`, `hip`, `native` or `cpu`, `evaluator`, `emulator` or `emulator:sm_80`. Not set: a GPU if there is one, the CPU for arrays of the host",
     "TILEWORK_NATIVE_LAUNCH": "Launches like earlier ones run in machine code; off: all go through Python",
     "TILEWORK_EXPLAIN": "On: say why each kernel is compiled, as it happens. A folder: write it there, which `tilework explain` does",
     "TILEWORK_RECORD": "A file: every specialisation that the program uses is written there, for `tilework precompile`",

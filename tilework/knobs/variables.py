@@ -212,6 +212,13 @@ class env_opt_str(env_base[str | None]):
         return text or None
 
 
+class env_device(env_opt_str):
+    """A device: that of the host has two names."""
+
+    def transform(self, text: str) -> str | None:
+        return "native" if text == "cpu" else super().transform(text)
+
+
 class env_class(env_base[type | None]):
     """A class as ``module:Class``, which must have a class called `type` among its bases; None when unset."""
 

@@ -64,7 +64,7 @@ class Indexing(Views):
 
     def with_subscript(self, x: tensor, index: Any, value: Any) -> tensor:
         """What `x` is after ``x[index] = value``."""
-        parts, new_axes = self.parts(x, index)
+        parts, new_axes = self.parts(x, index, may_be_empty=True)
         value = self.cast(self.to_tensor(value), x.dtype)
         shape = [part.count for part in parts if not part.picked]
         for axis in new_axes:
@@ -74,6 +74,8 @@ class Indexing(Views):
             own = own[1:]
         value = self.reshape(value, own)
         check_broadcast_to(own, builtins.tuple(shape[max(len(shape) - len(own), 0) :]))
+        if not all(shape):
+            return x
         for axis in reversed(new_axes):
             at = axis - len(shape)  # from the end, where shapes meet
             shape.pop(axis)
@@ -81,7 +83,7 @@ class Indexing(Views):
                 value = self.reshape(value, [size for place, size in enumerate(own, -len(own)) if place != at])
         return self.placed(x, parts, value)
 
-    def parts(self, x: tensor, index: Any) -> builtins.tuple[list[Part], list[int]]:
+    def parts(self, x: tensor, index: Any, *, may_be_empty: bool = False) -> builtins.tuple[list[Part], list[int]]:
         """What is taken of each axis, and where the result has new ones."""
         shape, items = shape_of(x), index_items(index)
         used = sum(item is not None and item is not Ellipsis for item in items)
@@ -100,11 +102,11 @@ class Indexing(Views):
             if item is None:
                 new_axes.append(place)
             else:
-                parts.append(self.part(item, len(parts), shape[len(parts)]))
+                parts.append(self.part(item, len(parts), shape[len(parts)], may_be_empty))
             place += item is None or not parts[-1].picked
         return parts, new_axes
 
-    def part(self, item: Any, axis: int, size: int) -> Part:
+    def part(self, item: Any, axis: int, size: int, may_be_empty: bool) -> Part:
         """One item of a subscript for an axis of `size` elements."""
         item = python_slice(item)
         if isinstance(item, builtins.slice):
@@ -113,7 +115,7 @@ class Indexing(Views):
                     "the bounds of a slice must be known at compile time\nhelp: x[i] may be any scalar; load what you need, or use tl.gather"
                 )
             places = range(*item.indices(size))
-            if not places:
+            if not places and not may_be_empty:
                 raise IndexError(f"{shown_slice(item)} takes nothing of axis {axis}, which has {size} elements")
             return Part(places.start, places.step, len(places))
         if isinstance(item, tensor):
