@@ -75,7 +75,8 @@ def __getattr__(name: str) -> Any:
     if name not in LAZY and name not in SUBMODULES:
         raise AttributeError(f"module 'tilework' has no attribute {name!r}")
     try:
-        value = getattr(import_module(LAZY[name]), name) if name in LAZY else import_module(f"tilework.{name}")
+        with quick_definitions():
+            value = getattr(import_module(LAZY[name]), name) if name in LAZY else import_module(f"tilework.{name}")
     except ImportError:
         from tilework.runtime.compile.compiler_presence import require_compiler  # lazily: where parts are missing
 

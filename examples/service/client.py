@@ -9,6 +9,7 @@ import statistics
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from http.client import HTTPConnection
 
 import numpy as np
@@ -54,12 +55,12 @@ class Client(threading.Thread):
         connection.close()
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--requests", type=int, default=1000)
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     shares = [len(range(number, options.requests, options.clients)) for number in range(options.clients)]
     clients = [Client(options.port, number, share) for number, share in enumerate(shares)]
     start = time.perf_counter()

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 COMPILERS = ("xdsl", "llvmlite", "ml_dtypes", "immutabledict", "typing_extensions", "torch", "triton", "mpmath")
 PRELUDE = f"""
 import sys
@@ -21,22 +22,19 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
+def environment_without_compiler(folder: Path) -> dict[str, str]:
+    """Of a process that has its cache in `folder`."""
+    (folder / "sitecustomize.py").write_text(PRELUDE)
+    paths = os.pathsep.join((str(folder), str(ROOT)))
+    return {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "TILEWORK_DEVICE": "native", "PYTHONPATH": paths}
+
+
 def run_without_compiler(
     folder: Path, program: str, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What `python program.py` does in `folder`, which has its cache."""
+    """What `python program.py` does in `folder`."""
     script = folder / "program.py"
     script.write_text(program)
-    (folder / "sitecustomize.py").write_text(PRELUDE)
-    paths = (str(folder), str(Path(__file__).parents[2]))
-    settings = {"TRITON_CACHE_DIR": str(folder / "cache"), "TILEWORK_DEVICE": "native"}
-    settings |= {"PYTHONPATH": os.pathsep.join(paths), **(environment or {})}
-    return subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, **settings},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    settings = {**environment_without_compiler(folder), **(environment or {})}
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, env=settings, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
