@@ -67,6 +67,7 @@ bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 	$(BIN)/python -m benchmarks.cuda_launch
 	$(BIN)/python -m benchmarks.cpu_load
 	$(BIN)/python -m benchmarks.cold_start
+	$(BIN)/python -m benchmarks.bundle_start
 
 bench-tune: $(STAMP)      ## how long tuning takes, beside Triton's where that can run
 	$(BIN)/python -m benchmarks.tune

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 GROUP = "tilework.drivers"
 EMULATOR = "emulator"
 AUTO = "auto"
+HOST_NAMES = {"native": "cpu", "evaluator": "cpu"}  # what asks for the host, and what that is called among the drivers
 
 
 def registered_drivers() -> "list[type[Driver]]":
@@ -46,12 +47,12 @@ def default_driver() -> "Driver":
 
         require_compiler()
         return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
-    drivers = registered_drivers()
-    if wanted := drivers_asked_for(asked, drivers):
-        if not wanted[0].is_active():
-            raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted[0].why_inactive()}")
-        return wanted[0]()
-    found = [cls for cls in drivers if cls.is_active()]
+    if asked is not None:
+        wanted = driver_asked_for(asked)
+        if not wanted.is_active():
+            raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted.why_inactive()}")
+        return wanted()
+    found = [cls for cls in registered_drivers() if cls.is_active()]
     if len(found) != 1:
         names = ", ".join(cls.__name__ for cls in found)
         which = ", ".join(name for cls in found for name in cls.asked_by)
@@ -60,11 +61,19 @@ def default_driver() -> "Driver":
     return found[0]()
 
 
-def drivers_asked_for(asked: str | None, drivers: "list[type[Driver]]") -> "list[type[Driver]]":
-    """Those that a value of TILEWORK_DEVICE means; an error if it means nothing."""
-    if asked is not None and asked not in (names := [name for cls in drivers for name in cls.asked_by]):
+def driver_asked_for(asked: str) -> "type[Driver]":
+    """What a value of TILEWORK_DEVICE means; an error if it means nothing. Others need not be loaded to know it, if all are ours."""
+    from tilework.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
+
+    listed = {plugin.name: plugin for plugin in plugins(GROUP)}
+    likely = listed.get(HOST_NAMES.get(asked, asked))
+    if likely is not None and all(plugin.package == OWN for plugin in listed.values()):
+        if asked in (found := likely.load()).asked_by:
+            return found
+    drivers = registered_drivers()
+    if asked not in (names := [name for cls in drivers for name in cls.asked_by]):
         raise ValueError(f"TILEWORK_DEVICE is auto, {', '.join(sorted(names))} or emulator[:ARCH], not {asked!r}")
-    return [cls for cls in drivers if asked in cls.asked_by]
+    return next(cls for cls in drivers if asked in cls.asked_by)
 
 
 class DriverConfig:
@@ -130,7 +139,7 @@ class DriverConfig:
         """TILEWORK_DEVICE may have been changed after the choice of a driver: what nobody knows is an error then, too."""
         asked = knobs.runtime.device
         if asked is not None and asked != AUTO and asked.partition(":")[0] != EMULATOR:
-            drivers_asked_for(asked, registered_drivers())
+            driver_asked_for(asked)
 
     def elsewhere(
         self, fn: Any, args: "Sequence[Any]", kwargs: "Mapping[str, Any]"

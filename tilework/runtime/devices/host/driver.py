@@ -104,8 +104,10 @@ class CpuDriver(Driver):
     @classmethod
     def is_active(cls) -> bool:
         """Whether kernels go to the CPU: it is asked for, or no other device can be used."""
+        if knobs.runtime.device in cls.asked_by:
+            return True
         above = (other for other in active_driver.registered_drivers() if other.priority > cls.priority)
-        return knobs.runtime.device in cls.asked_by or not any(other.is_active() for other in above)
+        return not any(other.is_active() for other in above)
 
     def get_current_target(self) -> GPUTarget:
         return GPUTarget("cpu", "host", 1)

@@ -13,7 +13,6 @@ The loader resolves PRINT_SYMBOL to `print_address()`. Nothing of the compiler i
 import _thread
 import ctypes
 import json
-import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -107,6 +106,8 @@ def print_lines(description: bytes, x: int, y: int, z: int, addresses: Any) -> N
 
 def interrupt_again() -> None:
     """A real signal where there are such: it also ends what the main thread waits for, `time.sleep` for example."""
+    import signal  # lazily: few launches print and are interrupted
+
     INTERRUPTS.clear()
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
