@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from examples.service import client, kernels, shapes
-from tests.runtime.without_compiler import ROOT, environment_without_compiler
+from tests.runtime.without_compiler import ROOT, environment_without_compiler, run_without_compiler
 from tilework import knobs
 from tilework.aot.precompile import parse_target, precompile
 from tilework.knobs.hooks import LISTENERS
@@ -17,21 +17,35 @@ from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.manifest import read_manifest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bundles for CPUs are loaded on Linux")
+EMULATED = """
+import sys
+import numpy as np
+import tilework
+from examples.service.kernels import matmul
+from tilework.runtime.devices.active_driver import driver
+
+tilework.load("service.tilebundle")
+a, b = np.ones((32, 64), np.float32), np.arange(64 * 32, dtype=np.float32).reshape(64, 32) / 1024
+assert np.allclose(matmul(a, b), a @ b, atol=1e-2)
+assert driver.active.get_current_target().backend == "cuda"
+assert not {"xdsl", "llvmlite", "tilework.frontend"} & set(sys.modules)
+"""
 REQUESTS = os.environ.get("SERVICE_REQUESTS", "160")  # `make check-wheel` sends 1000
 
 
-def recorded_bundle(folder: Path) -> Path:
-    """The bundle of the service's shapes."""
+def recorded_bundle(folder: Path, target: str = "cpu", kernel: str = "") -> Path:
+    """The bundle of the service's shapes, of those kernels whose names begin so."""
     manifest, listeners = folder / "service.jsonl", list(LISTENERS)
-    for kernel in (kernels.softmax_rows, kernels.matmul_tiles):  # as in a new process
-        kernel.device_caches.clear()
-        kernel.__dict__.pop("_bind_grid", None)
+    for known in (kernels.softmax_rows, kernels.matmul_tiles):  # as in a new process
+        known.device_caches.clear()
+        known.__dict__.pop("_bind_grid", None)
     with knobs.runtime.scope():
         knobs.runtime.record = str(manifest)
         knobs.runtime.device = "native"
         shapes.main()
     LISTENERS[:] = listeners
-    made = precompile(read_manifest([str(manifest)]), [parse_target("cpu")], workers=1)
+    records = [record for record in read_manifest([str(manifest)]) if f":{kernel}" in record["kernel"]]
+    made = precompile(records, [parse_target(target)], workers=1, with_ptx=True)
     assert not made.failures and not made.notes, (made.failures, made.notes)
     write_bundle(folder / "service.tilebundle", made.contents)
     return folder / "service.tilebundle"
@@ -72,3 +86,9 @@ def test_what_is_asked_wrongly_is_said(port: int) -> None:
         assert got[0] == status and words in got[1].decode(), (path, got)
     status, said = client.ask(connection, "GET", "/metrics")
     assert status == 200 and 'cache="bundle"' in said.decode() and "tilework_compiles{" not in said.decode(), said
+
+
+def test_code_for_a_gpu_is_served_without_xdsl_and_llvm(tmp_path: Path) -> None:
+    recorded_bundle(tmp_path, "cuda:90", "matmul")
+    done = run_without_compiler(tmp_path, EMULATED, {"TILEWORK_DEVICE": "emulator"}, allowed="ml_dtypes")
+    assert done.returncode == 0, done.stderr

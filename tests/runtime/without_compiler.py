@@ -22,19 +22,19 @@ sys.meta_path.insert(0, Blocked())
 """
 
 
-def environment_without_compiler(folder: Path) -> dict[str, str]:
-    """Of a process that has its cache in `folder`."""
-    (folder / "sitecustomize.py").write_text(PRELUDE)
+def environment_without_compiler(folder: Path, allowed: str = "") -> dict[str, str]:
+    """Of a process that has its cache in `folder`; it may import the package that is `allowed`."""
+    (folder / "sitecustomize.py").write_text(PRELUDE.replace(f"{allowed!r}, ", ""))
     paths = os.pathsep.join((str(folder), str(ROOT)))
     return {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache"), "TILEWORK_DEVICE": "native", "PYTHONPATH": paths}
 
 
 def run_without_compiler(
-    folder: Path, program: str, environment: Mapping[str, str] | None = None
+    folder: Path, program: str, environment: Mapping[str, str] | None = None, allowed: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """What `python program.py` does in `folder`."""
     script = folder / "program.py"
     script.write_text(program)
-    settings = {**environment_without_compiler(folder), **(environment or {})}
+    settings = {**environment_without_compiler(folder, allowed), **(environment or {})}
     command = [sys.executable, str(script)]
     return subprocess.run(command, env=settings, cwd=folder, capture_output=True, text=True, timeout=120, check=False)

@@ -43,10 +43,14 @@ def default_driver() -> "Driver":
     asked = knobs.runtime.device if knobs.runtime.device != AUTO else None
     if (asked or "").partition(":")[0] == EMULATOR:
         from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
-        from tilework.runtime.compile.compiler_presence import require_compiler
 
-        require_compiler()
-        return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
+        try:
+            return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
+        except ImportError:
+            from tilework.runtime.compile.compiler_presence import require_compiler  # lazily: where parts are missing
+
+            require_compiler()
+            raise
     if asked is not None:
         wanted = driver_asked_for(asked)
         if not wanted.is_active():
