@@ -15,8 +15,8 @@ CONTENTS = Contents(
     targets=[{"backend": "cpu", "arch": "host"}, {"backend": "cuda", "arch": 90}],
     kernels=[{"name": "add", "source": "ab" * 32}],
     entries=[
-        Entry(1, 0, "k1", {"json": b"{}", "cubin": b"\x7fELF gpu"}),
-        Entry(0, 0, "k1", {"json": b"{}", "obj": b"\x7fELF cpu"}),
+        Entry(1, 0, "k1", {"json": b"{ }", "cubin": b"\x7fELF gpu"}),
+        Entry(0, 0, "k1", {"json": b"{ }", "obj": b"\x7fELF cpu"}),
         Entry(0, 0, "k0", {"json": b'{"n": 1}', "obj": b""}),
     ],
     blobs={"manifest": b"[]\n"},
@@ -36,7 +36,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     digest = write_bundle(file := tmp_path / "a.tilebundle", CONTENTS)
     bundle = BundleFile.open(file, digest=digest.upper())
     entry = bundle.find(1, "k1")
-    assert entry is not None and bundle.files(entry) == {"json": b"{}", "cubin": b"\x7fELF gpu"}
+    assert entry is not None and bundle.files(entry) == {"json": b"{ }", "cubin": b"\x7fELF gpu"}
     assert bundle.find(1, "k0") is None and bundle.blob("nothing") is None
     assert (bundle.digest, bundle.is_signed) == (digest, False)
     _, _, entries, blobs = content_of(file)  # type: ignore[misc]
@@ -46,7 +46,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_the_same_contents_are_the_same_bytes() -> None:
     backwards = Contents(CONTENTS.targets, CONTENTS.kernels, CONTENTS.entries[::-1], CONTENTS.blobs)
-    assert bundle_bytes(CONTENTS) == bundle_bytes(backwards) and bundle_bytes(CONTENTS).count(b"{}") == 1
+    assert bundle_bytes(CONTENTS) == bundle_bytes(backwards) and bundle_bytes(CONTENTS).count(b"{ }") == 1
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["plain", "signed"])
@@ -78,7 +78,7 @@ def test_every_length_but_the_right_one_is_an_error(tmp_path: Path) -> None:
 
 def test_who_recomputes_the_hashes_needs_the_key_or_meets_the_digest(tmp_path: Path) -> None:
     digest = write_bundle(file := tmp_path / "a.tilebundle", CONTENTS, KEY)
-    evil = Contents(CONTENTS.targets, CONTENTS.kernels, [Entry(0, 0, "k1", {"json": b"{}", "obj": b"evil"})])
+    evil = Contents(CONTENTS.targets, CONTENTS.kernels, [Entry(0, 0, "k1", {"json": b"{ }", "obj": b"evil"})])
     content_of(file, key=KEY, digest=digest)
     write_bundle(file, evil, b"another key")
     content_of(file)  # by itself it is whole

@@ -16,6 +16,8 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime import served_program as program
+from tests.runtime.forked_script import run_forked
+from tests.runtime.without_compiler import run_without_compiler
 from tilework import knobs
 from tilework.aot.precompile import parse_target, precompile
 from tilework.errors import BundleError, NotRecorded
@@ -285,3 +287,51 @@ def test_the_commands(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     output.write_bytes(first[:-1])
     assert main(["bundle", str(output)]) == 1
     assert "cut short" in capsys.readouterr().err
+
+
+SCRIPT = """
+import multiprocessing, sys
+import numpy as np
+import tilework, tilework.language as tl
+
+@tilework.jit
+def fill(out, value, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, value, mask=i < n)
+
+def run(n):
+    out = np.zeros(n, np.float32)
+    fill[(1,)](out, 1.5, n, N=32)
+    assert (out == 1.5).all()
+
+if __name__ == "__main__":
+    run(int(sys.argv[-1]) if sys.argv[-1].isdecimal() else 16)
+    if "spawn" in sys.argv:
+        child = multiprocessing.get_context("spawn").Process(target=run, args=(10,))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+    assert "xdsl" not in sys.modules or "spawn" in sys.argv
+    print("served")
+"""
+
+
+def test_a_script_its_children_and_a_machine_without_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (script := tmp_path / "app.py").write_text(SCRIPT)
+    monkeypatch.setattr(sys, "argv", ["app.py", "spawn"])
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    code, _, errors = run_forked(script, {"TILEWORK_RECORD": str(tmp_path / "app.jsonl")})
+    assert code == 0, errors
+    records = read_manifest([str(tmp_path / "app.jsonl")])
+    assert [record["kernel"] for record in records] == ["__main__:fill"] * 2
+    assert main(["precompile", str(tmp_path / "app.jsonl"), "-j", "1", "-t", "cpu"]) == 0
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    settings = {"TILEWORK_BUNDLE": str(tmp_path / "app.tilebundle")}
+    served = run_without_compiler(moved, SCRIPT, settings)
+    assert (served.returncode, served.stdout) == (0, "served\n"), served.stderr
+    assert not (moved / "cache").exists()
+    refused = run_without_compiler(moved, SCRIPT.replace("else 16", "else 1"), settings)
+    assert "`n` is 1, which the code takes as a constant" in refused.stderr and "not installed here" in refused.stderr

@@ -18,9 +18,11 @@ from tilework import knobs
 from tilework.errors import BundleError
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.manifest import read_manifest
+from tilework.runtime.bundle.written_constants import shown as value_text
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
 
+QUOTE = "'"
 EXTENSION = ".tilebundle"
 
 
@@ -85,13 +87,15 @@ def shown(record: Mapping[str, Any]) -> str:
     """``app:add(x: *fp32:16, n: i32, BLOCK=256, num_warps=8)``."""
     facts, constants = record["facts"], record["constants"]
     texts = [
-        f"{name}={constants[name]}"
+        f"{name}={value_text(constants[name])}"
         if name in constants
-        else f"{name}: {type}{':16' if 'D' in facts.get(name, '') else ''}"
+        else f"{name}: {value_text(type).strip(QUOTE)}{':16' if 'D' in facts.get(name, '') else ''}"
         for name, type in record["signature"].items()
     ]
     quiet = {"debug": False, "instrumentation_mode": ""}
-    texts += [f"{name}={value}" for name, value in record["options"].items() if quiet.get(name, ...) != value]
+    texts += [
+        f"{name}={value_text(value)}" for name, value in record["options"].items() if quiet.get(name, ...) != value
+    ]
     return f"{record['kernel']}({', '.join(texts)})"
 
 

@@ -35,7 +35,7 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,9 +185,9 @@ class BundleFile:
                 raise BundleError(f"the bundle {path} cannot be read: {error.strerror}") from error
             raise
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # `os` may be gone by then
         if (handle := self.__dict__.pop("_handle", None)) is not None:
-            os.close(handle)
+            close(handle)
 
     def section(self, number: int) -> bytes:
         """One section, verified."""

@@ -6,7 +6,6 @@ add(x: *fp32:16, n: i32, BLOCK=256) is not in app.tilebundle, and TILEWORK_NO_JI
     help: pad it to a multiple of 16 ...
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from tilework import knobs
 from tilework.errors import NotRecorded
 from tilework.metrics import count
 from tilework.runtime.compile.compiler_presence import has_compiler
-from tilework.runtime.recording.callers import user_calls
+from tilework.runtime.recording.callers import warn_user
 from tilework.runtime.recording.key_differences import Comparison, compared
 from tilework.runtime.recording.key_parts import KeyParts, parts_of
 from tilework.runtime.recording.recorder import on_disk
@@ -51,9 +50,7 @@ def warn_once(text: str) -> None:
     """At the line of the launch."""
     if text not in SAID:
         SAID.add(text)
-        calls = user_calls()
-        place = (calls[0].file, calls[0].line) if calls else ("<launch>", 0)
-        warnings.warn_explicit(text, RuntimeWarning, *place)
+        warn_user(text)
 
 
 def is_same(parts: Mapping[str, Any], new: KeyParts) -> bool:

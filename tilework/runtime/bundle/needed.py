@@ -23,7 +23,6 @@ from tilework.runtime.bundle.written_constants import Unwritable, name_of, read,
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.specialize import FACTS
-from tilework.runtime.recording.recorder import value_text
 
 VERSION = 1  # of the lines
 LEAF = re.compile(r"\[(\d+)\]")
@@ -114,6 +113,8 @@ class Needed:
     @property
     def values(self) -> dict[str, str]:
         """The arguments of the launch, for people."""
+        from tilework.runtime.recording.recorder import value_text  # lazily: what is served needs no words
+
         return dict(zip(self.fn.arg_names, map(value_text, self.specialization.values), strict=False))
 
     def to_json(self) -> dict[str, Any]:
@@ -128,15 +129,25 @@ class Needed:
             "version": VERSION,
             "kernel": self.name,
             "source": self.source,
-            "signature": {name: written(type) for name, type in specialization.signature.items()},
-            "constants": {paths[path]: written(value) for path, value in specialization.constants.items()},
+            "signature": {name: written_as(name, type) for name, type in specialization.signature.items()},
+            "constants": {
+                paths[path]: written_as(paths[path], value) for path, value in specialization.constants.items()
+            },
             "facts": {leaf: letters for leaf, letters in self.facts.items() if letters},
-            "options": {name: written(value) for name, value in self.given.items()},
+            "options": {name: written_as(name, value) for name, value in self.given.items()},
             "environment": dict(self.environment),
             "globals": {name.removeprefix("global "): text for name, text in source_parts(self.fn).items() if name.startswith("global ")},
             "values": self.values,
             "key": self.key,
         }  # fmt: skip
+
+
+def written_as(name: str, value: Any) -> Any:
+    """An argument as JSON; what cannot be written is told by its name."""
+    try:
+        return written(value)
+    except Unwritable as error:
+        raise Unwritable(f"`{name}` is {error}") from None
 
 
 def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:

@@ -7,7 +7,6 @@ choice of an autotuner; what the autotuner only tries is not written. Nothing is
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from tilework.runtime.bundle.needed import Needed, is_kernel
 from tilework.runtime.bundle.written_constants import Unwritable, name_of, written
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.recording.callers import warn_user
 from tilework.runtime.recording.recorder import QUIET, WORKER, is_tuning
 from tilework.runtime.tuning.tuning_key import argument_key, device_part
 
@@ -52,7 +52,7 @@ class ProgramRecorder:
     def warn(self, text: str) -> None:
         if text not in self.known:
             self.known.add(text)
-            warnings.warn(f"TILEWORK_RECORD: {text}", RuntimeWarning, stacklevel=2)
+            warn_user(f"TILEWORK_RECORD: {text}")
 
     def needed(self, specialization: Specialization, backend: Any) -> None:
         fn = specialization.fn

@@ -102,9 +102,11 @@ def name_of(value: Any) -> str:
 
 
 def module_name(name: str) -> str:
-    """How a module is imported: one that runs as ``python -m app`` has two names."""
-    spec = getattr(sys.modules["__main__"], "__spec__", None) if name == "__main__" else None
-    return name if spec is None else spec.name
+    """How a module is imported: one that runs as ``python -m app`` has two names, and a script another one in processes that it spawns."""
+    if name not in ("__main__", "__mp_main__"):
+        return name
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return "__main__" if spec is None else spec.name
 
 
 def unwrapped(value: Any) -> Any:
@@ -124,6 +126,27 @@ def imported(name: str) -> Any:
     """What is called ``module:qualname``; that of the main program is in whatever stands for it."""
     module, _, qualname = name.partition(":")
     return find(sys.modules.get(module) or import_module(module), qualname)
+
+
+def shown(value: Any) -> str:
+    """What `written` gave, for people."""
+    if not isinstance(value, dict):
+        return repr(value)
+    ((kind, inner),) = value.items()
+    if kind in ("object", "dtype"):
+        return str(inner).rpartition(":")[2]
+    if kind in ("tuple", "list", "tl.tuple"):
+        return f"({', '.join(map(shown, inner))})"
+    if kind == "constexpr":
+        return shown(inner)
+    if kind == "enum":
+        return f"{inner[0].rpartition(':')[2]}.{inner[1]}"
+    if kind == "named tuple":
+        return f"{inner[0].rpartition(':')[2]}({', '.join(map(shown, inner[1]))})"
+    if kind == "dataclass":
+        members = ", ".join(f"{name}={shown(item)}" for name, item in inner[1].items())
+        return f"{inner[0].rpartition(':')[2]}({members})"
+    return f"{kind} {inner}"
 
 
 def shortened(value: Any) -> str:

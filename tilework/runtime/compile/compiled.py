@@ -13,6 +13,7 @@ import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,13 @@ def make_metadata(data: Mapping[str, Any]) -> Any:
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     target = data["target"]
     values["target"] = GPUTarget(**target) if isinstance(target, Mapping) else target
-    return namedtuple("KernelMetadata", sorted(values))(**values)
+    return metadata_class(tuple(sorted(values)))(**values)
+
+
+@cache
+def metadata_class(names: tuple[str, ...]) -> Any:
+    """Most kernels have the same fields, and a class of them takes longer than all else that loading one does."""
+    return namedtuple("KernelMetadata", names)
 
 
 class Loaded:

@@ -61,6 +61,10 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
 
     `fn` is a kernel, or an autotuner whose `tuned` says what a launch with such arguments adds; None: that cannot be said.
     """
+    if knobs.runtime.bundle:
+        from tilework.runtime.bundle.serving import begin  # lazily: few ask
+
+        begin()  # it has the machine code that the next line asks for
     if not driver.active.launches_natively():
         return None
     if machine(waits=False) is None:

@@ -25,6 +25,14 @@ def user_calls() -> tuple[Span, ...]:
     return tuple(span_of(frame) for frame in chosen)
 
 
+def warn_user(text: str) -> None:
+    """A warning at the line of the user's program that is running."""
+    import warnings  # lazily: few are warned
+
+    calls = user_calls()
+    warnings.warn_explicit(text, RuntimeWarning, *((calls[0].file, calls[0].line) if calls else ("<launch>", 0)))
+
+
 def is_own(file: str) -> bool:
     """Whether somebody wrote a file for this program: not an installed one, nor one that torch's compiler has made."""
     return not file.startswith((*PACKAGES, "<")) and "torchinductor_" not in file
