@@ -75,7 +75,9 @@ def test_what_makes_no_sense_is_told_in_a_line(
     assert printed.err.startswith("tilework explain: error: ") and text in printed.err and not printed.out
 
 
-def test_a_folder_for_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_for_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(recording, "ACTIVE", [])
     monkeypatch.setenv("TILEWORK_EXPLAIN", str(tmp_path / "records"))
     before = list(LISTENERS)
@@ -88,6 +90,8 @@ def test_a_folder_for_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     rows = list(recording.read_records(tmp_path / "records"))
     assert [row["event"] for row in rows] == ["compiled", "loaded"]
     assert why_compiled(rows).summary.startswith("1 kernel")
+    assert main(["explain", str(tmp_path / "records")]) == 0 and "why compiled: 1 kernel" in capsys.readouterr().out
+    assert main(["explain", str(tmp_path)]) == 2 and "no records in" in capsys.readouterr().err
     (tmp_path / "records" / "1.jsonl").write_text('{"event": "cut sho')
     assert len(list(recording.read_records(tmp_path / "records"))) == 2
 

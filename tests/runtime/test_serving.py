@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from tilework.knobs.hooks import LISTENERS, SERVERS
 from tilework.runtime.bundle import bundle_targets, missing
 from tilework.runtime.bundle.bundle_file import Contents, Entry, write_bundle
 from tilework.runtime.bundle.manifest import append, read_manifest
+from tilework.runtime.bundle.needed import Needed
 from tilework.runtime.bundle.record_program import record_into
+from tilework.runtime.launch.specialization import Specialization
 from tilework.target import GPUTarget
 from tilework.tools.cli import main
 
@@ -242,7 +245,22 @@ def test_constants_that_cannot_be_written_are_named(tmp_path: Path) -> None:
 
     with pytest.warns(RuntimeWarning, match=r"TILEWORK_RECORD: .*inside.* is not recorded: .*defined where no other"):
         inside[(1,)](np.zeros(1, np.int32))
-    assert not (tmp_path / "app.jsonl").exists()
+    with pytest.raises(tilework.CompilationError):
+        program.applied[(1,)](program.Pair(np.ones(4, "f4"), 4), np.ones(4), program.scaled, 3, 4, (5,))
+    assert not (tmp_path / "app.jsonl").exists(), "what does not compile is not needed"
+
+
+def test_code_for_large_arrays_serves_small_ones() -> None:
+    backend: Any = SimpleNamespace(tells_small_arrays=True, launch_defaults=lambda: {"auto_tma": "pays"})
+    both = [["tt.divisibility", 16], ["tt.pointer_range", 32]]
+
+    def needed(facts: list[Any], options: dict[str, Any]) -> Needed:
+        types = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+        return Needed.of(Specialization(program.add, types, {(4,): 64}, {(0,): facts}, options, ""), backend, {})
+
+    small, plain = needed(both, {"auto_tma": "pays"}), needed(both[:1], {"maxnreg": None})
+    assert small.key != plain.key and plain.key in small.usable_keys() and small.key not in plain.usable_keys()
+    assert needed(both, {"num_warps": 8}).key not in small.usable_keys()
 
 
 def test_processes_that_write_at_once(tmp_path: Path) -> None:
@@ -284,6 +302,13 @@ def test_the_commands(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     capsys.readouterr()
     assert main(["bundle", str(output)]) == 0 and main(["bundle", str(output), "--verify"]) == 0
     assert "add(x: *fp32:16" in capsys.readouterr().out
+    knobs.runtime.bundle_key = "secret"
+    main(["precompile", str(manifest), "-o", str(output), "-j", "1"])
+    assert tilework.load(output).file.is_signed and output.read_bytes() != first
+    with pytest.raises(BundleError, match="another key"):
+        tilework.load(output, key=b"guessed")
+    assert "(signed)" in capsys.readouterr().out
+    del knobs.runtime.bundle_key
     output.write_bytes(first[:-1])
     assert main(["bundle", str(output)]) == 1
     assert "cut short" in capsys.readouterr().err

@@ -21,6 +21,7 @@ from tilework.runtime.bundle.bundle_targets import LEVELS, described
 from tilework.runtime.bundle.needed import Needed, read_line
 from tilework.runtime.bundle.own_objects import own_objects
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
+from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
 PLAIN_SUFFIX = "-plain"
@@ -125,7 +126,18 @@ def compiled(job: Job, finder: Finder) -> Product:
     return Product(needed.key, needed.source, files, needed.parts(), changes(record, needed))
 
 
-SETTINGS = ("TILEWORK_RECORD", "TILEWORK_BUNDLE", "TILEWORK_NO_JIT", "TILEWORK_DEVICE", "TRITON_INTERPRET")
+# of this process, and not of the one that was recorded: how it is used, and what is in the record if it matters
+SETTINGS = (
+    *(
+        "TILEWORK_RECORD",
+        "TILEWORK_BUNDLE",
+        "TILEWORK_NO_JIT",
+        "TILEWORK_DEVICE",
+        "TILEWORK_EXPLAIN",
+        "TRITON_INTERPRET",
+    ),
+    *("TRITON_DEBUG", "TRITON_SANITIZE", "TRITON_SANITIZE_OVERFLOW", "TILEWORK_REPRODUCIBLE", *CACHE_INVALIDATING),
+)
 
 
 def names_in(record: Mapping[str, Any]) -> Iterator[str]:

@@ -62,7 +62,7 @@ class CompileTimes(NamedTuple):
 #
 #   new        a launch needs a specialisation that this process does not have yet: fn, values
 #   compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit, seconds
-#   needed     the code of a specialisation is needed, wherever it will come from: specialization, backend
+#   needed     the code of a specialisation was needed, and is there, wherever it came from: specialization, backend
 #   ready      the launch of `new` has its kernel, and comes next: fn, values, grid, kernel, options
 #   measuring  an autotuner begins to time a configuration, or ends: tuner, begins
 #   tuned      an autotuner has chosen: tuner, key (`tuner.tunings[key]` has the rest)

@@ -7,6 +7,7 @@
     tilework explain --json train.py > why.json          for programs; what the program prints goes to stderr
     tilework explain --triton train.py                   a program that says `import triton`
     tilework explain -m package.module                   a module
+    tilework explain records                             a folder that a running program writes (TILEWORK_EXPLAIN=records)
 
 The program runs as it is, in a process of its own. If it fails, what had happened until then is explained.
 """
@@ -75,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         targets = [str(GPUTarget.parse(text)) for text in args.target]
     except UnknownTarget as error:
         return refuse(str(error))
+    if not args.is_module and os.path.isdir(args.program):
+        return explain_running(args, questions)
     if not args.is_module and not os.path.isfile(args.program):
         return refuse(f"there is no file {args.program}")
     with tempfile.TemporaryDirectory(prefix="tilework-explain-") as folder:
@@ -88,6 +91,16 @@ def run(args: argparse.Namespace) -> int:
     if code:
         print(f"tilework explain: the program {ending(code)}", file=sys.stderr)
     return code if code >= 0 else 128 - code
+
+
+def explain_running(args: argparse.Namespace, questions: Sequence[str]) -> int:
+    """What a program has recorded so far, which may be running still: TILEWORK_EXPLAIN names the folder."""
+    records = list(read_records(args.program))
+    if not records:
+        return refuse(f"there are no records in {args.program}: start the program with TILEWORK_EXPLAIN={args.program}")
+    shown = explanation(records, [word for word in questions if word in ("compiled", "tuned")], [])
+    print(shown.to_json() if args.json else shown)
+    return 0
 
 
 def refuse(text: str) -> int:

@@ -21,6 +21,7 @@ from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.bundle.written_constants import shown as value_text
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
+from tilework.targets.cpu.target import available_cores
 
 QUOTE = "'"
 EXTENSION = ".tilebundle"
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cuda:90, hip:gfx942, cpu (this machine), cpu:x86-64-v3, cpu:armv8-a; can be given several times; default: cpu",
     )
     parser.add_argument("--output", "-o", help=f"the bundle; default: the name of the manifest, with {EXTENSION}")
-    parser.add_argument("--jobs", "-j", type=int, default=len(os.sched_getaffinity(0)), help="processes that compile")
+    parser.add_argument("--jobs", "-j", type=int, default=available_cores(), help="processes that compile")
     parser.add_argument("--list", action="store_true", help="show what would be compiled, and compile nothing")
     parser.add_argument("--ptx", action="store_true", help="keep the PTX too, for GPUs that are newer than the targets")
     parser.add_argument("--script", action="append", default=[], help="where a recorded script is now")

@@ -33,6 +33,24 @@ MORE = (
     *("adx", "aes", "avx512_bitalg", "avx512_fp16", "avx512_vbmi2", "avx512_vnni", "avx512_vpopcntdq", "avx512ifma"),
     *("avx512vbmi", "avx_vnni", "fsgsbase", "gfni", "pclmulqdq", "rdrand", "rdseed", "sha_ni", "vaes", "vpclmulqdq"),
 )
+ARM = (
+    *(
+        "aes",
+        "asimd",
+        "asimddp",
+        "asimdfhm",
+        "asimdhp",
+        "asimdrdm",
+        "atomics",
+        "bf16",
+        "crc32",
+        "dcpop",
+        "fcma",
+        "flagm",
+        "fp",
+    ),
+    *("fphp", "frint", "i8mm", "jscvt", "lrcpc", "pmull", "sha1", "sha2", "sha3", "sha512", "ssbs", "sve", "sve2"),
+)
 LEVELS = {"x86-64": (), "x86-64-v2": V2, "x86-64-v3": V3, "x86-64-v4": V4, "armv8-a": ("asimd", "fp")}
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -45,7 +63,7 @@ def described(target: GPUTarget, has_ptx: bool = False) -> dict[str, Any]:
         arm = str(target.arch).startswith("arm")
         machine = this_machine() if level is None else "aarch64" if arm else "x86_64"
         has = instructions()
-        own = sorted(has if machine == "aarch64" else has.intersection((*V4, *MORE)))
+        own = sorted(has.intersection(ARM if machine == "aarch64" else (*V4, *MORE)))
         return {
             **found,
             "machine": machine,

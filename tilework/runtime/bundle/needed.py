@@ -83,7 +83,7 @@ class Needed:
         parts = [self.fn.__qualname__, self.source, self.types, known, self.constants, self.options, self.environment]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
 
-    def keys(self) -> Iterator[str]:
+    def usable_keys(self) -> Iterator[str]:
         """Its key and those of code that knows less, and does as well: small arrays may be taken for large ones."""
         yield self.key
         if any(SMALL in letters for letters in self.facts.values()):

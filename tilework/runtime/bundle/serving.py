@@ -17,13 +17,14 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.knobs.hooks import SERVERS
+from tilework.knobs.hooks import LISTENERS, SERVERS, tell
 from tilework.metrics import count
 from tilework.runtime.bundle import bundle_targets
 from tilework.runtime.bundle.bundle_file import BundleFile, Entry
 from tilework.runtime.bundle.needed import Needed, is_kernel
 from tilework.runtime.bundle.written_constants import Unwritable, written
 from tilework.runtime.compile.compiled import CompiledKernel
+from tilework.runtime.compile.compiler_presence import has_compiler
 from tilework.runtime.devices.host.own_code import PROVIDERS
 from tilework.target import GPUTarget
 
@@ -162,14 +163,24 @@ def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
         return None
     needed = Needed.of(specialization, backend)
     for bundle in tuple(SERVERS):
-        if (files := bundle.files(needed.keys(), target)) is not None:
+        if (files := bundle.files(needed.usable_keys(), target)) is not None:
             count("cache_hits", kernel=specialization.fn._fn_name, cache="bundle")
-            return compiled(specialization.source(), files)
+            kernel = compiled(specialization.source(), files)
+            if LISTENERS and has_compiler():  # whose version is a part of what they are told
+                tell_of(kernel, specialization, target, backend, needed.environment)
+            return kernel
     check_target(target)
     from tilework.runtime.bundle.missing import missing_kernel  # lazily: only what is missing needs it
 
     missing_kernel(needed, tuple(SERVERS))
     return None
+
+
+def tell_of(kernel: Any, specialization: Any, target: GPUTarget, backend: Any, environment: Mapping[str, str]) -> None:
+    """As of a kernel that the disk cache had."""
+    options = backend.parse_options(specialization.options)
+    facts = {"source": kernel.src, "target": target, "backend": backend, "options": options, "environment": environment}
+    tell("compiled", kernel=kernel, hit=True, seconds=0.0, **facts)
 
 
 def compiled(source: Any, files: dict[str, bytes]) -> Any:
@@ -193,7 +204,14 @@ def check_target(target: GPUTarget) -> None:
         f"{bundle.path} has code for {bundle_targets.explained(bundle.file.targets, target)}"
         for bundle in tuple(SERVERS)
     )
-    raise BundleError(f"no bundle has code for {target}: {has}. Compile it with `--target {target}` too")
+    raise BundleError(f"no bundle has code for {target}: {has}. Compile it with `--target {wanted(target)}` too")
+
+
+def wanted(target: GPUTarget) -> str:
+    """The target to compile for, on whatever machine; of CPUs the highest level that this one reaches."""
+    levels = [GPUTarget("cpu", level, 1) for level in bundle_targets.LEVELS] if target.backend == "cpu" else []
+    fitting = bundle_targets.fitting([bundle_targets.described(level) for level in levels], target)
+    return str(levels[fitting[0][0]]) if fitting else str(target)
 
 
 def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:

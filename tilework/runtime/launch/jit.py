@@ -313,13 +313,13 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._globals = unless_same(self._globals, collect_globals(self))
         if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
-        if LISTENERS:
-            tell("needed", specialization=specialization, backend=backend)
         if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
             return None
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
+            if LISTENERS:
+                tell("needed", specialization=specialization, backend=backend)
             hook = knobs.runtime.jit_post_compile_hook or self.compiled_hook
             self.call_hook(hook, specialization, options, warmup, True)
 
