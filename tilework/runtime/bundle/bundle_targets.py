@@ -25,31 +25,17 @@ BINARY = ""  # the file that the metadata names
 PTX = "ptx"
 ONLY_ITSELF = 90  # from this capability on code is for one architecture alone (sm_90a)
 
-V2 = ("cx16", "lahf_lm", "pni", "popcnt", "sse4_1", "sse4_2", "ssse3")
-V3 = (*V2, "abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe")
-V4 = (*V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+V2 = tuple("cx16 lahf_lm pni popcnt sse4_1 sse4_2 ssse3".split())
+V3 = (*V2, *"abm avx avx2 bmi1 bmi2 f16c fma movbe".split())
+V4 = (*V3, *"avx512bw avx512cd avx512dq avx512f avx512vl".split())
 # what code may use beyond these, if it was compiled for the machine it was compiled on
-MORE = (
-    *("adx", "aes", "avx512_bitalg", "avx512_fp16", "avx512_vbmi2", "avx512_vnni", "avx512_vpopcntdq", "avx512ifma"),
-    *("avx512vbmi", "avx_vnni", "fsgsbase", "gfni", "pclmulqdq", "rdrand", "rdseed", "sha_ni", "vaes", "vpclmulqdq"),
+MORE = tuple(
+    "adx aes avx512_bf16 avx512_bitalg avx512_fp16 avx512_vbmi2 avx512_vnni avx512_vpopcntdq avx512ifma avx512vbmi avx_vnni"
+    " fma4 fsgsbase gfni pclmulqdq rdrand rdseed sha_ni sse4a tbm vaes vpclmulqdq xop".split()
 )
-ARM = (
-    *(
-        "aes",
-        "asimd",
-        "asimddp",
-        "asimdfhm",
-        "asimdhp",
-        "asimdrdm",
-        "atomics",
-        "bf16",
-        "crc32",
-        "dcpop",
-        "fcma",
-        "flagm",
-        "fp",
-    ),
-    *("fphp", "frint", "i8mm", "jscvt", "lrcpc", "pmull", "sha1", "sha2", "sha3", "sha512", "ssbs", "sve", "sve2"),
+ARM = tuple(
+    "aes asimd asimddp asimdfhm asimdhp asimdrdm atomics bf16 crc32 dcpop fcma flagm fp fphp frint i8mm jscvt lrcpc pmull sha1"
+    " sha2 sha3 sha512 ssbs sve sve2".split()
 )
 LEVELS = {"x86-64": (), "x86-64-v2": V2, "x86-64-v3": V3, "x86-64-v4": V4, "armv8-a": ("asimd", "fp")}
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}

@@ -76,7 +76,10 @@ def record_choice(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
         fn, arguments = fn.fn, fn.extend(args, arguments)
     arguments = {name: value for name, value in arguments.items() if name not in ("grid", "warmup")}
     _, _, _, backend, bind = fn.device_caches[driver.cache_key(driver.active)]
-    values, specs, _, options = bind(*args, **arguments)
+    try:
+        values, specs, _, options = bind(*args, **arguments)
+    except (TypeError, ValueError, OverflowError):
+        return  # the launch, which comes next, says what is wrong with the call
     specialization = Specialization.of(fn, values, specs, fn.full_options(options, backend))
     recorder.needed(specialization, backend)
     if len(tuner.configs) > 1:
