@@ -52,7 +52,7 @@ def drawn(dtype: Any, size: int = N) -> np.ndarray[Any, Any]:
 
 
 @tilework.jit
-def arithmetic(x, y, z, out, N: tl.constexpr):
+def arithmetic(x: Any, y: Any, z: Any, out: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     a, b, c = tl.load(x + i), tl.load(y + i), tl.load(z + i)
     tl.store(out + i, a * b + c)
@@ -78,7 +78,7 @@ def test_arithmetic(dtype: Any) -> None:
 
 
 @tilework.jit
-def functions(x, y, out, N: tl.constexpr):
+def functions(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     a, b = tl.load(x + i), tl.load(y + i)
     tl.store(out + i, tl.exp(a))
@@ -104,7 +104,7 @@ def test_functions(dtype: Any) -> None:
 
 
 @tilework.jit
-def precise(x, y, out, N: tl.constexpr):
+def precise(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     a, b = tl.load(x + i), tl.load(y + i)
     tl.store(out + i, tl.div_rn(a, b))
@@ -122,7 +122,19 @@ def test_precise_operations_and_random_numbers() -> None:
 
 
 @tilework.jit
-def casts(x, halves, brains, singles, doubles, bytes, shorts, words, longs, unsigned, N: tl.constexpr):
+def casts(
+    x: Any,
+    halves: Any,
+    brains: Any,
+    singles: Any,
+    doubles: Any,
+    bytes: Any,
+    shorts: Any,
+    words: Any,
+    longs: Any,
+    unsigned: Any,
+    N: tl.constexpr,
+) -> None:
     i = tl.arange(0, N)
     a = tl.load(x + i)
     tl.store(halves + i, a.to(tl.float16))
@@ -137,7 +149,7 @@ def casts(x, halves, brains, singles, doubles, bytes, shorts, words, longs, unsi
 
 
 @tilework.jit
-def float8_casts(x, e4, e5, toward_zero, back, N: tl.constexpr):
+def float8_casts(x: Any, e4: Any, e5: Any, toward_zero: Any, back: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     a = tl.load(x + i)
     tl.store(e4 + i, a.to(tl.float8e4nv))
@@ -161,7 +173,7 @@ def test_casts(dtype: Any) -> None:
 
 
 @tilework.jit
-def integers(x, y, out, N: tl.constexpr):
+def integers(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     a, b = tl.load(x + i), tl.load(y + i)
     tl.store(out + i, a // b)

@@ -23,11 +23,11 @@ from tilework.targets.llvm.math import in_numpy
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
 
-NAMES = {math_dialect.RoundEvenOp: "rint", math_dialect.PowFOp: "pow"}
+NAMES: dict[type[Operation], str] = {math_dialect.RoundEvenOp: "rint", math_dialect.PowFOp: "pow"}
 
 
 def eval_function(machine: "Machine", op: Operation, *args: Array) -> Array:
-    name = NAMES.get(type(op), op.name.removeprefix("math."))  # pyright: ignore[reportArgumentType]
+    name = NAMES.get(type(op)) or op.name.removeprefix("math.")
     return narrow(in_numpy.compute(name, *(wide(np.asarray(arg)) for arg in args)), args[0].dtype)
 
 
