@@ -21,8 +21,11 @@ PLACES: dict[str, tuple[str, dict[str, Any], int]] = {  # device, options, threa
     "cpu, 1 thread": (NATIVE, {}, 1),
     "cpu, 2 threads": (NATIVE, {}, 2),
     "sm_80, 1 warp": ("emulator:sm_80", {"num_warps": 1}, 1),
-    "sm_90, 4 warps": ("emulator:sm_90", {"num_warps": 4}, 1),
+    "sm_80, 4 warps": ("emulator:sm_80", {"num_warps": 4}, 1),
     "sm_80, 8 warps": ("emulator:sm_80", {"num_warps": 8, "num_stages": 2}, 1),
+    "sm_90, 1 warp": ("emulator:sm_90", {"num_warps": 1}, 1),
+    "sm_90, 4 warps": ("emulator:sm_90", {"num_warps": 4}, 1),
+    "sm_90, 8 warps": ("emulator:sm_90", {"num_warps": 8, "num_stages": 2}, 1),
     "gfx942, 4 warps": ("emulator:gfx942", {"num_warps": 4}, 1),
 }
 QUICK = ("interpreter", "evaluator", "cpu, 2 threads", "sm_80, 8 warps", "gfx942, 4 warps")

@@ -1,0 +1,194 @@
+"""The same bits on the GPU, on this machine's CPU, and on the machine where the table of digests was made.
+
+    python -m tests.device.check_reproducible [--drawn 500] [--steps 300] [--jobs 8]
+    python -m tests.device.check_reproducible --write        make the table, on this machine's CPU
+
+Each row: what was computed, its digest on the CPU, and PASS or where another one differs. Elementwise operations of every type, the
+examples with 1, 4 and 8 warps, a network trained for some hundred steps, and drawn kernels. Without a GPU only CPU and table are
+compared. The exit code is the number of rows that differ, 99 at most.
+"""
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from examples.demo import all_cases
+from tests.differential.elementwise_kernels import ROWS, N
+from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.differential.training import SHAPES, fresh, train
+from tests.drawn.kernels import draw_kernel
+from tests.drawn.reproducible import CAPABILITY, meets
+from tests.drawn.run import load
+from tests.targets.gpu_run import flat, with_addresses
+
+TABLE = Path(__file__).with_name("reproducible_digests.json")
+WARPS = (1, 4, 8)
+Arrays = dict[str, Any]
+Launch = Callable[[Any, Sequence[int], Arrays, Arrays], None]  # of a kernel: grid, arguments, options
+
+
+def on_host(kernel: Any, grid: Sequence[int], args: Arrays, options: Arrays) -> None:
+    """Arrays of the host are computed on by the CPU, whatever else there is."""
+    kernel[tuple(grid)](*args.values(), reproducible=True, **options)
+
+
+def on_gpu(kernel: Any, grid: Sequence[int], args: Arrays, options: Arrays, memory: Sequence[Any] = ()) -> None:
+    """The same with copies on the GPU, which are copied back."""
+    from tilework.runtime.devices.active_driver import driver
+    from tilework.runtime.devices.cuda.device import DeviceArray
+
+    behind = [(array, DeviceArray.of(array)) for array in memory]
+    moved = {array.ctypes.data: copy.data_ptr() for array, copy in behind}
+    copies = {
+        name: DeviceArray.of(with_addresses(value, moved))
+        for name, value in args.items()
+        if isinstance(value, np.ndarray)
+    }
+    kernel[tuple(grid)](*(copies.get(name, value) for name, value in args.items()), reproducible=True, **options)
+    driver.active.get_device_interface().synchronize()
+    for array, copy in [*behind, *((args[name], copy) for name, copy in copies.items())]:
+        if not moved or array.dtype not in (np.int64, np.uint64):
+            array[...] = copy.numpy().reshape(array.shape)
+
+
+def digest(arrays: Any) -> str:
+    """Of all numbers in a dict of arrays, by name; addresses are none."""
+    summary = hashlib.sha256()
+    for name in sorted(arrays):
+        for array in flat(arrays[name]):
+            summary.update(f"{name} {array.dtype} {array.shape} ".encode())
+            summary.update(np.ascontiguousarray(array).tobytes())
+    return summary.hexdigest()[:16]
+
+
+def elementwise(name: str, launch: Launch, warps: int) -> str:
+    row = ROWS[name]
+    args = row.arguments()
+    launch(row.kernel, (1,), args, {"N": N, "num_warps": warps})
+    return digest(args)
+
+
+def example(name: str, launch: Launch, warps: int) -> str:
+    case = next(case for case in all_cases() if case.name == name)
+    arrays = case.arguments(np.random.default_rng(5))
+    args = {name: arrays[name] for name in case.kernel.arg_names if name in case.signature}
+    if memory := case.memory(arrays):
+        pointers = {id(value) for value in args.values()}
+        if launch is on_gpu:
+            on_gpu(case.kernel, case.grid, args, {**case.constexprs, "num_warps": warps}, memory)
+        else:
+            launch(case.kernel, case.grid, args, {**case.constexprs, "num_warps": warps})
+        return digest({name: value for name, value in arrays.items() if id(value) not in pointers})
+    launch(case.kernel, case.grid, args, {**case.constexprs, "num_warps": warps})
+    return digest(arrays)
+
+
+def training(steps: int, launch: Launch, warps: int) -> str:
+    arrays = fresh()
+    train(lambda kernel, args: launch(kernel, (1,), args, {"num_warps": warps}), steps, arrays)
+    assert steps < 100 or arrays["loss"][0] < 1.0, f"the network learned nothing: {arrays['loss'][0]}"
+    return digest({name: arrays[name] for name in (*SHAPES, "loss")})
+
+
+def drawn(seed: int, launch: Launch, warps: int, folder: Path) -> str:
+    kernel = annotated(draw_kernel(seed, CAPABILITY))
+    function = load(kernel, folder)
+    args = arguments(kernel, seed)
+    launch(function, GRID, args, {"num_warps": warps})
+    return digest(args)
+
+
+def has_gpu() -> bool:
+    from tilework.runtime.devices.cuda.driver import CudaDriver
+
+    return CudaDriver.is_active()
+
+
+def compared(compute: Callable[[Launch, int], str], wanted: str | None, gpu: bool) -> tuple[str, str]:
+    """(the digest on the CPU, what differs)."""
+    try:
+        found = compute(on_host, 4)
+    except Exception as error:
+        if "reproducible" in str(error):  # floats in atomics, assembly
+            return "refused", ""
+        raise
+    problems = [] if wanted in (None, found) else [f"the table has {wanted}"]
+    for warps in WARPS if gpu else ():
+        if (other := compute(on_gpu, warps)) != found:
+            problems.append(f"the GPU with {warps} warps has {other}")
+    return found, "; ".join(problems)
+
+
+def drawn_row(seed: int, wanted: str | None, gpu: bool) -> tuple[int, str, str]:
+    """One drawn kernel; differences of one whose threads meet in memory are none."""
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folder = Path(name)
+        try:
+            found, problem = compared(lambda launch, warps: drawn(seed, launch, warps, folder), wanted, gpu)
+            if problem and meets(annotated(draw_kernel(seed, CAPABILITY)), folder):
+                found, problem = "races", ""
+        except Exception as error:
+            found, problem = "error", f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"
+    return seed, found, problem
+
+
+def drawn_rows(kernels: int, table: dict[str, str], gpu: bool, jobs: int) -> Iterator[tuple[int, str, str]]:
+    """Seeds from 0 on, until so many have kept their promise."""
+    kept, first, step = 0, 0, 4 * jobs
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        while kept < kernels:
+            seeds = range(first, first + step)
+            for row in pool.starmap(drawn_row, [(seed, table.get(f"drawn {seed}"), gpu) for seed in seeds]):
+                if kept < kernels:
+                    kept += row[1] not in ("refused", "races")
+                    yield row
+            first += step
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--drawn", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="make the table instead of comparing with it")
+    args = parser.parse_args(words)
+    table: dict[str, str] = {} if args.write or not TABLE.exists() else json.loads(TABLE.read_text())
+    gpu, made, bad = not args.write and has_gpu(), {}, 0
+    rows: dict[str, Callable[[Launch, int], str]] = {
+        **{name: lambda launch, warps, name=name: elementwise(name, launch, warps) for name in ROWS},
+        **{
+            f"example {case.name}": lambda launch, warps, name=case.name: example(name, launch, warps)
+            for case in all_cases()
+        },
+        f"training, {args.steps} steps": lambda launch, warps: training(args.steps, launch, warps),
+    }
+    print(f"CPU, {'GPU with 1, 4 and 8 warps, ' if gpu else 'no GPU, '}{len(table)} digests in the table", flush=True)
+    for name, compute in rows.items():
+        made[name], problem = compared(compute, table.get(name), gpu)
+        bad += bool(problem)
+        print(f"{'FAIL' if problem else 'PASS'}  {made[name]:16}  {name}  {problem}".rstrip(), flush=True)
+    counts = dict.fromkeys(("the same", "refused", "races", "different"), 0)
+    for seed, found, problem in drawn_rows(args.drawn, table, gpu, args.jobs) if args.drawn else ():
+        made[f"drawn {seed}"] = found
+        bad += bool(problem)
+        counts["different" if problem else found if found in counts else "the same"] += 1
+        if problem:
+            print(f"FAIL  drawn {seed}  {problem}", flush=True)
+    print("drawn kernels:", ", ".join(f"{count} {kind}" for kind, count in counts.items()))
+    if args.write:
+        TABLE.write_text(json.dumps(made, indent=0) + "\n")
+    return min(bad, 99)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
