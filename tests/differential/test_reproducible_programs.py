@@ -13,6 +13,7 @@ from tests.differential.everywhere import CHOSEN, PLACES, bits, everywhere
 from tests.differential.training import SHAPES, fresh, train
 from tests.drawn.reproducible import NO_PROMISE, problem_of
 from tilework import knobs
+from tilework.errors import CompilationError
 from tilework.explain.devices import Launch, run_on
 
 IS_ALL = "REPRODUCIBLE_ALL" in os.environ
@@ -28,7 +29,10 @@ FEW = ("interpreter", "cpu, 2 threads", "sm_80, 8 warps")
 def test_example(name: str) -> None:
     case: Case = CASES[name]
     args = case.arguments(np.random.default_rng(5))
-    everywhere(case.kernel, args, case.constexprs, case.grid, CHOSEN if IS_ALL else FEW)
+    try:
+        everywhere(case.kernel, args, case.constexprs, case.grid, CHOSEN if IS_ALL else FEW)
+    except CompilationError as error:
+        assert name == "layernorm_backward" and "reproducible" in str(error), error  # adds floats by atomics
 
 
 def trained(place: str, steps: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def problem_of(seed: int, folder: Path, places: Sequence[str] = CHOSEN) -> str |
             text = str(error).strip() or type(error).__name__
             if "reproducible" in text:
                 return f"{NO_PROMISE}: {text.splitlines()[-1]}"
-            is_race = "error: race:" in text or meets(kernel, folder)
+            is_race = "nothing orders the two" in text or meets(kernel, folder)
             return f"{NO_PROMISE}: an order" if is_race else f"{type(error).__name__}: {text}"
     return None
 
