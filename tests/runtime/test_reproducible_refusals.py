@@ -16,10 +16,15 @@ def assembly(x: Any) -> None:
     tl.store(x, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x)], tl.int32, is_pure=True, pack=1))
 
 
+@tl.core.extern
+def strange(x: Any, _semantic: Any = None) -> Any:
+    names = {(tl.int32,): ("strange", tl.int32)}
+    return tl.core.extern_elementwise("", "", [x], names, is_pure=True, _semantic=_semantic)
+
+
 @tilework.jit
 def library(x: Any) -> None:
-    names = {(tl.int32,): ("strange", tl.int32)}
-    tl.store(x, tl.extern_elementwise("", "", [tl.load(x)], names, is_pure=True))
+    tl.store(x, strange(tl.load(x)))
 
 
 @pytest.mark.parametrize(("kernel", "what"), [(assembly, "inline assembly"), (library, "the library function strange")])
@@ -28,4 +33,4 @@ def test_foreign_code_is_refused(kernel: Any, what: str) -> None:
     for run in (kernel, InterpretedFunction(kernel.fn)):
         with pytest.raises(CompilationError, match=f"{what} cannot be in a reproducible kernel") as found:
             run[(1,)](x, reproducible=True)
-        assert "tl.store(x, tl." in str(found.value)
+        assert found.value.node.lineno == 2
