@@ -66,7 +66,7 @@ class AmdGpu(Gpu):
         letters = "vsr" if "mfma0" in target.features else "vsra"  # vector or scalar registers, either, accumulators
         self.assembly_types = dict.fromkeys(letters, i32)
         self.hints = getattr(options, "schedule_hint", "none").split(",")
-        self.flushes_denormals = getattr(options, "allow_flush_denorm", False)
+        self.flushes_denormals = getattr(options, "allow_flush_denorm", False) and not options.reproducible
 
     # The kernel
 
