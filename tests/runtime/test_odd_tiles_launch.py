@@ -9,6 +9,10 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.emulator_fixture import emulator
+from tilework.ir.parser import parse_module
+from tilework.profiler.estimate import estimate
+from tilework.profiler.work import work_of
+from tilework.runtime.sanitize.checked_launch import KernelAccessError
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 CE = tl.constexpr
@@ -68,8 +72,27 @@ def test_products_of_odd_tiles_are_pipelined_on_tensor_cores() -> None:
     random = np.random.default_rng(0)
     a, b = (random.integers(-3, 4, shape).astype(np.float16) for shape in ((96, 96), (96, 24)))
     c = np.full((97, 24), 7, np.float32)
-    made = multiply[(1,)](a, b, c, 96, 96, 24, 48)
+    args = a, b, c, 96, 96, 24, 48
+    made = multiply[(1,)](*args)
     np.testing.assert_array_equal(c[:96], a.astype(np.float32) @ b.astype(np.float32))
     assert (c[96:] == 7).all()
     ptx = made.asm["ptx"]
+    found = estimate(parse_module(made.asm["ttir"]), work_of(made.launcher, (1, 1, 1), args))
+    assert found.flops == {"fp16": 2 * 96 * 24 * 96}  # what is padded does not count
     assert "wgmma.mma_async" in ptx and "cp.async.cg.shared.global" in ptx and "ld.global" not in ptx
+
+
+def shifted(x, out, BY: CE, N: CE):
+    row = tl.load(x + tl.arange(0, N) + BY)
+    tl.store(out + tl.arange(0, N), row // tl.max(row) + tl.sort(row))
+
+
+@pytest.mark.parametrize("gpu", ["sm_90", "gfx942"])
+def test_the_sanitizer_checks_what_is_seen(gpu: str, tmp_path: Path) -> None:
+    x, kernel = np.arange(1, 12, dtype=np.int32), tilework.jit(shifted)
+    with emulator(gpu, str(tmp_path)):
+        out = np.zeros_like(x)
+        kernel[(1,)](x, out, 0, 11, sanitize="strict")
+        np.testing.assert_array_equal(out, x // 11 + x)
+        with pytest.raises(KernelAccessError, match="reads element 11 of argument 'x', which has 11 elements"):
+            kernel[(1,)](x, out, 1, 11, sanitize=True)

@@ -113,8 +113,7 @@ def test_output_to_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         (["--shape", "4x4"], "give one layout"),
         ([BLOCKED, "-l", BLOCKED, "--shape", "4x4"], "give one layout"),
         ([BLOCKED, "--shape", "4,4"], "'4,4' is no shape"),
-        ([BLOCKED, "--shape", "4x6"], "6 is not a power of two"),
-        ([BLOCKED, "--shape", "0x4"], "0 is not a power of two"),
+        ([BLOCKED, "--shape", "0x4"], "0 is not positive"),
         ([BLOCKED, "--shape", "16"], "rank 2 does not fit a tensor of shape [16]"),
         ([BLOCKED, "-t", "vector<4xf32>"], "is no tensor type"),
         ([BLOCKED, "--shape", "4x4", "--bits", "7"], "not 7"),
@@ -171,3 +170,20 @@ def test_layouts_of_amd_gpus(
     layout(capsys, encoding, "--shape", shape, "--svg", str(picture))
     rows, columns = map(int, shape.split("x"))
     assert len(ET.parse(picture).getroot().findall(".//{http://www.w3.org/2000/svg}rect")) >= rows * columns
+
+
+def test_padding_is_shown_as_such(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    small = "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [2, 2], warpsPerCTA = [1, 1], order = [1, 0]}>"
+    assert main(["layout", small, "--shape", "3x3"]) == 0
+    assert capsys.readouterr().out.split("\n")[1:6] == [
+        "[[T0:0, T0:1, T1:0, ----]",
+        "[ T2:0, T2:1, T3:0, ----]",
+        "[ T0:2, T0:3, T1:2, ----]",
+        "[ ----, ----, ----, ----]]",
+        "3x3 is laid out as 4x4: the rest is padding, which nobody sees",
+    ]
+    assert main(["layout", small, "--shape", "3x3", "--hw-view"]) == 0
+    assert "(0,1), [0,3], (1,1), [1,3]" in capsys.readouterr().out
+    picture = tmp_path / "padded.svg"
+    assert main(["layout", small, "--shape", "3x3", "--svg", str(picture)]) == 0
+    assert picture.read_text().count("<title>padding: ") == 7

@@ -23,6 +23,14 @@ Warp1:
 
 For a layout of shared memory the tensor view shows the memory: at each place in row-major order, the coordinates of the
 element that lies there.
+
+Tiles whose sizes are no powers of two are laid out with padding, which nobody sees: dashes, and coordinates in square brackets.
+
+>>> print(tensor_view(layout, (3, 3)), end="")
+[[T0:0, T0:1, T1:0, ----]
+[ T2:0, T2:1, T3:0, ----]
+[ T4:0, T4:1, T5:0, ----]
+[ ----, ----, ----, ----]]
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,19 +58,29 @@ def owners(layout: LinearLayout) -> dict[tuple[int, ...], list[Owner]]:
     return found
 
 
-def tensor_view(layout: LinearLayout) -> str:
-    """One entry per element, rows in lines, dimensions in brackets."""
+def is_padding(index: Sequence[int], seen: Sequence[int] | None) -> bool:
+    """Whether an element lies outside of the sizes that the user has `seen`; None: there is no padding."""
+    return seen is not None and any(place >= size for place, size in zip(index, seen, strict=True))
+
+
+def tensor_view(layout: LinearLayout, seen: Sequence[int] | None = None) -> str:
+    """One entry per element, rows in lines, dimensions in brackets. Elements from the sizes `seen` on are padding."""
     shape = [size for _, size in layout.outs]
     if is_shared(layout):
-        return bracketed(shape, stored_elements(layout), ",")
+        return bracketed(shape, stored_elements(layout, seen), ",")
     held = owners(layout)
     counts = (layout.in_size("block"), layout.in_size("lane") * layout.in_size("warp"), layout.in_size("register"))
     lanes = layout.in_size("lane")
     entries = (
-        "|".join(owner_text(owner, lanes, counts) for owner in held[index])
+        hidden("|".join(owner_text(owner, lanes, counts) for owner in held[index]), is_padding(index, seen))
         for index in product(*(range(size) for size in shape))
     )
     return bracketed(shape, entries, ", ")
+
+
+def hidden(entry: str, is_hidden: bool) -> str:
+    """Dashes in place of what nobody sees."""
+    return "-" * len(entry) if is_hidden else entry
 
 
 def owner_text(owner: Owner, lanes: int, counts: tuple[int, int, int]) -> str:
@@ -78,13 +96,13 @@ def digits(value: int) -> int:
     return len(str(value))
 
 
-def stored_elements(layout: LinearLayout) -> Iterator[str]:
+def stored_elements(layout: LinearLayout, seen: Sequence[int] | None = None) -> Iterator[str]:
     """The coordinates at each offset: `(1:2)`."""
     for place in layout.images():
         numbers = (
             str(value).rjust(digits(size)) for value, (_, size) in zip(layout.vector(place), layout.outs, strict=True)
         )
-        yield f"({':'.join(numbers)})"
+        yield hidden(f"({':'.join(numbers)})", is_padding(layout.vector(place), seen))
 
 
 def bracketed(shape: Sequence[int], entries: Iterator[str], separator: str) -> str:
@@ -113,10 +131,10 @@ def trailing(flags: Iterator[bool]) -> int:
     return count
 
 
-def hardware_view(layout: LinearLayout) -> str:
+def hardware_view(layout: LinearLayout, seen: Sequence[int] | None = None) -> str:
     """For each warp one line per register: the element of every lane. For shared memory, one line per offset."""
     if is_shared(layout):
-        return offsets_view(layout)
+        return offsets_view(layout, seen)
     lines = []
     blocks = layout.images("block")
     for block, a in enumerate(blocks):
@@ -125,19 +143,22 @@ def hardware_view(layout: LinearLayout) -> str:
         for warp, b in enumerate(layout.images("warp")):
             lines.append(f"Warp{warp}:")
             for c in layout.images("register"):
-                lines.append(", ".join(coordinates(layout, a ^ b ^ c ^ d) for d in layout.images("lane")))
+                lines.append(", ".join(coordinates(layout, a ^ b ^ c ^ d, seen) for d in layout.images("lane")))
     return "\n".join(lines) + "\n"
 
 
-def coordinates(layout: LinearLayout, place: int) -> str:
-    return f"({','.join(map(str, layout.vector(place)))})"
+def coordinates(layout: LinearLayout, place: int, seen: Sequence[int] | None = None) -> str:
+    """`(1,2)`; of padding `[1,2]`."""
+    index = layout.vector(place)
+    numbers = ",".join(map(str, index))
+    return f"[{numbers}]" if is_padding(index, seen) else f"({numbers})"
 
 
-def offsets_view(layout: LinearLayout) -> str:
+def offsets_view(layout: LinearLayout, seen: Sequence[int] | None = None) -> str:
     """The element at every offset, block by block."""
     lines = []
     for block, a in enumerate(layout.images("block")):
         lines.append(f"Block: {block}:")
         for offset, b in enumerate(layout.images("offset")):
-            lines.append(f"Offset: {offset} -> {coordinates(layout, a ^ b)}")
+            lines.append(f"Offset: {offset} -> {coordinates(layout, a ^ b, seen)}")
     return "\n".join(lines) + "\n"

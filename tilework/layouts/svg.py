@@ -7,25 +7,26 @@ An element that several threads hold shows the first and how many there are (`x4
 Of shared memory every place is a cell in the colour of its bank, with the coordinates of the element that lies there;
 a line of 128 bytes (all banks once) is a row.
 
-The hardware view has a row for each register and a column for each lane, in the colours of the threads.
+The hardware view has a row for each register and a column for each lane, in the colours of the threads. Padding, which nobody
+sees, is grey in all of them.
 """
 
 from collections.abc import Sequence
 from colorsys import hls_to_rgb
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from tilework.layouts.banks import BANKS
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.picture import Owner, coordinates, is_shared, owners
+from tilework.layouts.picture import Owner, coordinates, is_padding, is_shared, owners
 
 MAX_CELLS = 1 << 15
 LINE = 32  # the elements of a one-dimensional tensor that stand side by side
 CELL_WIDTH, CELL_HEIGHT = 46, 30
 LEFT, TOP, GAP = 54, 78, 34
 FONT = "font-family='Helvetica, Arial, sans-serif'"
-INK, FAINT = "#1a1a1a", "#666666"
+INK, FAINT, PADDING = "#1a1a1a", "#666666", "#e4e4e4"
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,20 @@ class Grid:
     column_names: Sequence[str]
 
 
-def draw(layout: LinearLayout, title: str, hardware: bool = False, bits: int = 32) -> str:
-    """The SVG text. `bits` is the size of an element, which decides the banks of shared memory."""
+def draw(
+    layout: LinearLayout, title: str, hardware: bool = False, bits: int = 32, seen: Sequence[int] | None = None
+) -> str:
+    """The SVG text. `bits` is the size of an element, which decides the banks of shared memory; from the sizes `seen` on is padding."""
     count = 1 << (layout.total_in_bits if hardware or is_shared(layout) else layout.total_out_bits)
     if count > MAX_CELLS:
         raise LayoutError(f"a drawing of {count} cells is too large to read; give a shape with at most {MAX_CELLS}")
     if is_shared(layout):
-        grids, legend = memory_grids(layout, bits), bank_legend
+        grids, legend = memory_grids(layout, bits, seen), bank_legend
     else:
-        grids = hardware_grids(layout) if hardware else tensor_grids(layout)
+        grids = hardware_grids(layout, seen) if hardware else tensor_grids(layout, seen)
         legend = thread_legend
-    return page(title, subtitle(layout, hardware, bits), grids, legend(layout))
+    names = legend(layout) if seen is None else [*legend(layout), ("padding, which nobody sees", [PADDING])]
+    return page(title, subtitle(layout, hardware, bits), grids, names)
 
 
 def subtitle(layout: LinearLayout, hardware: bool, bits: int) -> str:
@@ -95,12 +99,21 @@ def colour_code(hue: float, saturation: float, lightness: float) -> str:
 # What is in the cells
 
 
-def tensor_grids(layout: LinearLayout) -> list[Grid]:
+def unseen(cell: Cell, is_hidden: bool) -> Cell:
+    """The cell, grey and empty where it is padding."""
+    return (
+        replace(cell, colour=PADDING, text="", small="", hint=f"padding: {cell.hint or cell.text}")
+        if is_hidden
+        else cell
+    )
+
+
+def tensor_grids(layout: LinearLayout, seen: Sequence[int] | None) -> list[Grid]:
     """A grid for every index of the dimensions before the last two."""
     held = owners(layout)
     shape = [size for _, size in layout.outs]
     rows, columns = (shape[-2], shape[-1]) if len(shape) > 1 else (max(1, shape[0] // LINE), min(shape[0], LINE))
-    cells = [owner_cell(layout, index, held[index]) for index in sorted(held)]
+    cells = [unseen(owner_cell(layout, index, held[index]), is_padding(index, seen)) for index in sorted(held)]
     grids = []
     for first in range(0, len(cells), rows * columns):
         part = [cells[first + row * columns : first + (row + 1) * columns] for row in range(rows)]
@@ -129,7 +142,7 @@ def block_count(layout: LinearLayout) -> bool:
     return layout.in_size("block") > 1
 
 
-def hardware_grids(layout: LinearLayout) -> list[Grid]:
+def hardware_grids(layout: LinearLayout, seen: Sequence[int] | None) -> list[Grid]:
     """A grid for every warp: registers below each other, lanes side by side."""
     lanes, warps = layout.in_size("lane"), layout.in_size("warp")
     grids = []
@@ -137,7 +150,10 @@ def hardware_grids(layout: LinearLayout) -> list[Grid]:
         for warp, b in enumerate(layout.images("warp")):
             rows = [
                 [
-                    Cell(thread_colour(warp, lane, warps, lanes), coordinates(layout, a ^ b ^ c ^ d))
+                    unseen(
+                        Cell(thread_colour(warp, lane, warps, lanes), coordinates(layout, a ^ b ^ c ^ d)),
+                        is_padding(layout.vector(a ^ b ^ c ^ d), seen),
+                    )
                     for lane, d in enumerate(layout.images("lane"))
                 ]
                 for c in layout.images("register")
@@ -148,17 +164,20 @@ def hardware_grids(layout: LinearLayout) -> list[Grid]:
     return grids
 
 
-def memory_grids(layout: LinearLayout, bits: int) -> list[Grid]:
+def memory_grids(layout: LinearLayout, bits: int, seen: Sequence[int] | None) -> list[Grid]:
     """A grid for every block: 128 bytes in a row."""
     grids = []
     width = max(1, BANKS * 32 // bits)
     for block, a in enumerate(layout.images("block")):
         cells = [
-            Cell(
-                bank_colour(offset * bits // 32 % BANKS),
-                coordinates(layout, a ^ b),
-                "",
-                f"offset {offset}, bank {offset * bits // 32 % BANKS}",
+            unseen(
+                Cell(
+                    bank_colour(offset * bits // 32 % BANKS),
+                    coordinates(layout, a ^ b),
+                    "",
+                    f"offset {offset}, bank {offset * bits // 32 % BANKS}",
+                ),
+                is_padding(layout.vector(a ^ b), seen),
             )
             for offset, b in enumerate(layout.images("offset"))
         ]

@@ -218,8 +218,8 @@ def called(counter: Counter, op: Operation, count: Count) -> None:
 
 
 def dot(counter: Counter, op: Operation, count: Count) -> None:
-    left, result = op.operands[0].type, op.results[0]
-    add(count.flops, operand_kind(left), 2.0 * elements(result) * shape_of(left)[-1])
+    left, _, total, *_ = tt.visible_sizes(op)
+    add(count.flops, operand_kind(op.operands[0].type), 2.0 * prod(total) * left[-1])
 
 
 def operand_kind(type: Any) -> str:
@@ -237,21 +237,22 @@ def reduction(counter: Counter, op: Operation, count: Count) -> None:
 
 
 def load(counter: Counter, op: Operation, count: Count) -> None:
-    move(counter, count.loaded, op.operands[0], op.results[0])
+    move(counter, count.loaded, op, op.results[0])
 
 
 def store(counter: Counter, op: Operation, count: Count) -> None:
-    move(counter, count.stored, op.operands[0], op.operands[1])
+    move(counter, count.stored, op, op.operands[1])
 
 
 def atomic(counter: Counter, op: Operation, count: Count) -> None:
     for part in (count.loaded, count.stored):
-        move(counter, part, op.operands[0], op.results[0])
+        move(counter, part, op, op.results[0])
 
 
-def move(counter: Counter, counts: dict[str, float], pointer: SSAValue, value: SSAValue) -> None:
-    size = elements(value) * max(bit_width(value.type), 8) / 8
-    for name in counter.touched(pointer):
+def move(counter: Counter, counts: dict[str, float], op: Operation, value: SSAValue) -> None:
+    count = prod(tt.visible_sizes(op)[0]) if tt.VISIBLE in op.attributes else elements(value)
+    size = count * max(bit_width(value.type), 8) / 8
+    for name in counter.touched(op.operands[0]):
         add(counts, name, size)
 
 

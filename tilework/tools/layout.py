@@ -6,7 +6,8 @@
     tilework layout -i kernel.ttgir -alias-names=blocked,mma -t "tensor<16x16xf16>" -use-hw-view
     tilework layout -i kernel.ttgir -alias-names=mma --shape 16x16 --svg mma.svg
 
-An element that several threads hold shows all of them: T0:0|T4:0. For shared memory the bank conflicts of a warp that
+An element that several threads hold shows all of them: T0:0|T4:0. Sizes that are no powers of two are laid out with padding, which
+is shown as such (dashes; [9,1] in the view of the hardware; grey in a picture). For shared memory the bank conflicts of a warp that
 reads a row or a column follow. Old spellings (`#triton_gpu.blocked`, `#triton_nvidia_gpu...`) are read too. An error is
 one line on stderr and exit code 1.
 """
@@ -93,7 +94,10 @@ def answer(args: argparse.Namespace) -> str:
     """The text of all views."""
     if sum(given is not None for given in (args.encoding, args.attribute, args.file)) != 1:
         raise LayoutError("give one layout: an encoding, -l ENCODING, or -i FILE")
-    shape, bits = tensor_of(args)
+    seen, bits = tensor_of(args)
+    shape = tuple(1 << (size - 1).bit_length() for size in seen)
+    sizes, laid_out = ("x".join(map(str, each)) for each in (seen, shape))
+    note = "" if seen == shape else f"{sizes} is laid out as {laid_out}: the rest is padding, which nobody sees\n"
     if args.file is not None:
         aliases = read_aliases(args.file, [name for name in args.alias_names.split(",") if name])
         if args.svg and len(aliases) != 1:
@@ -106,11 +110,13 @@ def answer(args: argparse.Namespace) -> str:
         layout = to_linear(encoding, shape)
         size = bits or (encoding.element_bit_width if isinstance(encoding, NvmmaShared) else 32)
         if args.svg:
-            Path(args.svg).write_text(draw(layout, str(encoding_attr(encoding)), args.hw_view, size))
+            Path(args.svg).write_text(
+                draw(layout, str(encoding_attr(encoding)), args.hw_view, size, seen if note else None)
+            )
             pieces.append(f"wrote {args.svg}\n")
             continue
-        view = hardware_view(layout) if args.hw_view else tensor_view(layout)
-        pieces.append(f"Print layout attribute: {name}{encoding_attr(encoding)}\n{view}{after}")
+        view = (hardware_view if args.hw_view else tensor_view)(layout, seen if note else None)
+        pieces.append(f"Print layout attribute: {name}{encoding_attr(encoding)}\n{view}{note}{after}")
         if args.encoding is not None and isinstance(encoding, Shared):
             pieces.append(conflicts_text(layout, size))
     return "".join(pieces)
@@ -136,8 +142,8 @@ def tensor_of(args: argparse.Namespace) -> tuple[tuple[int, ...], int | None]:
         raise LayoutError(f"elements have 8, 16, 32 or 64 bits, not {bits}")
     shape = tuple(map(int, sizes.split("x")))
     for size in shape:
-        if size < 1 or size & (size - 1):
-            raise LayoutError(f"shape {sizes}: {size} is not a power of two")
+        if size < 1:
+            raise LayoutError(f"shape {sizes}: {size} is not positive")
     if prod(shape) > MOST_ELEMENTS:
         raise LayoutError(
             f"shape {sizes}: {prod(shape)} elements are too many to show; at most {MOST_ELEMENTS} are possible"

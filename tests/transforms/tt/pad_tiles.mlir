@@ -6,11 +6,11 @@
 // CHECK-DAG:   %[[NEUTRAL:.*]] = arith.constant dense<-0.000000e+00> : tensor<128xf32>
 // CHECK:       %[[I:.*]] = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>
 // CHECK-NEXT:  %[[SEEN:.*]] = arith.cmpi slt, %[[I]], %[[LIMIT]] : tensor<128xi32>
-// CHECK:       %[[X:.*]] = tt.load %{{.*}}, %[[SEEN]] : tensor<128x!tt.ptr<f32>>
+// CHECK:       %[[X:.*]] = tt.load %{{.*}}, %[[SEEN]] {tilework.visible = [array<i32: 96>]} : tensor<128x!tt.ptr<f32>>
 // CHECK-NEXT:  %[[Y:.*]] = arith.select %[[SEEN]], %[[X]], %[[NEUTRAL]] : tensor<128xi1>, tensor<128xf32>
 // CHECK-NEXT:  "tt.reduce"(%[[Y]])
 // CHECK:       %[[BOTH:.*]] = arith.andi %{{.*}}, %[[SEEN]] : tensor<128xi1>
-// CHECK-NEXT:  tt.store %{{.*}}, %{{.*}}, %[[BOTH]] : tensor<128x!tt.ptr<f32>>
+// CHECK-NEXT:  tt.store %{{.*}}, %{{.*}}, %[[BOTH]] {tilework.visible = [array<i32: 96>, array<i32: 96>, array<i32: 96>]} : tensor<128x!tt.ptr<f32>>
 tt.func public @sum(%p: !tt.ptr<f32>, %n: i32) {
   %i = tt.make_range {end = 96 : i32, start = 0 : i32} : tensor<96xi32>
   %q = tt.splat %p : !tt.ptr<f32> -> tensor<96x!tt.ptr<f32>>
@@ -51,9 +51,9 @@ tt.func public @own_function(%x: tensor<3x5xf32>) -> tensor<3xf32> {
 // Rows and columns that are not seen may hold anything; along K the loads give zeros, and another value is selected.
 // CHECK-LABEL: tt.func public @dot
 // CHECK-DAG:   %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : tensor<128x64xf16>
-// CHECK:       %[[A:.*]] = tt.load %pa, %[[MASK:.*]], %[[ZERO]] : tensor<128x64x!tt.ptr<f16>>
+// CHECK:       %[[A:.*]] = tt.load %pa, %[[MASK:.*]], %[[ZERO]] {{.*}} : tensor<128x64x!tt.ptr<f16>>
 // CHECK:       %[[B:.*]] = arith.select %{{.*}}, %b, %{{.*}} : tensor<64x32xi1>, tensor<64x32xf16>
-// CHECK-NEXT:  tt.dot %[[A]], %[[B]], %c : tensor<128x64xf16> * tensor<64x32xf16> -> tensor<128x32xf32>
+// CHECK-NEXT:  tt.dot %[[A]], %[[B]], %c {tilework.visible = [array<i32: 96, 48>, array<i32: 48, 32>, array<i32: 96, 32>]} : tensor<128x64xf16> * tensor<64x32xf16> -> tensor<128x32xf32>
 tt.func public @dot(%pa: tensor<96x48x!tt.ptr<f16>>, %b: tensor<48x32xf16>, %c: tensor<96x32xf32>) -> tensor<96x32xf32> {
   %a = tt.load %pa : tensor<96x48x!tt.ptr<f16>>
   %d = tt.dot %a, %b, %c : tensor<96x48xf16> * tensor<48x32xf16> -> tensor<96x32xf32>
@@ -73,7 +73,7 @@ tt.func public @reshapes(%x: tensor<6x4xf32>) -> (tensor<3x2x4xf32>, tensor<8x3x
 }
 
 // CHECK-LABEL: tt.func public @others
-// CHECK:       tt.atomic_cas acq_rel, gpu, %p, %c, %v, %[[SEEN:.*]] : (tensor<4x!tt.ptr<i32>>, tensor<4xi32>, tensor<4xi32>, tensor<4xi1>) -> tensor<4xi32>
+// CHECK:       tt.atomic_cas acq_rel, gpu, %p, %c, %v, %[[SEEN:[0-9]+]] {{.*}} : (tensor<4x!tt.ptr<i32>>, tensor<4xi32>, tensor<4xi32>, tensor<4xi1>) -> tensor<4xi32>
 // CHECK:       tt.print "x: " {hex = false, isSigned = array<i32: 1>, tilework.visible = [array<i32: 3>]} : %v : tensor<4xi32>
 // CHECK:       %[[H:.*]] = arith.select %[[SEEN]], %m, %{{.*}} : tensor<4xi1>, tensor<4xi1>
 // CHECK-NEXT:  tt.assert %[[H]], "positive" : tensor<4xi1>

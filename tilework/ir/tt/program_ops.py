@@ -76,13 +76,13 @@ class PrintOp(PrintBase):
 VISIBLE = "tilework.visible"
 
 
-def set_shown_sizes(op: Operation, sizes: Iterable[Shape]) -> None:
-    """Let a print show that much of each of its values, which are padded."""
+def set_visible_sizes(op: Operation, sizes: Iterable[Shape]) -> None:
+    """Note how much of each operand is no padding, for who prints or counts what the user sees."""
     op.attributes[VISIBLE] = ArrayAttr([i32_array(*size) for size in sizes])
 
 
-def shown_sizes(op: Operation) -> list[Shape]:
-    """How much of each of its values a print shows."""
+def visible_sizes(op: Operation) -> list[Shape]:
+    """How much of each operand the user sees, of those that `op` had when its tiles were padded."""
     if isinstance(given := op.attributes.get(VISIBLE), ArrayAttr):
         return [array_values(size) for size in given]
     return [shape_of(operand.type) for operand in op.operands]

@@ -120,7 +120,7 @@ def eval_print(machine: "Machine", op: Operation, *args: Array) -> None:
     if not args:
         machine.on_print(f"{program}{prefix}")
     as_hex, signs = bool(machine.integer(op, "hex")), machine.integers(op, "isSigned")
-    shown = tt.shown_sizes(op)
+    shown = tt.visible_sizes(op)
     for position, arg in enumerate(args):
         operand = f"(operand {position}) " if len(args) > 1 else ""
         type_ = op.operands[position].type

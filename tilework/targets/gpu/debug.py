@@ -35,7 +35,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
     program = [low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1) for axis in range(3)]
     text = prefix.data.replace("%", "%%")
     show = low.gpu.printer(low.builder)
-    shown = tt.shown_sizes(op)
+    shown = tt.visible_sizes(op)
     if not op.operands:
         show(f"{start}{text}\n", program)
     signs = array_values(op.properties["isSigned"])

@@ -102,11 +102,6 @@ def pad_assert(padding: Padding, op: Operation) -> None:
     op.operands[0] = padding.filled(condition, padding.axes(condition), 1, op)
 
 
-def pad_print(padding: Padding, op: Operation) -> None:
-    """The op is told how much of each tile to print."""
-    tt.set_shown_sizes(op, map(padding.size, op.operands))
-
-
 def pad_load(padding: Padding, op: Operation) -> None:
     """Read only what is seen; what is not read is `other`, or anything."""
     assert isinstance(op, tt.LoadOp)

@@ -62,6 +62,8 @@ def pad(function: Operation) -> None:
     ops = padding.change_types()
     for op in ops:
         if padding.touches(op):
+            if type(op) in SIZED:
+                tt.set_visible_sizes(op, map(padding.size, op.operands))
             if (rule := RULES.get(type(op))) is not None:
                 rule(padding, op)
             elif type(op) not in PLAIN:
@@ -75,6 +77,7 @@ PLAIN = ELEMENTWISE | {
     tt.CallOp,
     tt.ExpandDimsOp,
     tt.JoinOp,
+    tt.PrintOp,
     tt.ReturnOp,
     tt.SortRunsOp,
     tt.SplatOp,
@@ -89,13 +92,14 @@ PLAIN = ELEMENTWISE | {
     cf.ConditionalBranchOp,
     ub.PoisonOp,
 }
+# Who prints, or counts bytes and operations, asks these for their sizes.
+SIZED = frozenset({tt.AtomicCASOp, tt.AtomicRMWOp, tt.DotOp, tt.DotScaledOp, tt.LoadOp, tt.PrintOp, tt.StoreOp})
 RULES: dict[type[Operation], Callable[[Padding, Operation], None]] = {
     arith.ConstantOp: elements.pad_constant,
     tt.MakeRangeOp: elements.pad_range,
     **dict.fromkeys(elements.DIVISIONS, elements.pad_division),
     tt.MapElementwiseOp: elements.pad_map,
     tt.AssertOp: elements.pad_assert,
-    tt.PrintOp: elements.pad_print,
     tt.LoadOp: elements.pad_load,
     tt.StoreOp: elements.pad_masked,
     tt.AtomicRMWOp: elements.pad_masked,
