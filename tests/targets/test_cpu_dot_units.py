@@ -118,7 +118,7 @@ def written_out(text: str) -> str:
     return text.replace("@llvm.x86.avx512", "@x86.avx512").replace("define internal void @dot", "define void @dot")
 
 
-@pytest.mark.parametrize("shape", [(32, 64, 128), (8, 8, 16), (20, 24, 6)], ids=str)
+@pytest.mark.parametrize("shape", [(32, 64, 128), (8, 8, 16), (20, 24, 6), (48, 80, 64), (5, 9, 15)], ids=str)
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: ELEMENTS[np.dtype(dtype)])
 @pytest.mark.parametrize("target", [BFLOATS, TILES], ids=lambda target: target.cpu)
 def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -> None:

@@ -7,12 +7,13 @@
 The function is loops around one register block (microkernel.py), so its size does not depend on the tile's:
 
     for each batch
-        convert A                                   if its elements are not what the instructions take
+        convert A                                   if its elements are not what the instructions take, or its rows need zeros
         for each strip of columns
             pack the strip of B                     if converted, or too large to be read well in place
             for each band of rows: c[band, strip] += a[band, :] @ b[:, strip]
 
-Borders (a size that the block does not divide) are further, narrower blocks. Which instructions multiply is decided in
+Borders (a size that the block does not divide) are further, narrower blocks; where an instruction takes several steps of K and
+those do not divide it, both operands are filled up with zeros while they are copied. Which instructions multiply is decided in
 `dot_units.py`: f16, bf16 and 8-bit floats are summed in f32, f64 in f64, int8 in int32. Precision modes (tf32 and so on) are
 all computed in full f32.
 """
@@ -78,6 +79,7 @@ class Plan:
     left_bytes: int
     scratch_bytes: int
     strips: int  # of columns
+    depth: int  # steps of K, those of zeros too
 
 
 @lowers(ttc.DotOp)
@@ -134,14 +136,15 @@ def plan_of(target: HostTarget, product: Product) -> Plan:
     unit = unit_of(target, product.matrix, product.left, product.right, product.sum, product.in_order)
     block = block_of(target, unit, product.matrix)
     operand_bytes = unit.element.bits // 8
-    converts_left = not is_as_stored(product.left, unit.element)
+    depth = -(-product.depth // unit.group) * unit.group
+    converts_left = depth > product.depth or not is_as_stored(product.left, unit.element)
     reused = product.rows >= 2 * block.rows  # a strip read once gains nothing from a copy
     is_large = product.depth * product.columns * operand_bytes > CACHE_BYTES and product.columns > block.columns
     packs_right = not is_as_stored(product.right, unit.element) or unit.group > 1 or (is_large and reused)
-    left_bytes = aligned(product.rows * product.depth * operand_bytes) if converts_left else 0
-    right_bytes = aligned(product.depth * block.columns * operand_bytes) if packs_right else 0
+    left_bytes = aligned(product.rows * depth * operand_bytes) if converts_left else 0
+    right_bytes = aligned(depth * block.columns * operand_bytes) if packs_right else 0
     strips = -(-product.columns // block.columns)
-    return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes, strips)
+    return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes, strips, depth)
 
 
 def emit_product(module: Module, target: HostTarget, product: Product, plan: Plan) -> Function:
@@ -195,9 +198,16 @@ def product_function(module: Module, target: HostTarget, name: str, plan: Plan, 
 def convert_left(
     b: Builder, target: HostTarget, product: Product, plan: Plan, source: Value, converted_left: Value
 ) -> None:
-    element = plan.unit.element
-    count, lanes = product.rows * product.depth, 2 * target.lanes(element.bits)
-    convert_all(b, source, product.left, converted_left, element, count, lanes)
+    element, lanes = plan.unit.element, 2 * target.lanes(plan.unit.element.bits)
+    if plan.depth == product.depth:
+        convert_all(b, source, product.left, converted_left, element, product.rows * product.depth, lanes)
+        return
+    missing, size = plan.depth - product.depth, element.bits // 8
+    with b.loop(constant(i64, 0), product.rows, unroll=1) as row:
+        start = b.gep(source, b.mul(row, product.depth), memory_type(product.left))
+        to = b.gep(converted_left, b.mul(row, plan.depth), element)
+        convert_all(b, start, product.left, to, element, product.depth, lanes)
+        b.store(constant(vector(element, missing), 0), b.gep(to, product.depth * size), align=size)
 
 
 class Emitter:
@@ -221,7 +231,7 @@ class Emitter:
     def strips(self, left: Value, right: Value, total: Value, panel: Value, first: Value, last: Value) -> None:
         """Strips `first` to `last` - 1; a narrower one is the last of all."""
         b, product, block = self.b, self.product, self.plan.block
-        bands = Operand(left, product.depth * (self.plan.unit.element.bits // 8))
+        bands = Operand(left, self.plan.depth * (self.plan.unit.element.bits // 8))
         whole, border = divmod(product.columns, block.columns)
         if whole:
             with b.loop(first, b.smin(last, constant(i64, whole)), unroll=1) as strip:
@@ -274,6 +284,6 @@ class Emitter:
             for place, width in places
         ]
         emit = unit.emit or emit_block
-        sums = emit(b, self.target, unit, left, strip, sums, rows, widths, product.depth // unit.group)
+        sums = emit(b, self.target, unit, left, strip, sums, rows, widths, self.plan.depth // unit.group)
         for value, (place, width) in zip(sums, places, strict=True):
             b.store(b.cast(value, vector(stored, width)), place, align=self.sum_bytes)

@@ -36,7 +36,7 @@ class Sizes(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A unit, and what must hold for it: `divisors` divide the sizes."""
+    """A unit, and what must hold for it: `divisors` divide the sizes; a depth that they do not divide is filled up with zeros."""
 
     unit: Unit
     arch: str
@@ -50,7 +50,15 @@ class Choice(NamedTuple):
             return False
         if not self.features <= target.features | target.dot_features:
             return False
-        return not any(map(int.__mod__, sizes, self.divisors)) and (not self.unit.tiles or is_tiled(self.unit, sizes))
+        if self.unit.tiles:
+            return is_tiled(self.unit, sizes)
+        rows, columns, depth = self.divisors
+        return sizes.rows % rows == 0 and sizes.columns % columns == 0 and is_deep(sizes.depth, depth)
+
+
+def is_deep(depth: int, group: int) -> bool:
+    """Whether an instruction that takes `group` steps of K at once is worth it: there are as many, or more than one group."""
+    return depth % group == 0 or depth > group
 
 
 def fused(b: Builder, total: Value, x: Value, y: Value) -> Value:
@@ -244,7 +252,7 @@ def unit_of(
         return F64 if memory_type(sum) is f64 else F32 if target.has_fma else F32_EMULATED
     if memory_type(sum).is_int:
         has_pairs = target.arch == X86 and (target.vector_bytes < 64 or "avx512bw" in target.features)
-        return PAIRS_X86 if has_pairs and left == right == ir.i8 and sizes.depth % 2 == 0 else I32
+        return PAIRS_X86 if has_pairs and left == right == ir.i8 and is_deep(sizes.depth, 2) else I32
     if memory_type(sum) is f64:
         return F64 if target.has_fma else F64_UNFUSED
     return F32 if target.has_fma else F32_UNFUSED
@@ -267,11 +275,6 @@ def tile_sizes(unit: Unit, sizes: Sizes) -> Sizes:
 
 
 def is_tiled(unit: Unit, sizes: Sizes) -> bool:
-    """Whether whole blocks of tiles cover the product."""
+    """Whether whole tiles cover the product."""
     tile = tile_sizes(unit, sizes)
-    counts = [size / each for size, each in zip(sizes, tile, strict=True)]
-    return (
-        all(count == 1 or count % 2 == 0 for count in counts[:2])
-        and counts[2] % 1 == 0
-        and tile.depth % unit.group == 0
-    )
+    return not any(map(int.__mod__, sizes, tile)) and tile.depth % unit.group == 0

@@ -60,23 +60,31 @@ def convert_all(
 def pack_strip(
     b: Builder, unit: Unit, source: Operand, element: Attribute, panel: Value, depth: int, widths: Sequence[int]
 ) -> None:
-    """Copy a strip of B, `depth` steps of K of as many columns as `widths` add up to, one line after another."""
+    """Copy a strip of B, `depth` steps of K of as many columns as `widths` add up to, one line after another; steps
+    that are missing in the last group are zeros."""
     stored, columns, group = memory_type(element), sum(widths), unit.group
     chunks = widths if group == 1 else chunked(columns)
     line = columns * (unit.operand.bits // 8)
-    with b.loop_carrying(constant(i64, 0), depth // group, 1, [source.address, panel], unroll=1) as loop:
-        here, there = loop.carried
+
+    def pack_line(here: Value, there: Value, steps: int) -> None:
         start = 0
         for width in chunks:
             rows = [
                 converted(b, b.load(vector(stored, width), at, align=stored.bits // 8), element, unit.element)
-                for step in range(group)
+                for step in range(steps)
                 for at in [b.gep(here, step * source.stride + start * (stored.bits // 8))]
             ]
+            rows += [constant(vector(unit.element, width), 0)] * (group - steps)
             to = b.gep(there, start * (unit.operand.bits // 8))
             b.store(interleaved(b, rows), to, align=unit.element.bits // 8)
             start += width
+
+    with b.loop_carrying(constant(i64, 0), depth // group, 1, [source.address, panel], unroll=1) as loop:
+        here, there = loop.carried
+        pack_line(here, there, group)
         loop.next([b.gep(here, group * source.stride), b.gep(there, line)])
+    if rest := depth % group:
+        pack_line(*loop.results, rest)
 
 
 def chunked(columns: int) -> list[int]:
