@@ -230,7 +230,8 @@ class Nest:
 
     def places(self, shape: Shape, digits: Digits) -> list[SSAValue]:
         """One index per dimension of a buffer, or one for all of it where that is less to compute."""
-        if len(shape) > 1 and self.is_whole_loops(digits):
+        is_even = is_power_of_two(self.count)  # any cut is one between bits
+        if len(shape) > 1 and not is_even and self.is_whole_loops(digits):
             if not all(self.is_whole_loops(part(digits, *span)) for span in spans(shape)):
                 return [self.index(digits)]
         return self.indices(shape, digits)
