@@ -248,9 +248,11 @@ def topk(x: Any, k: core.constexpr, dim: core.constexpr = None) -> Any:
             # of two runs in opposite order, the larger of each pair are the k largest, and bitonic
             keys = core.reduce(keys, bits - dropped - kept, _elementwise_max)
             keys = _merge(keys, True if dropped + 1 == bits - kept else IN_TURNS, kept)
-        keys = core.reshape(keys, _with_last(shape, 2**kept))
-        keys = keys if k == 2**kept else _resized(keys, k)
-        return _from_keys(keys, x.dtype).to(_extremum_dtype(x.dtype))
+        if k == 2**kept:
+            result = _from_keys(core.reshape(keys, _with_last(shape, k)), x.dtype)
+        else:
+            result = _from_keys(_resized(core.reshape(keys, _with_last(shape, 2**kept)), k), x.dtype)
+        return result.to(_extremum_dtype(x.dtype))
 
 
 @constexpr_function
