@@ -191,8 +191,8 @@ def iterations_ahead(ops: Iterable[Operation]) -> int:
 
 
 def copied_to(op: Operation) -> SSAValue:
-    """The shared memory that a copy writes, not its barrier."""
-    return next(value for value in reversed(op.operands) if is_memdesc(value.type) and bit_width(value.type) < 64)
+    """The shared memory that a copy writes, which stands behind its barrier."""
+    return next(value for value in reversed(op.operands) if is_memdesc(value.type))
 
 
 def ring_size(op: Operation) -> int | None:
