@@ -33,4 +33,4 @@ def test_foreign_code_is_refused(kernel: Any, what: str) -> None:
     for run in (kernel, InterpretedFunction(kernel.fn)):
         with pytest.raises(CompilationError, match=f"{what} cannot be in a reproducible kernel") as found:
             run[(1,)](x, reproducible=True)
-        assert found.value.node.lineno == 2
+        assert found.value.node.lineno == 2  # pyright: ignore[reportAttributeAccessIssue]
