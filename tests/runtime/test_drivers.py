@@ -44,15 +44,15 @@ def usable(name: str, is_usable: bool = True) -> Any:
 
 def test_no_usable_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules["tilework.runtime.devices.active_driver"]
-    monkeypatch.setattr(module, "registered_drivers", list)
+    monkeypatch.setattr(module, "likely_drivers", list)
     with pytest.raises(RuntimeError, match=r"^0 active drivers"):
         default_driver()
-    monkeypatch.setattr(module, "registered_drivers", lambda: [usable("One"), usable("Two"), CpuDriver])
+    monkeypatch.setattr(module, "likely_drivers", lambda: [usable("One"), usable("Two"), CpuDriver])
     with pytest.raises(RuntimeError, match=r"2 active drivers ..One, Two"):
         default_driver()
-    monkeypatch.setattr(module, "registered_drivers", lambda: [usable("One", False), CpuDriver])
+    monkeypatch.setattr(module, "likely_drivers", lambda: [usable("One", False), CpuDriver])
     assert type(default_driver()) is CpuDriver
-    monkeypatch.setattr(module, "registered_drivers", lambda: [usable("One"), CpuDriver])
+    monkeypatch.setattr(module, "likely_drivers", lambda: [usable("One"), CpuDriver])
     assert type(default_driver()).__name__ == "One"
 
 

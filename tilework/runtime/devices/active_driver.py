@@ -38,6 +38,16 @@ def registered_drivers() -> "list[type[Driver]]":
     return sorted(found, key=lambda cls: -cls.priority)
 
 
+def likely_drivers() -> "list[type[Driver]]":
+    """The same without those of ours that would find no device."""
+    from tilework.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
+    from tilework.targets.likely_drivers import is_likely
+
+    found = (plugin for plugin in plugins(GROUP) if plugin.name != EMULATOR)
+    classes = (plugin.load() for plugin in found if plugin.package != OWN or is_likely(plugin.name))
+    return sorted(classes, key=lambda cls: -cls.priority)
+
+
 def default_driver() -> "Driver":
     """The one driver that is active; of several those of the highest priority count."""
     asked = knobs.runtime.device if knobs.runtime.device != AUTO else None
@@ -56,7 +66,7 @@ def default_driver() -> "Driver":
         if not wanted.is_active():
             raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted.why_inactive()}")
         return wanted()
-    found = [cls for cls in registered_drivers() if cls.is_active()]
+    found = [cls for cls in likely_drivers() if cls.is_active()]
     if len(found) != 1:
         names = ", ".join(cls.__name__ for cls in found)
         which = ", ".join(name for cls in found for name in cls.asked_by)

@@ -7,12 +7,12 @@ headers give the plain name.
 
 import ctypes
 import os
-import sys
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 from typing import Any
 
 from tilework import knobs
 from tilework.targets.driver_library import CALLS, OUT, DriverError, DriverLibrary, FoundLibrary
+from tilework.targets.likely_drivers import LIBCUDA
 
 # attributes of devices
 MAX_THREADS_PER_BLOCK, WARP_SIZE, MAX_REGISTERS, CLOCK_RATE, MULTIPROCESSORS, COOPERATIVE_LAUNCH = 1, 10, 12, 13, 16, 95
@@ -136,7 +136,7 @@ class Cuda(DriverLibrary):
 
 def load() -> ctypes.CDLL:
     """The library that the knob or the system names."""
-    name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    name = LIBCUDA
     if path := knobs.nvidia.libcuda_path:
         name = os.path.join(path, name) if os.path.isdir(path) else path
     try:

@@ -8,7 +8,6 @@ and stream.
 """
 
 import ctypes
-import os
 from typing import Any
 
 from tilework import knobs
@@ -19,9 +18,9 @@ from tilework.runtime.devices.hip import hip_device
 from tilework.targets.amd import libhip
 from tilework.targets.amd.libhip import library
 from tilework.targets.base import GPUTarget
+from tilework.targets.likely_drivers import has_amd_device
 
 ELF = b"\x7fELF"
-DEVICE_FILES = ("/dev/kfd", "/dev/dxg")
 
 
 class HipUtils(GpuUtils):
@@ -83,8 +82,7 @@ class HipDriver(GpuDriver):
     @classmethod
     def is_likely(cls) -> bool:
         """Whether the kernel of the system has a driver for such a GPU, of Linux or of WSL, or somebody names the library."""
-        is_named = libhip.FOUND.found is not None or knobs.amd.libhip_path is not None
-        return is_named or any(map(os.path.exists, DEVICE_FILES))
+        return libhip.FOUND.found is not None or has_amd_device()
 
     def launcher_cls(self, source: Any, metadata: Any) -> Any:
         # lazily: only launches on a GPU need it

@@ -11,10 +11,9 @@ from typing import Any
 from tilework import knobs
 from tilework.runtime.devices import active_driver
 from tilework.runtime.devices.driver import Driver
-from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.own_code import pool_object
-from tilework.runtime.devices.launcher import refuse_negated
+from tilework.runtime.devices.launcher import Launcher, refuse_negated
 from tilework.targets.base import GPUTarget
 
 REGISTERS = 32  # of a kernel, for programs that compute from it how many of them run at once
@@ -66,7 +65,7 @@ class CpuUtils:
         )
 
 
-def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLauncher:
+def make_launcher(source: Any, metadata: Any) -> Launcher:
     """The launcher for what a kernel was compiled to."""
     if metadata.binary_ext == "obj" and metadata.interface.get("checks"):
         from tilework.runtime.sanitize.checked_launch import SanitizedLauncher  # lazily: only checked launches need it
@@ -76,7 +75,11 @@ def make_launcher(source: Any, metadata: Any) -> NativeLauncher | EvaluatorLaunc
         from tilework.runtime.sanitize.race_launch import RaceLauncher  # lazily: only checked launches need it
 
         return RaceLauncher(source, metadata)
-    return (NativeLauncher if metadata.binary_ext == "obj" else EvaluatorLauncher)(source, metadata)
+    if metadata.binary_ext == "obj":
+        return NativeLauncher(source, metadata)
+    from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher  # lazily: few programs use it
+
+    return EvaluatorLauncher(source, metadata)
 
 
 def complete_torch() -> None:
@@ -106,7 +109,7 @@ class CpuDriver(Driver):
         """Whether kernels go to the CPU: it is asked for, or no other device can be used."""
         if knobs.runtime.device in cls.asked_by:
             return True
-        above = (other for other in active_driver.registered_drivers() if other.priority > cls.priority)
+        above = (other for other in active_driver.likely_drivers() if other.priority > cls.priority)
         return not any(other.is_active() for other in above)
 
     def get_current_target(self) -> GPUTarget:
