@@ -44,11 +44,12 @@ class Dependencies:
             digest.update(f"{name}={constant_text(value)}".encode())
 
 
-def dependencies_of(tree: ast.AST, function: Any) -> Dependencies:
+def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
     """Collect the dependencies of the function whose syntax tree is `tree`."""
     found = Dependencies()
     scope = function.get_capture_scope()
-    parameters = list(parameter_lists(tree))
+    inner = "lambda" in function.src or function.src.count("def") > 1  # most kernels have one list of parameters
+    parameters = list(parameter_lists(tree if inner else tree.body[0].args))
     defaults = {id(node) for node in default_nodes(parameters)}
     finder = _Finder(found, scope, function, defaults, parameters)
     finder.visit(tree)
@@ -62,7 +63,7 @@ def parameter_lists(tree: ast.AST) -> Iterator[ast.arguments]:
         node = waiting.pop()
         if isinstance(node, ast.arguments):
             yield node
-        for name in node._fields:
+        for name in ordered_fields(type(node)):
             value = getattr(node, name, None)
             if isinstance(value, ast.AST):
                 waiting.append(value)
@@ -81,12 +82,15 @@ def default_nodes(parameters: Sequence[ast.arguments]) -> Iterator[ast.AST]:
 
 
 EVALUATED_FIRST = {"value": 0, "iter": 0, "generators": 0, "test": 0}
+WITHOUT_NAMES = ("op", "ops", "ctx", "id", "attr", "arg", "kind", "type_comment")  # texts and kinds of operators
 
 
 @cache
 def ordered_fields(kind: type[ast.AST]) -> list[str]:
-    """In the order of evaluation: what is read before its name is assigned here is a global."""
-    return sorted(kind._fields, key=lambda name: EVALUATED_FIRST.get(name, 1))
+    """Where other nodes are, in the order of evaluation: what is read before its name is assigned here is a global."""
+    if kind is ast.Constant:
+        return []
+    return sorted(set(kind._fields) - set(WITHOUT_NAMES), key=lambda name: (EVALUATED_FIRST.get(name, 1), kind._fields.index(name)))
 
 
 class _Finder:
