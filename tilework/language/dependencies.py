@@ -49,10 +49,17 @@ def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
     found = Dependencies()
     scope = function.get_capture_scope()
     inner = "lambda" in function.src or function.src.count("def") > 1  # most kernels have one list of parameters
-    parameters = list(parameter_lists(tree if inner else tree.body[0].args))
+    parameters = list(parameter_lists(tree)) if inner else [function_of(tree).args]
     defaults = {id(node) for node in default_nodes(parameters)}
     finder = _Finder(found, scope, function, defaults, parameters)
     finder.visit(tree)
+    return found
+
+
+def function_of(tree: ast.Module) -> ast.FunctionDef:
+    """The one that it has."""
+    (found,) = tree.body
+    assert isinstance(found, ast.FunctionDef), "whoever parsed it has looked"
     return found
 
 
@@ -90,7 +97,8 @@ def ordered_fields(kind: type[ast.AST]) -> list[str]:
     """Where other nodes are, in the order of evaluation: what is read before its name is assigned here is a global."""
     if kind is ast.Constant:
         return []
-    return sorted(set(kind._fields) - set(WITHOUT_NAMES), key=lambda name: (EVALUATED_FIRST.get(name, 1), kind._fields.index(name)))
+    ordered = sorted(kind._fields, key=lambda name: EVALUATED_FIRST.get(name, 1))
+    return [name for name in ordered if name not in WITHOUT_NAMES]
 
 
 class _Finder:
