@@ -6,6 +6,7 @@ add(x: *fp32:16, n: i32, BLOCK=256) is not in app.tilebundle, and TILEWORK_NO_JI
     help: pad it to a multiple of 16 ...
 """
 
+import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -77,6 +78,10 @@ def text_of(found: Comparison, title: str, bundles: Sequence[Any] = ()) -> str:
         lines.append(f"  - {difference.words}")
         if difference.help:
             lines.append(f"    help: {difference.help}")
+    own = ".".join(platform.python_version_tuple()[:2])
+    if any(difference.part in CHANGED for difference in found.differences):
+        made = {bundle.file.facts.get("python") for bundle in bundles} - {own, None}
+        lines += [f"  it was compiled with Python {version}, and this is {own}" for version in sorted(made)]
     return "\n".join([*lines, f"  {AGAIN}"])
 
 
