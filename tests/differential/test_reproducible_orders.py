@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tilework
 import tilework.language as tl
@@ -37,3 +38,75 @@ def test_a_reduction_is_one_tree() -> None:
     while tree.shape[1] > 1:
         tree = tree[:, 0::2] + tree[:, 1::2]
     assert (found[:8] == tree[:, 0]).all()
+
+
+@tilework.jit
+def scans(x: Any, out: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    value = tl.load(x + at)
+    up, down = (
+        tl.associative_scan((value, value), 0, weighted),
+        tl.associative_scan((value, value), 0, weighted, reverse=True),
+    )
+    tl.store(out + at, up[0] + up[1] + down[0] + down[1])
+
+
+def test_a_scan_is_one_tree() -> None:
+    for size in (64, 24):
+        everywhere(scans, {"x": wild(size), "out": np.zeros(size, np.float32)}, {"N": size})
+
+
+@tilework.jit
+def product(a: Any, b: Any, c: Any, N: tl.constexpr, K: tl.constexpr) -> None:
+    i, k = tl.arange(0, N), tl.arange(0, K)
+    left, right = tl.load(a + i[:, None] * K + k[None, :]), tl.load(b + k[:, None] * N + i[None, :])
+    at = c + i[:, None] * N + i[None, :]
+    tl.store(at, tl.load(at) + tl.dot(left, right, tl.load(at)))
+
+
+def test_a_dot_is_one_chain() -> None:
+    for dtype in (np.float32, np.float16):
+        a, b, c = wild(16, 32, dtype=dtype), wild(32, 16, dtype=dtype), wild(16, 16)
+        everywhere(product, {"a": a, "b": b, "c": c}, {"N": 16, "K": 32})
+
+
+@tilework.jit
+def meeting(x: Any, places: Any, out: Any, N: tl.constexpr) -> None:
+    at = (tl.program_id(0) + 2 * tl.program_id(1)) * N + tl.arange(0, N)
+    for _ in range(2):
+        before = tl.atomic_add(out + tl.load(places + at), tl.load(x + at), ordered=True)
+        tl.store(x + at, before)
+
+
+def test_ordered_atomics_take_turns() -> None:
+    x, places = wild(4, 16), RNG.integers(0, 3, (4, 16)).astype(np.int32)
+    arguments = {"x": x, "places": places, "out": np.zeros(3, np.float32)}
+    few_warps = ("interpreter", "evaluator", "cpu, 2 threads", "sm_80, 1 warp", "gfx942, 4 warps")
+    found = everywhere(meeting, arguments, {"N": 16}, (2, 2), few_warps)["out"]
+    wanted = np.zeros(3, np.float32)
+    for row, targets in zip(x.copy(), places, strict=True):
+        for _ in range(2):
+            for element, target in enumerate(targets):
+                row[element], wanted[target] = wanted[target], wanted[target] + row[element]
+    assert (found == wanted).all()
+
+
+@tilework.jit
+def racing(out: Any, KIND: tl.constexpr) -> None:
+    if KIND == "add":
+        tl.atomic_add(out, 1.0)
+    elif KIND == "xchg":
+        tl.atomic_xchg(out, 1.0)
+    elif KIND == "cas":
+        tl.atomic_cas(out, 0.0, 1.0)
+    else:
+        tl.atomic_max(out, 1.0)
+
+
+def test_atomics_whose_order_matters_are_refused() -> None:
+    out = np.zeros(1, np.float32)
+    for kind in ("add", "xchg", "cas"):
+        with pytest.raises(tilework.CompilationError, match=f"atomic_{kind} of fp32 in a reproducible kernel"):
+            racing[(1,)](out, KIND=kind, reproducible=True)
+    racing[(1,)](out, KIND="max", reproducible=True)
+    assert out[0] == 1

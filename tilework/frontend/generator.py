@@ -32,6 +32,7 @@ from tilework.frontend.options import FrontendOptions
 from tilework.frontend.scopes import Scope
 from tilework.frontend.semantic import Semantic
 from tilework.frontend.semantic.type_mapping import ir_types
+from tilework.frontend.turns import insert_turns
 from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder
@@ -103,6 +104,8 @@ class ModuleGenerator:
         module.body.block.add_ops(function.op for function in self.functions.values() if function.op is not None)
         if self.options.reproducible:
             mark_reproducible(module)
+        if self.semantic.takes_turns:
+            insert_turns(module)
         return module
 
     def compile_function(

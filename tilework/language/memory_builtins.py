@@ -232,10 +232,17 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
 
 def _atomic(kind: str, doc: str) -> Callable[..., Any]:
     def function(
-        pointer: Any, val: Any, mask: Any = None, sem: Any = None, scope: Any = None, _semantic: Any = None
+        pointer: Any,
+        val: Any,
+        mask: Any = None,
+        sem: Any = None,
+        scope: Any = None,
+        ordered: Any = False,
+        _semantic: Any = None,
     ) -> Any:
         sem, scope = _unwrap_if_constexpr(sem), _unwrap_if_constexpr(scope)
-        return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), sem, scope)
+        turns = bool(_unwrap_if_constexpr(ordered))
+        return _semantic.atomic_rmw(kind, pointer, val, _none_or(mask), sem, scope, turns)
 
     function.__name__ = function.__qualname__ = f"atomic_{kind}"
     function.__doc__ = doc
@@ -249,7 +256,10 @@ atomic_add = _atomic(
     Reading and writing are one step, which no other program comes in between. Where `mask` is false nothing happens and the
     result is undefined. `sem` says what else the step orders: "acq_rel" (default), "acquire", "release" or "relaxed" (nothing);
     `scope` for whom: "gpu" (default), "cta" (this program) or "sys" (other devices and the host too). On the CPU single atomics
-    are always acquire and release. Sums of floats depend on the order in which programs come.
+    are always acquire and release.
+
+    Sums of floats depend on the order in which programs come. With `ordered=True` they take turns: all of program 0 come first, then
+    those of program 1 (x fastest), and the elements of a block one after the other. In reproducible kernels sums of floats must be so.
 
     Example:
         @tilework.jit

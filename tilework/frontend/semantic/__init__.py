@@ -50,6 +50,7 @@ class Semantic(
         self.builder = builder
         self.options = options
         self.argument_hints = {}
+        self.takes_turns = False  # whether there are atomics at which programs take turns
         self.called_at: tuple[LocationAttr, ...] = ()  # the calls that led to the function that is being compiled
 
     def beyond_triton(self, refusal: Exception) -> None:

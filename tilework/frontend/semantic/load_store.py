@@ -101,7 +101,14 @@ class MemoryMixin:
         self.builder.insert(op)
 
     def update(
-        self: "Semantic", kind: str, ptr: tl.tensor, value: tl.tensor, mask: tl.tensor | None, sem: str, scope: str
+        self: "Semantic",
+        kind: str,
+        ptr: tl.tensor,
+        value: tl.tensor,
+        mask: tl.tensor | None,
+        sem: str,
+        scope: str,
+        ordered: bool = False,
     ) -> tl.tensor:
         """`tt.atomic_rmw`; the maximum or minimum of floats is two of them (see the module docstring)."""
         element = value.dtype
@@ -109,7 +116,7 @@ class MemoryMixin:
             mask = self.constant(True, block(int1, shape_of(ptr)))
         if not (kind in OPPOSITE and element.is_floating()):
             kinds = FLOATING if element.is_floating() else SIGNED if element.is_int_signed() else UNSIGNED
-            return self._rmw(kinds[kind], ptr, value, mask, sem, scope)
+            return self._rmw(kinds[kind], ptr, value, mask, sem, scope, ordered)
         bits = element.primitive_bitwidth
         signed, unsigned = get_int_dtype(bits, True), get_int_dtype(bits, False)
         pattern = self.bitcast(value, unsigned)
@@ -117,15 +124,25 @@ class MemoryMixin:
         sign = self.lshr(pattern, self.scalar_constant(bits - 1, unsigned))
         is_negative = self.not_equal(sign, self.scalar_constant(0, unsigned))
         is_positive = self.not_(is_negative)
-        for_positive = self._rmw(SIGNED[kind], pointers, pattern, self.and_(mask, is_positive), sem, scope)
-        for_negative = self._rmw(OPPOSITE[kind], pointers, pattern, self.and_(mask, is_negative), sem, scope)
+        for_positive = self._rmw(SIGNED[kind], pointers, pattern, self.and_(mask, is_positive), sem, scope, ordered)
+        for_negative = self._rmw(OPPOSITE[kind], pointers, pattern, self.and_(mask, is_negative), sem, scope, ordered)
         return self.bitcast(self.where(is_positive, for_positive, for_negative), element)
 
     def _rmw(
-        self: "Semantic", rmw: RMWOp, ptr: tl.tensor, value: tl.tensor, mask: tl.tensor, sem: str, scope: str
+        self: "Semantic",
+        rmw: RMWOp,
+        ptr: tl.tensor,
+        value: tl.tensor,
+        mask: tl.tensor,
+        sem: str,
+        scope: str,
+        ordered: bool,
     ) -> tl.tensor:
         order = MemSemantic[sem.upper()], MemSyncScope[scope.upper()]
         op = tt.AtomicRMWOp.make(rmw, ptr.handle, value.handle, mask.handle, *order, self.builder.loc)
+        if ordered:
+            tt.mark_ordered(op)
+            self.takes_turns = True
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))
 
     def compare_and_swap(

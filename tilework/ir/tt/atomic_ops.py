@@ -1,6 +1,7 @@
 """`tt` ops that read and change memory in one step."""
 
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, prop_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
@@ -45,6 +46,34 @@ class AtomicRMWOp(Op):
     def verify_(self) -> None:
         verify_atomic(self, self.ptr.type, self.val.type, self.result.type)
         verify_mask(self, self.mask, self.val.type)
+
+
+ORDERED = "tilework.ordered"
+
+
+def mark_ordered(op: Operation) -> None:
+    """Let programs take turns at an atomic, and its elements come in their order."""
+    op.attributes[ORDERED] = UnitAttr()
+
+
+def is_ordered(op: Operation) -> bool:
+    return ORDERED in op.attributes
+
+
+class TakeTurnOp(Op):
+    """Wait until all programs before this one (x fastest) have passed their turn on: ``tt.take_turn``."""
+
+    name = "tt.take_turn"
+    form = "{}"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+
+class PassTurnOp(Op):
+    """Let the next program have its turn, behind all that this one has done so far: ``tt.pass_turn``."""
+
+    name = "tt.pass_turn"
+    form = "{}"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
 
 class AtomicCASOp(Op):

@@ -157,20 +157,37 @@ class Access(Elementwise):
             mask = self.stretch(mask, shape)
         return value, mask
 
-    def atomic_rmw(self, kind: str, ptr: tensor, val: Any, mask: Any, sem: str | None, scope: str | None) -> tensor:
+    def atomic_rmw(
+        self,
+        kind: str,
+        ptr: tensor,
+        val: Any,
+        mask: Any,
+        sem: str | None,
+        scope: str | None,
+        ordered: bool = False,
+    ) -> tensor:
         """Combine `val` with memory where `mask` is true; `kind` is add, max, min, and, or, xor or xchg."""
         element = check_atomic_pointer(ptr, f"tl.atomic_{kind}")
         bits = element.primitive_bitwidth
         supported = element.name in ("fp16", "bf16") if kind == "add" and bits == 16 else bits >= 32
         if not supported or element.is_ptr():
             raise ValueError(f"atomic_{kind} does not support {element}: use a 32- or 64-bit type")
+        if not ordered:
+            self.check_any_order(f"atomic_{kind}", element, kind in ORDER_MATTERS)
         sem, scope = memory_order(sem, scope)
         value, condition = self._fitted(shape_of(ptr), plain(val), self.optional_tensor(mask))
-        return self.update(kind, ptr, self.as_element(value, element, shape_of(ptr)), condition, sem, scope)
+        return self.update(kind, ptr, self.as_element(value, element, shape_of(ptr)), condition, sem, scope, ordered)
+
+    def check_any_order(self, name: str, element: dtype, matters: bool = True) -> None:
+        """Refuse an atomic of floats in a reproducible kernel, if its result depends on which program comes first."""
+        if matters and element.is_floating() and self.options.reproducible:
+            raise ValueError(f"{name} of {element} in a reproducible kernel: {IN_WHICH_ORDER[name]}")
 
     def atomic_cas(self, ptr: tensor, cmp: Any, val: Any, sem: str | None, scope: str | None) -> tensor:
         """Write `val` where memory holds `cmp`; nothing is cast or broadcast."""
         element = check_atomic_pointer(ptr, "tl.atomic_cas")
+        self.check_any_order("atomic_cas", element)
         sem, scope = memory_order(sem, scope)
         if element.primitive_bitwidth not in (16, 32, 64) or element.is_ptr():
             raise ValueError(f"atomic_cas only supports elements with width {{16, 32, 64}}, got {element}")
@@ -180,6 +197,17 @@ class Access(Elementwise):
             for value in (cmp, val)
         )
         return self.compare_and_swap(ptr, expected, desired, sem, scope)
+
+
+ORDER_MATTERS = ("add", "xchg")
+IN_WHICH_ORDER = {
+    "atomic_add": "its sum depends on the order in which programs come, and that on the device\nhelp: pass ordered=True (programs take"
+    " turns), store one partial result per program and add them in a second kernel, or add integers",
+    "atomic_xchg": "which program writes last depends on the device\nhelp: pass ordered=True (programs take turns), or let one program"
+    " store it",
+    "atomic_cas": "which program comes first depends on the device\nhelp: compare integers, for example the bits of the float, and let"
+    " the result not depend on the order",
+}
 
 
 def option(known: Sequence[str], what: str, name: str | None) -> str:

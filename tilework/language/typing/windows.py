@@ -131,6 +131,7 @@ class Windows(Access):
         assert name in known, f"atomic_{kind} through a descriptor does not support {name}: use one of {sorted(known)}"
         if kind in ("min", "max") and desc.dtype.is_floating():
             self.check_native_reduction(kind, name)
+        self.check_any_order(f"atomic_{kind}", desc.dtype, kind == "add")
         value = self._block_for(desc, value, f"atomic_{kind}")
         self.update_window(kind, desc, value, self._offsets(desc, offsets))
         return self.nothing()

@@ -177,6 +177,11 @@ def eval_atomic_rmw(machine: "Machine", op: Operation, pointer: Array, value: Ar
     return update(machine, pointer, value, mask[0] if mask else None, pointee(op.operands[0].type), combine)
 
 
+@evaluates(tt.TakeTurnOp, tt.PassTurnOp)
+def eval_turn(machine: "Machine", op: Operation) -> None:
+    """Programs run one after the other, x fastest."""
+
+
 @evaluates(tt.AtomicCASOp)
 def eval_atomic_cas(
     machine: "Machine", op: Operation, pointer: Array, expected: Array, value: Array, *mask: Array

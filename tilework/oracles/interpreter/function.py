@@ -5,7 +5,8 @@
 
     add[(4,)](x, y, out, n, BLOCK=64)       # runs the Python of `add` four times, on NumPy values
 
-Programs run one after another, the first grid axis outermost. An exception in the kernel is raised as an
+Programs run one after another, the first grid axis outermost; where the order of programs is promised (`reproducible`, ordered
+atomics) it is the innermost. An exception in the kernel is raised as an
 `InterpreterError` (`failures.py`) whose `__cause__` is that exception, with the traceback through the lines of the kernel.
 """
 
@@ -142,6 +143,17 @@ def passed(value: Any) -> Any:
     return value
 
 
+def takes_turns(fn: Callable[..., Any], seen: frozenset[Any] = frozenset()) -> bool:
+    """Whether a function, or one that it calls, may have atomics whose order matters: it names the argument `ordered`."""
+    code = getattr(fn, "__code__", None)
+    if code is None or code in seen:
+        return False
+    if any("ordered" in constant for constant in code.co_consts if isinstance(constant, tuple)):
+        return True
+    called = (getattr(fn, "__globals__", {}).get(name) for name in code.co_names)
+    return any(takes_turns(callee.fn, seen | {code}) for callee in called if isinstance(callee, JITCallable))
+
+
 class InterpretedFunction(JITFunction):
     """A kernel, or a function for kernels, that runs as Python. See the module docstring."""
 
@@ -212,7 +224,10 @@ class InterpretedFunction(JITFunction):
     def execute(self, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         """One call for each program; tools for Triton put their own loop here."""
         kernel = interpreter.python_function(self)
-        for program in itertools.product(range(grid[0]), range(grid[1]), range(grid[2])):
+        programs = itertools.product(range(grid[0]), range(grid[1]), range(grid[2]))
+        if interpreter.options.reproducible or takes_turns(self.fn):
+            programs = sorted(programs, key=lambda program: program[::-1])
+        for program in programs:
             interpreter.semantic.enter_program(program)
             kernel(*map(passed, values.values()))
 

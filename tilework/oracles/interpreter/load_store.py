@@ -51,7 +51,14 @@ class Access(Descriptors):
         self.memory.store(ptr.handle, value.handle, None if mask is None else mask.handle)
 
     def update(
-        self, kind: str, ptr: tl.tensor, value: tl.tensor, mask: tl.tensor | None, sem: str, scope: str
+        self,
+        kind: str,
+        ptr: tl.tensor,
+        value: tl.tensor,
+        mask: tl.tensor | None,
+        sem: str,
+        scope: str,
+        ordered: bool = False,
     ) -> tl.tensor:
         """The value before the operation, per element; where the mask is false, 0 and no effect."""
         element = value.dtype

@@ -42,6 +42,7 @@ from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.pruning import Pruned, Tuning, prune
 from tilework.runtime.tuning.restore import Restore
 from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
+from tilework.runtime.tuning.same_bits import is_reproducible, like_first
 from tilework.runtime.tuning.served_choice import check_may_tune, count_tuning, served_choice
 from tilework.runtime.tuning.summary import summary
 from tilework.runtime.tuning.tuning_key import argument_key, device_part
@@ -243,7 +244,8 @@ class Autotuner(Wrapper):
 
     def tuning_key(self, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The values of the parameters in `key`, and every dtype; the same for positional and keyword arguments."""
-        return (*argument_key(self.keys, self.arg_names, {**named, **kwargs}), *device_part())
+        key = (*argument_key(self.keys, self.arg_names, {**named, **kwargs}), *device_part())
+        return key if not is_reproducible(self.fn, kwargs) else (*key, "reproducible")
 
     def key_parts(self, key: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, str]:
         """What the entries of a tuning key are, by the names that `runtime/recording` has for them."""
@@ -433,7 +435,10 @@ class Autotuner(Wrapper):
     def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
         """What `prune_configs_by` leaves for the arguments in `nargs`, best estimates first if there is a model."""
         rules = (self.early_config_prune, self.perf_model, self.configs_top_k)
-        left, self.pruned = prune(self.configs, self.nargs or {}, kwargs, *rules)
+        is_fixed = is_reproducible(self.fn, kwargs)
+        configs, others = like_first(self.__name__, self.configs) if is_fixed else (self.configs, {})
+        left, self.pruned = prune(configs, self.nargs or {}, kwargs, *rules)
+        self.pruned |= others
         return left
 
 

@@ -22,6 +22,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Atomic
 from tilework.targets.gpu.global_access import both, copied_registers, pointee, store_predicate, width_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
+from tilework.targets.gpu.ordered_atomics import one_by_one
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.shared_table import Table
 from tilework.targets.gpu.words import from_memory, held_type, to_memory
@@ -45,6 +46,8 @@ def lower_rmw(low: Lowering, op: Operation) -> Registers:
     counts = is_float(element) and kind is not RMWOp.FADD and kind not in BITWISE
     if counts or not gpu.has_atomic(kind, held):
         raise low.refuse(op, f"an atomic {kind.name.lower()} on {element}")
+    if tt.is_ordered(op) and is_tensor(op.results[0].type):
+        return change_in_order(low, op, kind, mask)
     if (place := window(op)) is not None:
         return collect(low, op, kind, mask, place)
     return change_tile(low, op, addresses, width_of(low, pointers, mask, held.bits), given, mask)
@@ -62,6 +65,25 @@ def change_tile(
         return low.gpu.atomic_rmw(low, at, kind, changes)
 
     return perform(low, op, addresses, mask, width, change)
+
+
+def change_in_order(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None) -> Registers:
+    """Change what is at the addresses of a tile, one element after the other."""
+    pointers, given = op.operands[:2]
+    type, element, scope = op.results[0].type, element_type(given.type), MemSyncScope(number_of(op, "scope", 1))
+    is_used, mine = op.results[0].first_use is not None, store_predicate(low, type)
+    nothing = constant(register_type(element), 0)
+
+    def change(register: int, where: Value | None) -> Value:
+        may = both(low, both(low, mine, low[mask][register] if mask is not None else None), where)
+        at = Atomic(low[pointers][register], may, MemSemantic.RELAXED, scope, is_used, is_of_tile=True)
+        old = low.gpu.atomic_rmw(low, at, kind, [to_memory(low, element, low[given][register])])
+        return from_memory(low, element, old[0]) if is_used else nothing
+
+    low.gpu.fence(low.builder, scope)
+    found = one_by_one(low, op, change, nothing, is_used)
+    low.gpu.fence(low.builder, scope)
+    return told(low, op, found, copied_registers(type), mine)
 
 
 def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, place: Window) -> Registers:

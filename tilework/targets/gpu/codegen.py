@@ -51,6 +51,7 @@ from tilework.targets.gpu import (
     gather,
     global_access,
     map_elementwise,
+    ordered_atomics,
     program_rules,
     reduce_rules,
     scan,
@@ -73,7 +74,7 @@ from tilework.targets.llvm.values import Value
 # importing these fills the table of rules
 RULE_FILES = (
     arithmetic, async_copy_rules, atomic_rules, carried_pointers, convert, debug, dot_rules, foreign, fp4, gather, global_access,
-    map_elementwise, program_rules, reduce_rules, scan, shared_access, sort_runs, views, warp_specialize_rules,
+    map_elementwise, ordered_atomics, program_rules, reduce_rules, scan, shared_access, sort_runs, views, warp_specialize_rules,
 )  # fmt: skip
 
 
@@ -99,6 +100,7 @@ class Emitter:
             self.alone.leave(self.around.concerns)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
+        self.takes_turns = False  # whether the launcher must bring a counter
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
         self.registers = integer(source.attributes, MAX_REGISTERS)
@@ -117,6 +119,8 @@ class Emitter:
             told |= {"global_scratch_size": self.program.size, "global_scratch_align": self.program.alignment}
         if self.total_warps != self.facts.num_warps:  # beside those that were asked for, others run partitions
             told["num_warps"] = self.total_warps
+        if self.takes_turns:
+            told["takes_turns"] = True
         if any(self.descriptors):
             told["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):
@@ -140,6 +144,7 @@ class Emitter:
             low.specialised = warp_specialize_rules.Specialised(low, op, self.total_warps, self.registers)
             low.specialised.workers()
         lower_body(low, op.regions[0])
+        self.takes_turns |= low.takes_turns
         sweep(low.builder.function)
 
     def kernel(self, name: str, op: tt.FuncOp) -> Lowering:
@@ -178,6 +183,7 @@ class Emitter:
         low.values.update(zip(args, low.held([arg.type for arg in args], flat), strict=True))
         low.smem = self.smem
         low.scratch = self.program_scratch(low, function.args[len(args)])
+        low.turns = function.args[len(args) + 1]
         return low
 
     def warps_of(self, root: Operation) -> Warps:

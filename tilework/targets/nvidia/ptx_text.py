@@ -20,7 +20,7 @@ DYNAMIC = re.compile(r"\.extern\s+\.shared\b[^;]*\[\s*\]")
 TOLD = re.compile(r"^[ \t]*(?://|;)[ \t]*tilework:(.*)$", re.MULTILINE)
 WORDS = (
     "shared", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align",
-    "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps",
+    "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps", "takes_turns",
 )  # fmt: skip
 WARP = 32
 

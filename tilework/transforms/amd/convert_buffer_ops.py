@@ -176,6 +176,8 @@ def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue
     kind, sem, scope = (kind_(number(op, name)) for kind_, name in RMW_WORDS)
     element = element_type(op.results[0].type)
     bits = bit_width(element)
+    if tt.is_ordered(op):
+        return
     known = kind is RMWOp.FADD if is_float(element) and kind is not RMWOp.EXCH else kind in ON_INTEGERS
     if ATOMICS not in search.features or scope not in SCOPES or not known or bits < 16:
         return

@@ -26,6 +26,7 @@ from tilework.runtime.devices.gpu.parameters import (
     packer_for,
     packer_from,
 )
+from tilework.runtime.devices.gpu.turn_counters import TurnCounters
 from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
 from tilework.runtime.launch.native_entry import Memory, Native, tensor_memory
 from tilework.runtime.launch.native_run import repeated
@@ -79,6 +80,13 @@ class GpuLauncher(Launcher):
         self.plans: dict[int, tuple[Packer, threading.local]] = {}  # by the number of arguments
         self.call = "launch_cooperative" if getattr(metadata, "launch_cooperative_grid", False) else "launch"
         self.launch: Callable[..., int] = self.gpus.library().function(self.call)
+        self.turns = TurnCounters(self.array_cls) if getattr(metadata, "takes_turns", False) else None
+        self.needs_scratch |= self.turns is not None
+
+    def allocate(self, grid: Extent, stream: int) -> Scratch:
+        """The buffers for all programs of a grid; programs that take turns have their counter in place of the second one."""
+        scratch, profile = super().allocate(grid, stream)
+        return scratch, profile if self.turns is None else self.turns.next()
 
     @abstractmethod
     def put(self, frame: Any, blocks: Extent, stream: int, function: int) -> int:

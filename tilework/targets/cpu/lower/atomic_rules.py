@@ -5,7 +5,7 @@ and try to exchange until nobody came between. Comparison in `tt.atomic_cas` is 
 atomic touches nothing and gives 0. All programs run in one process, so every scope is the whole of it.
 
 Order. A single atomic is acquire and release, whatever its `sem`: users build locks of relaxed ones too, which hold on GPUs
-because threads there do not run ahead. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`),
+because threads there do not run ahead. Ordered ones are done between `tt.take_turn` and `tt.pass_turn`, one after the other. Those of a tile are relaxed, with a fence before and one after the nest (`fork.py`),
 unless they only count (hazards.py, which keeps everything else out of a nest that fences surround).
 """
 
@@ -17,9 +17,12 @@ from tilework.ir import tt, ttc
 from tilework.ir.enums import RMWOp
 from tilework.ir.types import is_float
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
+from tilework.targets.cpu.lower.poll import RARE, ask
+from tilework.targets.cpu.run.interface import LAUNCHED
+from tilework.targets.cpu.run.launch_record import LAUNCH_PLACES
 from tilework.targets.llvm.conversions import INTEGER_OF, narrow, widen
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import Type, i8, i64, integer
+from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.ttc.loops.hazards import ATOMICS, number, only_counts
 
@@ -34,6 +37,7 @@ INTEGER_OPS = {
     RMWOp.UMIN: "umin",
     RMWOp.EXCH: "xchg",
 }
+SPINS, RESTS = 1024, 2  # looks at the turn between two rests (`run/poll_code.py`)
 FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
 
 
@@ -62,6 +66,43 @@ def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
     if not mask:
         return change()[0]
     return low.builder.if_else(mask[0], change, lambda: [constant(register_type(type_), 0)])[0]
+
+
+@lowers(tt.TakeTurnOp)
+def lower_take_turn(low: Lowering, op: Operation) -> None:
+    """Threads take programs in their order, so the program that is waited for has begun, or is next in its thread."""
+    b = low.builder
+    launch, number = launch_of(low), program_number(low)
+
+    def look(rounds: Value) -> tuple[Value, Value]:
+        turn = b.load(i64, b.gep(launch, LAUNCH_PLACES["turn"]), align=8, ordering="acquire")
+        with b.if_(b.icmp("eq", b.and_(rounds, SPINS - 1), 0), weights=RARE):
+            ask(low, RESTS)
+        return b.add(rounds, 1), b.icmp("eq", turn, number)
+
+    with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
+        b.until(constant(i32, 1), look)
+
+
+@lowers(tt.PassTurnOp)
+def lower_pass_turn(low: Lowering, op: Operation) -> None:
+    b = low.builder
+    launch = launch_of(low)
+    with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
+        place = b.gep(launch, LAUNCH_PLACES["turn"])
+        b.atomic_rmw("xchg", place, b.add(program_number(low), 1), ordering="release", align=8)
+
+
+def launch_of(low: Lowering) -> Value:
+    """The record that all threads of a launch share; 0 where one thread runs all programs."""
+    return low.builder.load(ptr, low.builder.gep(low.arena, LAUNCHED), align=8)
+
+
+def program_number(low: Lowering) -> Value:
+    """Of the program in the grid, x fastest."""
+    b = low.builder
+    (x, y, z), (width, height, _) = ([b.zext(value, i64) for value in sizes] for sizes in (low.program, low.grid))
+    return b.add(b.mul(b.add(b.mul(z, height), y), width), x)
 
 
 @lowers(tt.AtomicCASOp)

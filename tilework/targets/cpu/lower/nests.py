@@ -82,6 +82,8 @@ class Nest(OpenNest):
         rank = len(self.shape)
         if rank == 0:
             return 0, []
+        if any(tt.is_ordered(op) for op in self.ops):
+            return rank - 1, list(range(rank))
         scores = [self.score(dim) for dim in range(rank)]
         dim = max(range(rank), key=lambda d: (scores[d], d))
         axes = {fold.axis for fold in self.folds}

@@ -113,7 +113,7 @@ def is_empty(b: Builder, arena: Value, amount: int) -> Value:
     return b.icmp("slt", left, 0)
 
 
-def ask(low: Lowering, waits: bool) -> None:
+def ask(low: Lowering, waits: int) -> None:
     """Look at the launch, and end the function with it."""
     b = low.builder
     code = call_poll(b, low.module, low.arena, waits)
@@ -121,7 +121,7 @@ def ask(low: Lowering, waits: bool) -> None:
         stop(low, code)
 
 
-def call_poll(b: Builder, module: Module, arena: Value, waits: bool = False) -> Value:
+def call_poll(b: Builder, module: Module, arena: Value, waits: int = False) -> Value:
     define(module)
     return b.call(SYMBOL, i32, [arena, constant(i32, int(waits))])
 

@@ -25,10 +25,10 @@ GIVEN = {
     **{"arena": "q", "sharers": "q", "program": "q", "count": "q"},  # the program that failed, those that the owner ran
 }
 # the owner's arena and when it looks for signals, what a handler raised; the last program known to begin, and when; a lock,
-# threads that were started and are there; the name of the kernel
+# threads that were started and are there; the name of the kernel; the program whose turn it is at ordered atomics
 OWN = {
     **{"owner": "Q", "deadline": "q", "exception": "Q", "value": "Q", "trace": "Q"},
-    **{"seen": "q", "since": "q", "starting": "q", "extra": "q", "started": "q", "name": "Q"},
+    **{"seen": "q", "since": "q", "starting": "q", "extra": "q", "started": "q", "name": "Q", "turn": "q"},
 }
 LAUNCH_FIELDS = GIVEN | OWN
 LAUNCH_PLACES = places_of(LAUNCH_FIELDS)

@@ -8,7 +8,8 @@ thread, runs the handlers of signals that have come, five times a second at most
 exception that they raise (KeyboardInterrupt, or what a test runner raises in an alarm) is kept in the launch, and set again
 when all programs have left.
 
-A program that waits for another one (`waits`) must not keep it from starting. If no program has begun for some time and
+A program that waits for another one (`waits` is WAITS) must not keep it from starting; one that waits for its turn (RESTS) knows
+that the one before it runs. If no program has begun for some time and
 others are left, threads are started for them, twice as many each time. If that is not possible and nothing happens for ten
 seconds, the launch fails with the code STARVED instead of waiting for ever.
 """
@@ -20,6 +21,7 @@ from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value
 
 SIGNALS_NS, STALL_NS, PATIENCE_NS = 200_000_000, 300_000, 10_000_000_000
+WAITS, RESTS = 1, 2  # for programs that may not have begun, for one that has
 MAIN_THREAD = memory("main_thread")
 
 
@@ -68,8 +70,10 @@ def pool_poll(b: Code, place: Value, waits: Value) -> None:
             it.set(deadline=b.add(time, SIGNALS_NS))
             with b.unless(first):
                 leave_with(b.run("check_signals", launch))
-    with b.if_(b.icmp("ne", waits, 0)):
+    with b.if_(b.icmp("eq", waits, WAITS)):
         b.run("let_others", launch, time)
+    with b.if_(b.icmp("eq", waits, RESTS)):
+        b.run("pause_some", word(20))
     b.ret(word(0))
 
 

@@ -147,7 +147,7 @@ def access_of(op: Operation, bases: Bases) -> Access:
 
 def only_counts(op: Operation) -> bool:
     """A relaxed sum, maximum ...: a tile of them says nothing about other memory. A single one may be part of a lock."""
-    if type(op) is tt.AtomicCASOp or number(op, "atomic_rmw_op") == RMWOp.EXCH:
+    if type(op) is tt.AtomicCASOp or number(op, "atomic_rmw_op") == RMWOp.EXCH or tt.is_ordered(op):
         return False
     return number(op, "sem") == MemSemantic.RELAXED
 
