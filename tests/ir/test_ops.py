@@ -132,7 +132,7 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
     ),
     (
         "tt.atomic_cas acq_rel, gpu, %pi, %n, %n : (!tt.ptr<i32>, i32, i32) -> i32",
-        lambda v: tt.AtomicCASOp.make(v.pi, v.n, v.n, *ENUM, LOC),
+        lambda v: tt.AtomicCASOp.make(v.pi, v.n, v.n, None, *ENUM, LOC),
     ),
     (
         "tt.make_tensor_ptr %ph, [%l, %l], [%l, %l], [%n, %n] {order = array<i32: 1, 0>} : <tensor<64x32xf16>>",
@@ -228,6 +228,8 @@ MAKES: list[tuple[str, Callable[[Values], Operation]]] = [
     ('tt.assert %tb, "say \\22no\\22" : tensor<64xi1>', lambda v: tt.AssertOp.make(v.tb, 'say "no"', LOC)),
     ("tt.call @callee(%x) : (f32) -> f32", lambda v: tt.CallOp.make("callee", [v.x], [f32], LOC)),
     ("gpu.barrier", lambda v: GpuBarrierOp.make(LOC)),
+    ("tt.take_turn", lambda v: tt.TakeTurnOp.make(LOC)),
+    ("tt.pass_turn", lambda v: tt.PassTurnOp.make(LOC)),
     ("llvm.intr.assume %b : i1", lambda v: AssumeOp.make(v.b, LOC)),
     ("arith.select %b, %t, %t : tensor<64xf32>", lambda v: SelectOp.make(v.b, v.t, v.t, LOC)),
     ("arith.select %tb, %t, %t : tensor<64xi1>, tensor<64xf32>", lambda v: SelectOp.make(v.tb, v.t, v.t, LOC)),
