@@ -53,7 +53,11 @@ class TreeScan(Scan):
             place = b.add(start, b.mul(number, lanes))
             values = self.within_lanes(self.read(place, count), count)
             last = 0 if self.reverse else count - 1
-            self.write(levels.join(number, values, lambda row: [b.extract(value, last) for value in row]), place)
+
+            def total(row: Row) -> Row:
+                return [b.extract(value, last) for value in row] if count > 1 else row
+
+            self.write(levels.join(number, values, total), place)
 
         if rest and self.reverse:
             chunk(constant(i64, whole), rest)
