@@ -1,5 +1,6 @@
 """Reductions, scans and dots in kernels that promise the same bits: one order on every device, with any number of warps."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.differential.everywhere import everywhere
+from tilework.targets.cpu.target import HostTarget
 
 RNG = np.random.default_rng(5)
 
@@ -110,3 +112,17 @@ def test_atomics_whose_order_matters_are_refused() -> None:
             racing[(1,)](out, KIND=kind, reproducible=True)
     racing[(1,)](out, KIND="max", reproducible=True)
     assert out[0] == 1
+
+
+def test_a_cpu_without_fused_multiply_adds_computes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, c = wild(16, 29), wild(29, 16), wild(16, 16)  # no other test has this size in the cache
+    a[0], c[0] = (
+        1 + 2.0**-12,
+        -(2.0**-24),
+    )  # sums that a double holds half way between two floats, but for what it misses
+    b[:, 0] = 1 + 2.0**-12
+    a[1, :3], c[1] = [np.inf, 1e38, 2.0**-140], 3e38
+    machine = replace(HostTarget.detect(), has_fma=False)
+    monkeypatch.setattr(HostTarget, "detect", staticmethod(lambda: machine))
+    with np.errstate(all="ignore"):
+        everywhere(product, {"a": a, "b": b, "c": c}, {"N": 16, "K": 29}, places=("interpreter", "cpu, 1 thread"))
