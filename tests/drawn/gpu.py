@@ -5,7 +5,7 @@ python -m tests.drawn.gpu --seed 17 --target hip:gfx942       one kernel: its so
 
 The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by what
 elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
-make, carry and share descriptors and the memory behind them.
+make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on.
 
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
 memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
@@ -145,21 +145,19 @@ def refused(text: str, arch: int) -> str | None:
     return f"ptxas: {done.stderr.strip()[:300]}" if done.returncode else None
 
 
-def problem_of(
-    seed: int, target: str, folder: Path, assembles: bool = False, about_descriptors: bool = False, odd: bool = False
-) -> str | None:
+def problem_of(seed: int, target: str, folder: Path, assembles: bool = False, **about: bool) -> str | None:
     """`compare` of one seed; errors of the compiler and of the emulator are problems too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(drawn(seed, target, about_descriptors, odd), folder, Target.parse(target), assembles)
+            return compare(drawn(seed, target, **about), folder, Target.parse(target), assembles)
         except Exception as error:
             last = (str(error).strip() or "no message").splitlines()[-1]
             return f"{type(error).__name__}: {last}\n{error}"
 
 
-def drawn(seed: int, target: str, about_descriptors: bool = False, odd: bool = False) -> Kernel:
-    return draw_kernel(seed, int(target[5:]) if target.startswith("cuda:") else 90, about_descriptors, odd)
+def drawn(seed: int, target: str, **about: bool) -> Kernel:
+    return draw_kernel(seed, int(target[5:]) if target.startswith("cuda:") else 90, **about)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -171,19 +169,21 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--ptxas", action="store_true")
     parser.add_argument("--descriptors", action="store_true", help="mostly statements about descriptors")
     parser.add_argument("--odd", action="store_true", help="sizes that are no powers of two")
+    parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     args = parser.parse_args(words)
+    about = {"about_descriptors": args.descriptors, "about_python": args.python, "odd": args.odd}
     start = time.perf_counter()
     failures: dict[str, list[int]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.seed is not None:
-            source = drawn(args.seed, args.target, args.descriptors, args.odd).source
+            source = drawn(args.seed, args.target, **about).source
             print(source[source.index("@jit\ndef kernel") :], f"warps = {warps_of(args.seed)}")
-            problem = problem_of(args.seed, args.target, folder, args.ptxas, args.descriptors, args.odd)
+            problem = problem_of(args.seed, args.target, folder, args.ptxas, **about)
             print(problem or "no difference")
             return int(problem is not None)
         for seed in range(args.first, args.first + args.kernels):
-            if (problem := problem_of(seed, args.target, folder, args.ptxas, args.descriptors, args.odd)) is not None:
+            if (problem := problem_of(seed, args.target, folder, args.ptxas, **about)) is not None:
                 failures[kind(problem)].append(seed)
                 print(f"seed {seed}: {problem}"[:400], flush=True)
             if (count := seed - args.first + 1) % 25 == 0 or count == args.kernels:

@@ -271,12 +271,12 @@ class Writer(Expressions):
             self.signature[name] = dtype.code
             self.pool.append(Value(name, dtype, (), lambda e, name=name, dtype=dtype: convert(e[name], dtype)))
 
-    def finish(self, name: str = "kernel") -> Kernel:
+    def finish(self, helpers: str = "") -> Kernel:
         """The text: parameters are known only now."""
         pointers = [p for p in self.signature if self.signature[p].startswith("*")]
         order = [*pointers, *(p for p in self.signature if p not in pointers)]
         divisible = tuple(p for p in order if self.random.random() < 0.4 and p not in ("real", "flag"))
-        text = HEADER + f"@jit\ndef {name}({', '.join(order)}):\n" + "\n".join(self.lines) + "\n"
+        text = HEADER + helpers + f"@jit\ndef kernel({', '.join(order)}):\n" + "\n".join(self.lines) + "\n"
         signature = {p: self.signature[p] for p in order}
         return Kernel(self.seed, text, signature, divisible, self.inputs, self.stores, self.capability)
 
@@ -317,11 +317,18 @@ def draw_elementwise(seed: int, odd: bool = False) -> Kernel:
     return writer.finish()
 
 
-def draw_kernel(seed: int, capability: int = 90, about_descriptors: bool = False, odd: bool = False) -> Kernel:
-    """A kernel with everything in it, or mostly with descriptors; `odd`: with sizes that are no powers of two."""
+def draw_kernel(
+    seed: int, capability: int = 90, about_descriptors: bool = False, odd: bool = False, about_python: bool = False
+) -> Kernel:
+    """A kernel with everything that Triton has in it, or mostly with descriptors, or with Python that Triton does not have.
+
+    `odd`: with sizes that are no powers of two.
+    """
+    from tests.drawn.python_statements import HELPERS, PythonStatements
     from tests.drawn.statements import Statements
 
-    writer = Statements(seed, capability, about_descriptors, odd)
+    plain = Statements(seed, capability, about_descriptors, odd)
+    writer = PythonStatements(seed, capability, odd) if about_python else plain
     writer.prologue()
     if writer.random.random() < 0.1:
         with writer.block(f"if n > {writer.random.randrange(30, 70)}:"):
@@ -333,4 +340,4 @@ def draw_kernel(seed: int, capability: int = 90, about_descriptors: bool = False
     drawn = [value for value in writer.pool if value.text not in SCALARS]
     for value in writer.random.sample(drawn, min(9, len(drawn))):
         writer.store(value)
-    return writer.finish()
+    return writer.finish(HELPERS if about_python else "")

@@ -1,0 +1,92 @@
+"""Drawn kernels on a real GPU, against the interpreter: the constructs of `docs/python.md` among all others.
+
+    python -m tests.device.check_drawn --kernels 200 [--first 0] [--plain]
+
+Every kernel that differs is a line with its seed; then one line for all. Kernels are not fused, so that floats differ only by what
+elementary functions and the order of sums allow; one whose threads meet in global memory without order (the emulator says so) may
+differ. ``--plain`` draws kernels of what Triton has. The exit code is the number of failures, 99 at most.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tilework
+from tests.device.check_cuda_kernels import allocate
+from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.drawn.gpu import MEETING, STRICTNESS, finds_races, warps_of
+from tests.drawn.kernels import Kernel, draw_kernel
+from tests.drawn.rounding import RoundingError
+from tests.drawn.run import load
+from tests.drawn.test_drawn import difference
+from tilework import knobs
+from tilework.errors import SanitizerError
+from tilework.oracles.interpreter import InterpretedFunction
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.cuda.device import DeviceArray
+
+
+def compare(kernel: Kernel, folder: Path) -> str | None:
+    """What the GPU does differently, or None."""
+    got, wanted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
+    compiled = load(annotated(kernel), folder)
+    is_emulated = (knobs.runtime.device or "").startswith("emulator")  # there arrays are where they are
+    place = np.asarray if is_emulated else DeviceArray.of
+    placed = {name: place(x) if isinstance(x, np.ndarray) else x for name, x in got.items()}
+    compiled[GRID](**placed, num_warps=warps_of(kernel.seed), enable_fp_fusion=False)
+    driver.active.get_device_interface().synchronize()
+    InterpretedFunction(compiled.fn)[GRID](**wanted)
+    if MEETING.search(kernel.source):
+        return None
+    rounding = RoundingError(kernel, folder, lambda: arguments(kernel, kernel.seed), GRID)
+    for name, dtype in kernel.inputs.items():
+        found: Any = (
+            np.asarray(placed[name] if is_emulated else placed[name].numpy())
+            .view(wanted[name].dtype)
+            .reshape(wanted[name].shape)
+        )
+        if difference(found, wanted[name], dtype, strictness=STRICTNESS):
+            found = np.where(rounding.explains(name, found, wanted[name]), wanted[name], found)
+        if problem := difference(found, wanted[name], dtype, strictness=STRICTNESS):
+            has_races = finds_races(kernel, folder, warps_of(kernel.seed))
+            return None if has_races else f"{name}: {problem.replace('NumPy', 'interpreter')}"
+    return None
+
+
+def problem_of(seed: int, folder: Path, about_python: bool) -> str | None:
+    """`compare` of one seed; errors are problems too."""
+    try:
+        return compare(draw_kernel(seed, about_python=about_python), folder)
+    except SanitizerError as error:  # of the emulator
+        return None if "race: " in str(error) else str(error)
+    except Exception as error:
+        return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[-1]}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kernels", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--plain", action="store_true", help="only what Triton has")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    tilework.set_allocator(allocate)
+    target, start, bad = driver.active.get_current_target(), time.perf_counter(), 0
+    with tempfile.TemporaryDirectory() as name:
+        for seed in range(args.first, args.first + args.kernels):
+            if (problem := problem_of(seed, Path(name), not args.plain)) is not None:
+                bad += 1
+                print(f"seed {seed}: {problem}"[:400], flush=True)
+    seconds = time.perf_counter() - start
+    print(f"{args.kernels} drawn kernels on {target}: {bad} differ, {seconds:.0f} s")
+    return min(bad, 99)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

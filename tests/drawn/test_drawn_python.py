@@ -1,0 +1,37 @@
+"""Drawn kernels of Python that Triton does not have: all devices agree. ``DIFFERENTIAL_EXAMPLES=40`` draws more; the GPU's are in `tests/device/check_drawn.py`."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.drawn import cpu
+from tests.drawn.gpu import problem_of
+from tests.drawn.kernels import CPU, draw_kernel
+from tests.drawn.run import prove
+from tests.drawn.test_drawn import explain
+
+SEEDS = range(int(os.environ.get("DIFFERENTIAL_EXAMPLES", "1")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.filterwarnings("ignore")
+def test_machine_code_agrees_with_the_interpreter(seed: int, tmp_path: Path) -> None:
+    kernel = draw_kernel(seed, CPU, about_python=True)
+    problem = cpu.compare(kernel, tmp_path)
+    assert problem is None, explain(kernel, problem)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.filterwarnings("ignore")
+def test_passes_keep_results(seed: int, tmp_path: Path) -> None:
+    kernel = draw_kernel(seed, about_python=True)
+    for report in prove(kernel, tmp_path):
+        assert report.ok and not report.unchecked, explain(kernel, report)
+
+
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_emulated_gpus_agree_with_the_interpreter(seed: int, target: str, tmp_path: Path) -> None:
+    problem = problem_of(seed, target, tmp_path, about_python=True)
+    assert problem is None, f"python -m tests.drawn.gpu --python --target {target} --seed {seed}\n{problem}"
