@@ -18,15 +18,11 @@ def grouped_gemm(
     tile = tl.program_id(0)
     last = 0
     for g in range(groups):
-        m = tl.load(sizes_ptr + g * 3)
-        n = tl.load(sizes_ptr + g * 3 + 1)
-        k = tl.load(sizes_ptr + g * 3 + 2)
+        m, n, k = [tl.load(sizes_ptr + g * 3 + i) for i in range(3)]
         tiles_n = tl.cdiv(n, BN)
         tiles = tl.cdiv(m, BM) * tiles_n
-        while tile >= last and tile < last + tiles:
-            a = tl.load(a_ptrs + g).to(tl.pointer_type(tl.float16))
-            b = tl.load(b_ptrs + g).to(tl.pointer_type(tl.float16))
-            c = tl.load(c_ptrs + g).to(tl.pointer_type(tl.float16))
+        while last <= tile < last + tiles:
+            a, b, c = [tl.load(table + g).to(tl.pointer_type(tl.float16)) for table in (a_ptrs, b_ptrs, c_ptrs)]
             rm = ((tile - last) // tiles_n) * BM + tl.arange(0, BM)
             rn = ((tile - last) % tiles_n) * BN + tl.arange(0, BN)
             rk = tl.arange(0, BK)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from examples import add, attention, dropout, layernorm, matmul, softmax, sort
+from examples import add, attention, dropout, matmul, softmax, sort
 from examples.case import Arrays, Case
 from examples.demo import run_case
 from tests.pipeline.compiled import CASES, TARGETS, frontend_module, optimise, optimised
@@ -85,8 +85,6 @@ def sizes() -> list[Any]:
         for bm, bn in ((16, 16), (64, 32)):
             blocks = {**case.constexprs, "BM": bm, "BN": bn}
             found.append((f"{case.name}-{bm}x{bn}", replace(case, grid=(64 // bm, 2), constexprs=blocks)))
-    for case in layernorm.CASES:
-        found.append((f"{case.name}-1024", replace(case, constexprs={"BLOCK": 1024})))
     found.append(("dropout", replace(dropout.CASES[0], constexprs={"BLOCK": 64}, grid=(16,))))
     for log2 in (1, 3, 8):
         found.append((f"sort-{1 << log2}", resized(sort.CASES[0], (3,), sorted_rows(log2), LOG2=log2)))
