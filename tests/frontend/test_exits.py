@@ -54,6 +54,25 @@ def test_functions_return_tiles_from_nested_loops() -> None:
 
 
 @tilework.jit
+def breaks_two_loops(out, n):
+    for i in range(n):
+        for j in range(n):
+            if i + j > 4:
+                break
+        else:
+            continue
+        tl.store(out, i)
+        break
+    else:
+        tl.store(out, 100)
+
+
+def test_what_follows_an_else_that_leaves_is_for_loops_that_were_broken() -> None:
+    assert result(breaks_two_loops, 5) == [1]
+    assert result(breaks_two_loops, 2) == [100]
+
+
+@tilework.jit
 def skips(out, n):
     for i in range(n):
         if i & 1:

@@ -103,7 +103,7 @@ def go_on(gen: "FunctionGenerator", rest: Callable[[], None] | None) -> None:
     other.locals.update({kind: flag for kind, flag in found.items() if kind not in kept})
     insert_if(gen, stay, then, other, True)
     gen.scope.locals.update(kept)
-    gen.terminated = then.terminated
+    gen.terminated = then.terminated and BROKEN not in found  # behind the `else` of a loop that was broken it goes on
 
 
 def insert_if(gen: "FunctionGenerator", test: Any, then: Branch, other: Branch, has_else: bool) -> None:
