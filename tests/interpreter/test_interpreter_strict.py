@@ -87,6 +87,13 @@ def matched(out, n, KIND: tl.constexpr = 3):
 
 
 @tilework.jit
+def mapped(out, n, KIND: tl.constexpr = 3):
+    match KIND:
+        case {"x": _}:
+            tl.store(out, n)
+
+
+@tilework.jit
 def ranged(out, n):
     values = [2 * i for i in tl.static_range(3)]
     tl.store(out, values[1])
@@ -150,6 +157,13 @@ def test_the_words_are_those_of_the_compiler(kernel: Any) -> None:
         with pytest.raises(InterpreterError) as caught:
             interpreted(kernel)
     words = message_of(error(kernel, np.zeros(8, np.int32), 3)).split("\n")[0]
+    assert words in str(caught.value)
+
+
+def test_what_neither_has_is_refused_by_both() -> None:
+    words = message_of(error(mapped, np.zeros(8, np.int32), 3, options={"beyond_triton": "allow"}))
+    with pytest.raises(InterpreterError) as caught:
+        interpreted(mapped)
     assert words in str(caught.value)
 
 

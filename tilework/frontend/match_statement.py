@@ -62,9 +62,7 @@ def fits(gen: "FunctionGenerator", pattern: ast.pattern, subject: Any, names: di
             return plain(subject) is value
         case ast.MatchValue(value=value):
             return bool(plain(subject) == unwrap(gen.visit(value)))
-    raise gen.unsupported(
-        pattern, f"`case {ast.unparse(pattern)}` is not supported: only values, names, `|` and sequences"
-    )
+    raise gen.unsupported(pattern, triton_words.pattern(ast.unparse(pattern)))
 
 
 def plain(subject: Any) -> Any:

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,24 @@ X = np.zeros(8, np.int32)
 def test_a_comparison_with_the_counter_is_the_end_of_the_loop() -> None:
     text = compiled(until_limit, X, 8, 8)
     assert "scf.while" not in text and "scf.if" not in text and "arith.select" in text
+
+
+@tilework.jit
+def sums(out, x, n, limit, EXITS: tl.constexpr):
+    total = tl.zeros((64,), tl.float32)
+    for start in range(0, n, 64):
+        if EXITS:
+            if start >= limit:
+                break
+        total += tl.exp(tl.load(x + start + tl.arange(0, 64)))
+    tl.store(out, tl.sum(total, 0))
+
+
+def test_vector_code_on_the_host_is_that_of_the_loop_without_exits() -> None:
+    x, out = np.zeros(256, np.float32), np.zeros(1, np.float32)
+    texts = [sums.warmup(out, x, 256, 128, EXITS=exits, grid=(1,)).asm["llir"] for exits in (False, True)]
+    vectors = [re.findall(r"= (\w+).*<\d+ x float>", text) for text in texts]
+    assert vectors[0] == vectors[1] and len(vectors[0]) > 10
 
 
 def test_scalars_are_asked_in_a_loop_of_their_own() -> None:

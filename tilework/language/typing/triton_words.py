@@ -37,6 +37,11 @@ def augmented(target: str) -> str:
     return f"augmented assignment to {target} is not supported, only to names"
 
 
+def pattern(case: str) -> str:
+    """For ``case {"x": y}``, which we have not either."""
+    return f"`case {case}` is not supported: only values, names, `|` and sequences"
+
+
 def known_condition(value: Any) -> str:
     """For ``while True``."""
     return f"the condition of a while loop must be a run-time value, this one is {value!r}{FOREVER}"

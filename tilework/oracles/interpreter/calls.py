@@ -110,6 +110,10 @@ class Helpers:
         self.semantic.beyond_triton(SyntaxError(words))
         return value
 
+    def refuse(self, words: str) -> None:
+        """What no kernel may have."""
+        raise SyntaxError(words)
+
     def goes_on(self, value: Any) -> bool:
         """The condition of a `while`."""
         condition = plain(value.condition if isinstance(value, tl.condition) else value)

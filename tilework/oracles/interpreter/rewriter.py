@@ -254,7 +254,13 @@ class Rewriter(ast.NodeTransformer):
         """Python matches; patterns stay as they are."""
         node.subject = self.helper("subject", node.subject, self.visit(node.subject))
         for case in node.cases:
-            if case.guard is not None:
+            if strange := [
+                part for part in ast.walk(case.pattern) if isinstance(part, ast.MatchMapping | ast.MatchClass)
+            ]:
+                words = ast.Constant(triton_words.pattern(ast.unparse(strange[0])))
+                case.guard = self.helper("refuse", case.pattern, words)
+                case.pattern = ast.copy_location(ast.MatchAs(), case.pattern)
+            elif case.guard is not None:
                 case.guard = self.helper("truth", case.guard, self.visit(case.guard))
             case.body = self.block(case.body)
         return [self.beyond(node, triton_words.MATCH), node]

@@ -27,14 +27,12 @@ from tilework.ir import tt
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import ops_in_order
-from tilework.ir.hints import COUNTED
 from tilework.ir.nesting import body_of, end_of, is_inside, owner_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.ir.types import i1, is_tensor
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.tt.flag_logic import (
     OPPOSITE,
@@ -53,18 +51,13 @@ PRODUCTS = (tt.DotOp, tt.DotScaledOp)
 Mapping = dict[SSAValue, SSAValue]
 
 
-class CountExitsPass(Pass):
-    name = "triton-count-exits"
-
-    def run(self, module: ModuleOp) -> None:
-        marked = [op for op in ops_in_order(*module.regions) if COUNTED in op.attributes]
-        for loop in reversed(marked):  # inner ones first
-            del loop.attributes[COUNTED]
-            exiting = ExitingLoop(loop, module)
-            if (reason := exiting.problem()) is None:
-                exiting.convert()
-            elif exiting.is_worth_counting:
-                remark(loop, f"the loop is not pipelined: {reason}")
+def count_exits(loop: Operation, module: ModuleOp) -> None:
+    """Make an `scf.for` of a loop that the frontend has marked; if it cannot be, a remark says why."""
+    exiting = ExitingLoop(loop, module)
+    if (reason := exiting.problem()) is None:
+        exiting.convert()
+    elif exiting.is_worth_counting:
+        remark(loop, f"the loop is not pipelined: {reason}")
 
 
 class ExitingLoop:

@@ -16,33 +16,26 @@ Stage: TTIR to TTIR. Cost: one walk; for each such loop two over its body.
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.forms import SEGMENTS
-from tilework.ir.functions import ops_in_order
-from tilework.ir.hints import SKIPS
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.rewrite import defining_op, erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import i1, i32, i32_array, is_tensor, with_element
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.passes import Pass
 
 PRODUCTS = (tt.DotOp, tt.DotScaledOp)
 IN_FRONT = -(2**30)  # of any array, with all of a block
 
 
-class LiftSkippedLoadsPass(Pass):
-    name = "triton-lift-skipped-loads"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in [op for op in ops_in_order(*module.regions) if type(op) is scf.ForOp and SKIPS in op.attributes]:
-            has_products = any(type(op) in PRODUCTS for op in body_of(loop).walk())
-            if has_products or "tt.num_stages" in loop.attributes:
-                lift_branches(body_of(loop))
-                lift_carried(loop)
+def lift_skipped_loads(loop: Operation) -> None:
+    """Lift the loads of a loop that the frontend has marked, if it would be pipelined."""
+    has_products = any(type(op) in PRODUCTS for op in body_of(loop).walk())
+    if has_products or "tt.num_stages" in loop.attributes:
+        lift_branches(body_of(loop))
+        lift_carried(loop)
 
 
 def lift_branches(block: Block) -> None:
