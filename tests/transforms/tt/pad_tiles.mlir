@@ -1,4 +1,4 @@
-// RUN: tilework opt %s -p pad-tiles
+// RUN: tilework opt %s -p pad-tiles --check-each
 
 // The range counts on; what is not seen is not loaded, neutral in the sum, and not stored.
 // CHECK-LABEL: tt.func public @sum
