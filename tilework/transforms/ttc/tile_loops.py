@@ -33,12 +33,21 @@ from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
-from tilework.ir.types import element_type, i32, int_attr, is_tensor, shape_of, tensor_type
+from tilework.ir.types import element_type, i32, int_attr, is_pointer, is_tensor, shape_of, tensor_type
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.passes import FunctionPass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
-from tilework.transforms.ttc.loops.index_maps import axis_of, fixed, is_lazy, is_small_reduce, no_growth, spans, whole
+from tilework.transforms.ttc.loops.index_maps import (
+    agree,
+    axis_of,
+    fixed,
+    is_lazy,
+    is_small_reduce,
+    no_growth,
+    spans,
+    whole,
+)
 from tilework.transforms.ttc.loops.nests import Buffer, Nest, Root, Scope, inline
 from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table, table
 
@@ -169,8 +178,17 @@ class Converter:
         elif not is_lazy(op):
             raise PassError(f"{op.name} of tiles cannot be compiled for the CPU", op.location)
         else:
+            if type(op) is tt.ReshapeOp:
+                self.keep_source(op)
             self.limit_depth(op)
         self.dead.append(op)
+
+    def keep_source(self, op: Operation) -> None:
+        """What is seen with sizes that no loops have together with those it is computed with is stored, and read as one row."""
+        source = op.operands[0]
+        shapes = shape_of(source.type), shape_of(op.results[0].type)
+        if not agree(*shapes) and not is_pointer(element_type(source.type)):
+            self.schedule.materialise(source)
 
     def limit_depth(self, op: Operation) -> None:
         """Elements are computed by recursion, so long chains of ops are cut."""
