@@ -18,5 +18,6 @@ seeds = st.integers(0, 2**16)
 
 
 def shapes(min_rank: int = 1, max_rank: int = 3, max_log: int = 3) -> Any:
-    """Shapes of powers of two."""
-    return st.lists(st.integers(0, max_log).map(lambda n: 2**n), min_size=min_rank, max_size=max_rank).map(tuple)
+    """Shapes of powers of two, and of any sizes."""
+    sizes = st.one_of(st.integers(0, max_log).map(lambda n: 2**n), st.integers(1, 2**max_log))
+    return st.lists(sizes, min_size=min_rank, max_size=max_rank).map(tuple)
