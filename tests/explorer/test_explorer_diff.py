@@ -1,5 +1,6 @@
 """What `tilework diff` says of two compilations."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_one_text_is_shown_whole(saved: list[Path], capsys: pytest.CaptureFixtur
 def test_targets_have_different_stages() -> None:
     found = compare(compiled("cpu"), compiled("cuda:90"))
     assert ("TTCIR", 0) in found.only and ("PTX", 1) in found.only
-    assert "only b ran triton-remake-carried-descriptors" in found.parted
+    assert re.search("only b ran .*triton-remake-carried-descriptors", found.parted)
     assert "canonicalize" in [step.name for step in found.steps]
     assert data_of(found)["titles"] == ["scaled_sum, cpu", "scaled_sum, cuda:90"]
 

@@ -49,7 +49,7 @@ ALL = """module {
 """
 BAD = {
     "holds floats": "%b = ttc.alloc : !ttc.buf<4xtensor<2xf32>>",
-    "has 1 indices": "%b = ttc.alloc : !ttc.buf<4x4xf32>\n%x = ttc.read %b[%i] : !ttc.buf<4x4xf32>",
+    "has 3 indices": "%b = ttc.alloc : !ttc.buf<4x4xf32>\n%x = ttc.read %b[%i, %i, %i] : !ttc.buf<4x4xf32>",
     "cannot give": (
         "%b = ttc.alloc : !ttc.buf<4x8xf32>\n"
         "%c = ttc.alloc : !ttc.buf<8x4xf32>\n"
