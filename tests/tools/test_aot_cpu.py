@@ -54,6 +54,10 @@ def in_turn(turn, order):
     tl.atomic_add(turn, 1)
 
 @tilework.jit
+def added(x, out):
+    tl.atomic_add(out, tl.load(x + tl.program_id(0)), ordered=True)
+
+@tilework.jit
 def prints(x):
     tl.device_print("x", tl.load(x))
 """
@@ -166,6 +170,17 @@ def test_programs_that_wait_in_vain(folder: Path, monkeypatch: pytest.MonkeyPatc
     lib = library(folder, "in_vain", [object])
     assert lib[name](None, ctypes.c_void_p(turn.ctypes.data), ctypes.c_void_p(order.ctypes.data)) == -3
     assert list(order) == [-1] * 6
+
+
+@needs_compiler
+def test_programs_that_take_turns(folder: Path) -> None:
+    name, (_, object) = compiled(folder, "added", "*fp32, *fp32", "64, 1, 1")
+    x, out, wanted = (10.0 ** np.linspace(-3, 6, 64)).astype(np.float32), np.zeros(1, np.float32), np.float32(0)
+    lib = library(folder, "added", [object])
+    assert lib[name](None, ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data)) == 0
+    for value in x:
+        wanted += value
+    assert out[0] == wanted
 
 
 def test_what_cannot_be_compiled(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ PATIENCE = 10  # seconds
 CHUNKS = 4  # that each thread takes of a grid
 LAUNCH = {
     **{"slots": "Q", "next": "q", "total": "q", "chunk": "q", "x": "i", "y": "i", "z": "i", "fault": "i"},
-    **{"seen": "q", "since": "q"},
+    **{"seen": "q", "since": "q", "turn": "q"},
 }
 THREADS = {"threads": "i", "reserved": "i", "run": "Q"}  # `TTthreads` of the header
 C_ABI: dict[str, Type] = {
@@ -77,7 +77,7 @@ def standalone_object(
     from tilework.targets.cpu.lower.interface_of import interface_of
 
     machine, cpu, features = machine_of(arch)
-    text = emit_module(module, machine, fuses=fuses)
+    text = emit_module(module, machine, fuses=fuses, turn=places_of(LAUNCH)["turn"])
     interface = interface_of(module, arena_size(module))
     if f"@{PRINT_SYMBOL}(" in text:
         raise TritonError(
@@ -147,7 +147,9 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
     place = b.alloca(array(i8, size_of(LAUNCH)), align=8)
     launch = b.record(place, LAUNCH)
     whole = num(1) if waits else total  # programs that wait are begun one by one, so that it is seen which have not
-    launch.set(slots=slots, next=num(0), total=total, chunk=whole, fault=word(0), seen=num(-1), since=num(0))
+    launch.set(
+        slots=slots, next=num(0), total=total, chunk=whole, fault=word(0), seen=num(-1), since=num(0), turn=num(0)
+    )
     for axis, (size, _) in zip("xyz", sizes, strict=True):
         b.store(b.trunc(size, i32), launch.at(axis), align=4)
     with b.unless(b.is_null(threads)):

@@ -19,7 +19,6 @@ from tilework.ir.types import is_float
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.poll import RARE, ask
 from tilework.targets.cpu.run.interface import LAUNCHED
-from tilework.targets.cpu.run.launch_record import LAUNCH_PLACES
 from tilework.targets.llvm.conversions import INTEGER_OF, narrow, widen
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
@@ -75,7 +74,7 @@ def lower_take_turn(low: Lowering, op: Operation) -> None:
     launch, number = launch_of(low), program_number(low)
 
     def look(rounds: Value) -> tuple[Value, Value]:
-        turn = b.load(i64, b.gep(launch, LAUNCH_PLACES["turn"]), align=8, ordering="acquire")
+        turn = b.load(i64, b.gep(launch, low.turn), align=8, ordering="acquire")
         with b.if_(b.icmp("eq", b.and_(rounds, SPINS - 1), 0), weights=RARE):
             ask(low, RESTS)
         return b.add(rounds, 1), b.icmp("eq", turn, number)
@@ -89,7 +88,7 @@ def lower_pass_turn(low: Lowering, op: Operation) -> None:
     b = low.builder
     launch = launch_of(low)
     with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
-        place = b.gep(launch, LAUNCH_PLACES["turn"])
+        place = b.gep(launch, low.turn)
         b.atomic_rmw("xchg", place, b.add(program_number(low), 1), ordering="release", align=8)
 
 

@@ -31,6 +31,7 @@ from tilework.targets.cpu.lower.lowering import FAULT_BYTES, Lowering, lowers
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
 from tilework.targets.cpu.run import fork
 from tilework.targets.cpu.run.interface import PROGRAM
+from tilework.targets.cpu.run.launch_record import LAUNCH_PLACES
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
@@ -52,14 +53,21 @@ ROUND_TO_BFLOAT = "__truncsfbf2"  # of the C run-time
 
 
 def emit_module(
-    module: ModuleOp, target: HostTarget, *, fuses: bool = True, lines: bool = False, layout: str = ""
+    module: ModuleOp,
+    target: HostTarget,
+    *,
+    fuses: bool = True,
+    lines: bool = False,
+    layout: str = "",
+    turn: int = LAUNCH_PLACES["turn"],
 ) -> str:
     """LLVM text of every function of a module in the stage `ttcir`.
 
     `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table. `layout` is that of data
-    on another machine than this one.
+    on another machine than this one. `turn` is where the record of a launch has the program whose turn it is.
     """
     emitter = Emitter(target, fuses, lines, layout)
+    emitter.turn = turn
     emitter.sanitizes = SANITIZED in module.attributes
     emitter.module.exact = is_reproducible(module)
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
@@ -95,13 +103,14 @@ class Emitter:
         self.arena_bytes = FAULT_BYTES
         self.uses_faults = False
         self.sanitizes = self.uses_checks = False
+        self.turn = 0
 
     def function(self, op: tt.FuncOp) -> list[tuple[str, int, float]]:
         """One function; its name, the number of its parameters and what it may take, if it is a kernel."""
         name, type_, is_kernel = symbol_of(op), op.properties["function_type"], not is_private(op)
         assert isinstance(type_, FunctionType)
         low = self.kernel(name, op) if is_kernel else self.internal(name, op, type_)
-        low.is_kernel, low.fuses, low.sanitizes = is_kernel, self.fuses, self.sanitizes
+        low.is_kernel, low.fuses, low.sanitizes, low.turn = is_kernel, self.fuses, self.sanitizes, self.turn
         if self.lines is not None:
             low.describe(self.lines, op)
         placed = plan(op, self.arena_bytes)

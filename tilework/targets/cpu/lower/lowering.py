@@ -58,6 +58,7 @@ class Lowering(OpLowering[Value]):
         self.uses_faults = False  # whether it may end before its end
         self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
         self.uses_checks = False
+        self.turn = 0  # where the record of a launch has the program whose turn it is
         self.codes: dict[Operation, int] = {}  # of the ops that can fail
         self.scratch_offset = 0  # where memory that one op needs for itself begins
         self.scratch_bytes = 0
