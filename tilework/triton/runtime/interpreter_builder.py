@@ -264,7 +264,7 @@ ROUTES: dict[
         None,
         None,
     ),
-    "update": lambda *args: ("create_atomic_rmw", *args),
+    "update": lambda *args: ("create_atomic_rmw", *args[:6]),  # programs run in order anyway
     "compare_and_swap": lambda *args: ("create_atomic_cas", *args),
     "counting": lambda start, end: ("create_make_range", None, start, end),
     "move_pointer": lambda pointer, offset, operator: (
