@@ -16,7 +16,6 @@ from tilework.language import core as tl
 from tilework.runtime.launch.launch_log import Logged, last_launch
 from tilework.runtime.launch.native_machine import address, fill_places, has_versions
 from tilework.runtime.launch.small_arrays import LIMIT, small_address
-from tilework.runtime.launch.tensor_places import tensor_facts
 from tilework.targets.cpu.run import launcher_layout as native
 
 MOST_ENTRIES = 16
@@ -357,7 +356,11 @@ def is_describable(value: Any, memory_of: Callable[[Any], Memory | None]) -> boo
 
 def tensor_memory(value: Any) -> Memory | None:
     """A torch tensor, of a class whose attributes are torch's own."""
-    if not is_tensor_class(type(value)) or (facts := tensor_facts(value)) is None:
+    if not is_tensor_class(type(value)):
+        return None
+    from tilework.runtime.launch.tensor_places import tensor_facts  # lazily: only programs with torch need it
+
+    if (facts := tensor_facts(value)) is None:
         return None
     fill_places()
     return "guard_fields", *facts, None

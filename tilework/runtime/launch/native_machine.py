@@ -18,7 +18,6 @@ from tilework import knobs
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.host.own_code import OwnObject
 from tilework.runtime.launch.launch_log import attach
-from tilework.runtime.launch.tensor_places import tensor_places
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.llvm.object_loader import load_object
 
@@ -228,6 +227,8 @@ def has_versions() -> bool:
 @cache
 def fill_places() -> None:
     """Tell the machine code where torch keeps what it reads; before the first guard that needs it."""
+    from tilework.runtime.launch.tensor_places import tensor_places  # lazily: only programs with torch need it
+
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(address("launch.context"))
     context[len(native.CONTEXT) - len(native.PLACES) :] = list(tensor_places() or ())
 
