@@ -10,6 +10,7 @@ compared. The exit code is the number of rows that differ, 99 at most.
 
 import argparse
 import hashlib
+import inspect
 import json
 import multiprocessing
 import sys
@@ -23,6 +24,7 @@ import numpy as np
 
 from examples.demo import all_cases
 from tests.differential.elementwise_kernels import ROWS, N
+from tests.differential.elementwise_kernels import drawn as drawn_numbers
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
 from tests.differential.training import SHAPES, fresh, train
 from tests.drawn.kernels import draw_kernel
@@ -107,6 +109,19 @@ def drawn(seed: int, launch: Launch, warps: int, folder: Path) -> str:
     return digest(args)
 
 
+def fingerprint(text: str) -> str:
+    """Of a source: digests of another one say nothing about this."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def of_file(function: Any) -> str:
+    return fingerprint(Path(inspect.getfile(function)).read_text())
+
+
+def drawn_name(seed: int) -> str:
+    return f"drawn {seed} of {fingerprint(draw_kernel(seed, CAPABILITY).source)}"
+
+
 def has_gpu() -> bool:
     from tilework.runtime.devices.cuda.driver import CudaDriver
 
@@ -128,8 +143,10 @@ def compared(compute: Callable[[Launch, int], str], wanted: str | None, gpu: boo
     return found, "; ".join(problems)
 
 
-def drawn_row(seed: int, wanted: str | None, gpu: bool) -> tuple[int, str, str]:
+def drawn_row(seed: int, table: dict[str, str], gpu: bool) -> tuple[str, str, str]:
     """One drawn kernel; differences of one whose threads meet in memory are none."""
+    own = drawn_name(seed)
+    wanted = table.get(own)
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)
@@ -139,16 +156,16 @@ def drawn_row(seed: int, wanted: str | None, gpu: bool) -> tuple[int, str, str]:
                 found, problem = "races", ""
         except Exception as error:
             found, problem = "error", f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"
-    return seed, found, problem
+    return own, found, problem
 
 
-def drawn_rows(kernels: int, table: dict[str, str], gpu: bool, jobs: int) -> Iterator[tuple[int, str, str]]:
+def drawn_rows(kernels: int, table: dict[str, str], gpu: bool, jobs: int) -> Iterator[tuple[str, str, str]]:
     """Seeds from 0 on, until so many have kept their promise."""
     kept, first, step = 0, 0, 4 * jobs
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
         while kept < kernels:
             seeds = range(first, first + step)
-            for row in pool.starmap(drawn_row, [(seed, table.get(f"drawn {seed}"), gpu) for seed in seeds]):
+            for row in pool.starmap(drawn_row, [(seed, table, gpu) for seed in seeds]):
                 if kept < kernels:
                     kept += row[1] not in ("refused", "races")
                     yield row
@@ -165,12 +182,17 @@ def main(words: Sequence[str] | None = None) -> int:
     table: dict[str, str] = {} if args.write or not TABLE.exists() else json.loads(TABLE.read_text())
     gpu, made, bad = not args.write and has_gpu(), {}, 0
     rows: dict[str, Callable[[Launch, int], str]] = {
-        **{name: lambda launch, warps, name=name: elementwise(name, launch, warps) for name in ROWS},
         **{
-            f"example {case.name}": lambda launch, warps, name=case.name: example(name, launch, warps)
+            f"{name} of {of_file(drawn_numbers)}": lambda launch, warps, name=name: elementwise(name, launch, warps)
+            for name in ROWS
+        },
+        **{
+            f"example {case.name} of {of_file(case.kernel.fn)}": lambda launch, warps, name=case.name: example(
+                name, launch, warps
+            )
             for case in all_cases()
         },
-        f"training, {args.steps} steps": lambda launch, warps: training(args.steps, launch, warps),
+        f"training, {args.steps} steps of {of_file(fresh)}": lambda launch, warps: training(args.steps, launch, warps),
     }
     print(f"CPU, {'GPU with 1, 4 and 8 warps, ' if gpu else 'no GPU, '}{len(table)} digests in the table", flush=True)
     for name, compute in rows.items():
@@ -178,13 +200,14 @@ def main(words: Sequence[str] | None = None) -> int:
         bad += bool(problem)
         print(f"{'FAIL' if problem else 'PASS'}  {made[name]:16}  {name}  {problem}".rstrip(), flush=True)
     counts = dict.fromkeys(("the same", "refused", "races", "different"), 0)
-    for seed, found, problem in drawn_rows(args.drawn, table, gpu, args.jobs) if args.drawn else ():
-        made[f"drawn {seed}"] = found
+    for name, found, problem in drawn_rows(args.drawn, table, gpu, args.jobs) if args.drawn else ():
+        made[name] = found
         bad += bool(problem)
         counts["different" if problem else found if found in counts else "the same"] += 1
         if problem:
-            print(f"FAIL  drawn {seed}  {problem}", flush=True)
+            print(f"FAIL  {name}  {problem}", flush=True)
     print("drawn kernels:", ", ".join(f"{count} {kind}" for kind, count in counts.items()))
+    print(f"{sum(name in table for name in made)} of {len(made)} compared with the table")
     if args.write:
         TABLE.write_text(json.dumps(made, indent=0) + "\n")
     return min(bad, 99)
