@@ -61,9 +61,9 @@ def rows(is_gpu: bool) -> list[Row]:
         Row(
             "layernorm",
             layernorm_forward,
-            (image, np.empty_like(image), weights, bias, *sums, width, width, 1e-5),
+            (image, np.empty_like(image), weights, bias, *sums, width, 1e-5),
             (height,),
-            {"BLOCK": width},
+            {"COLS": width},
         ),
         product("matmul_f32", np.float32, size, f32),
         product("matmul_f16", np.float16, size, f16),
