@@ -144,6 +144,8 @@ class Program:
         if self.random.random() < 0.3:
             self.lines.append(f"{'    ' * indent}else:")
             self.block(depth - 1, indent + 1, names, in_loop)
+            if in_loop and self.random.random() < 0.4:
+                self.lines.append(f"{'    ' * (indent + 1)}{self.random.choice(['break', 'continue', 'return'])}")
 
     def text(self) -> str:
         self.lines = []
