@@ -173,7 +173,9 @@ class Access(Elementwise):
         supported = element.name in ("fp16", "bf16") if kind == "add" and bits == 16 else bits >= 32
         if not supported or element.is_ptr():
             raise ValueError(f"atomic_{kind} does not support {element}: use a 32- or 64-bit type")
-        if not ordered:
+        if ordered:
+            self.beyond_triton(TypeError(f"atomic_{kind}() got an unexpected keyword argument 'ordered'"))
+        else:
             self.check_any_order(f"atomic_{kind}", element, kind in ORDER_MATTERS)
         sem, scope = memory_order(sem, scope)
         value, condition = self._fitted(shape_of(ptr), plain(val), self.optional_tensor(mask))
