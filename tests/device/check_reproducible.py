@@ -5,7 +5,7 @@
 
 Each row: what was computed, its digest on the CPU, and PASS or where another one differs. Elementwise operations of every type, the
 examples with 1, 4 and 8 warps, a network trained for some hundred steps, and drawn kernels. Without a GPU only CPU and table are
-compared. The exit code is the number of rows that differ, 99 at most.
+compared. Reductions, scans, dots and ordered atomics are rows of their own. The exit code is the number of rows that differ, 99 at most.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from examples.demo import all_cases
 from tests.differential.elementwise_kernels import ROWS, N
 from tests.differential.elementwise_kernels import drawn as drawn_numbers
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.differential.test_reproducible_orders import meeting, product, reductions, scans
 from tests.differential.training import SHAPES, fresh, train
 from tests.drawn.kernels import draw_kernel
 from tests.drawn.reproducible import CAPABILITY, meets
@@ -76,6 +77,35 @@ def elementwise(name: str, launch: Launch, warps: int) -> str:
     row = ROWS[name]
     args = row.arguments()
     launch(row.kernel, (1,), args, {"N": N, "num_warps": warps})
+    return digest(args)
+
+
+def orders() -> dict[str, tuple[Any, tuple[int, ...], Arrays, Arrays]]:
+    """Kernels whose bits depend on an order: (kernel, grid, arguments, constants)."""
+    rng = np.random.default_rng(7)
+
+    def wild(*shape: int, dtype: Any = np.float32) -> Any:
+        return (rng.standard_normal(shape) * 10.0 ** rng.uniform(-3, 3, shape)).astype(dtype)
+
+    places = rng.integers(0, 3, (2048, 64)).astype(np.int32)
+    sums, pairs = np.zeros(64 + 256 + 1, np.float32), wild(64, 64)
+    return {
+        "reductions": (reductions, (1,), {"x": wild(64, 256), "out": sums}, {"M": 64, "N": 256}),
+        "scans": (scans, (1,), {"x": wild(4096), "out": np.zeros(4096, np.float32)}, {"N": 4096}),
+        "scans of 1000": (scans, (1,), {"x": wild(1000), "out": np.zeros(1000, np.float32)}, {"N": 1000}),
+        "dots": (product, (1,), {"a": wild(64, 128), "b": wild(128, 64), "c": pairs}, {"N": 64, "K": 128}),
+        "2048 programs taking turns": (
+            meeting,
+            (2, 1024),
+            {"x": wild(2048, 64), "places": places, "out": np.zeros(3, np.float32)},
+            {"N": 64},
+        ),
+    }
+
+
+def ordered(name: str, launch: Launch, warps: int) -> str:
+    kernel, grid, args, constants = orders()[name]
+    launch(kernel, grid, args, {**constants, "num_warps": warps})
     return digest(args)
 
 
@@ -182,6 +212,10 @@ def main(words: Sequence[str] | None = None) -> int:
     table: dict[str, str] = {} if args.write or not TABLE.exists() else json.loads(TABLE.read_text())
     gpu, made, bad = not args.write and has_gpu(), {}, 0
     rows: dict[str, Callable[[Launch, int], str]] = {
+        **{
+            f"{name} of {of_file(meeting.fn)}": lambda launch, warps, name=name: ordered(name, launch, warps)
+            for name in orders()
+        },
         **{
             f"{name} of {of_file(drawn_numbers)}": lambda launch, warps, name=name: elementwise(name, launch, warps)
             for name in ROWS
