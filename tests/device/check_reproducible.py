@@ -22,7 +22,9 @@ from typing import Any
 
 import numpy as np
 
+import tilework
 from examples.demo import all_cases
+from tests.device.check_cuda_kernels import allocate
 from tests.differential.elementwise_kernels import ROWS, N
 from tests.differential.elementwise_kernels import drawn as drawn_numbers
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
@@ -211,6 +213,8 @@ def main(words: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     table: dict[str, str] = {} if args.write or not TABLE.exists() else json.loads(TABLE.read_text())
     gpu, made, bad = not args.write and has_gpu(), {}, 0
+    if gpu:
+        tilework.set_allocator(allocate)
     rows: dict[str, Callable[[Launch, int], str]] = {
         **{
             f"{name} of {of_file(meeting.fn)}": lambda launch, warps, name=name: ordered(name, launch, warps)
