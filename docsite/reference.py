@@ -116,7 +116,9 @@ def overview(part: str, by_family: dict[Family, list[Entry]]) -> str:
 
 def libdevice_page() -> str:
     """The functions of the device library, which differ in little but their names."""
-    rows = [f"| `{name}` | {forms_of(getattr(libdevice, name))} | {libdevice_example(name)} |" for name in dir(libdevice)]
+    rows = [
+        f"| `{name}` | {forms_of(getattr(libdevice, name))} | {libdevice_example(name)} |" for name in dir(libdevice)
+    ]
     text, example = split_example(libdevice.__doc__ or "")
     head = f"# Functions of libdevice\n\n{as_markdown(text)}\n\n**Example**\n\n```python\n{example.rstrip()}\n```\n"
     return "\n".join([head, "", "| function | types | example |", "|---|---|---|", *rows])
@@ -140,7 +142,9 @@ def libdevice_example(name: str) -> str:
     return f"`{name}({given})` is `{found:.9g}`"
 
 
-NUMPY = {name: np.dtype(re.sub(r"^fp", "float", name)).type for name in "fp16 fp32 fp64 int32 int64 uint32 uint64".split()}
+NUMPY = {
+    name: np.dtype(re.sub(r"^fp", "float", name)).type for name in "fp16 fp32 fp64 int32 int64 uint32 uint64".split()
+}
 
 
 def forms_of(function: Any) -> str:
