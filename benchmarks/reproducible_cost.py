@@ -67,6 +67,7 @@ def rows(is_gpu: bool) -> list[Row]:
         ),
         product("matmul_f32", np.float32, size, f32),
         product("matmul_f16", np.float16, size, f16),
+        product("matmul_f16, tiles as of f32", np.float16, size, f32),
         Row(
             "attention",
             attention,

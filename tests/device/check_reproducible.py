@@ -179,6 +179,8 @@ def drawn_row(seed: int, table: dict[str, str], gpu: bool) -> tuple[str, str, st
     """One drawn kernel; differences of one whose threads meet in memory are none."""
     own = drawn_name(seed)
     wanted = table.get(own)
+    if gpu:
+        tilework.set_allocator(allocate)  # of the process that the row is in
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)

@@ -45,6 +45,7 @@ def ttir_pipeline(
         "symbol-dce",
         "triton-loop-unroll",
         *(["tt-visible-nans"] if reproducible else []),
+        *(["tt-memory-in-order"] if reproducible and target.warp_size > 1 else []),
         *checks,
         *(["pad-tiles"] if target.warp_size > 1 else []),
     ]

@@ -39,6 +39,7 @@ PASSES: dict[str, str] = {
     "triton-lift-skipped-loads": "tt.loop_exits:LiftSkippedLoadsPass",
     "tt-spin-loads": "tt.spin_loads:SpinLoadsPass",
     "tt-visible-nans": "tt.visible_nans:VisibleNansPass",
+    "tt-memory-in-order": "tt.memory_in_order:MemoryInOrderPass",
     "tt-rectangles-to-descriptors": "tt.rectangles_to_descriptors:RectanglesToDescriptorsPass",
     "triton-loop-unroll": "tt.loop_unroll:LoopUnrollPass",
     "triton-loop-aware-cse": "tt.loop_aware_cse:LoopAwareCSEPass",

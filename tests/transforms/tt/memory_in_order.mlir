@@ -1,0 +1,40 @@
+// RUN: tilework opt %s -p tt-memory-in-order
+
+// A barrier in front of what an access before it must not be overtaken by, one for all of a loop, and in a loop that writes.
+tt.func @ordered(%p: !tt.ptr<f32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %x = tt.load %p : !tt.ptr<f32>
+  %y = tt.load %p : !tt.ptr<f32>
+  %z = arith.addf %x, %y : f32
+  tt.store %p, %z : !tt.ptr<f32>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%s = %z) -> (f32) : i32 {
+    %v = tt.load %p : !tt.ptr<f32>
+    %w = arith.addf %s, %v : f32
+    scf.yield %w : f32
+  }
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    %v = tt.load %p : !tt.ptr<f32>
+    %w = arith.addf %v, %sum : f32
+    tt.store %p, %w : !tt.ptr<f32>
+  }
+  tt.return
+}
+// CHECK-LABEL: tt.func @ordered
+// CHECK: tt.load
+// CHECK-NEXT: tt.load
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: tt.store
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: tt.load
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: scf.yield
+// CHECK: gpu.barrier
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: tt.load
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: gpu.barrier
+// CHECK-NEXT: tt.store

@@ -1,0 +1,85 @@
+"""What a program reads and writes in memory happens in the order of the program, whichever threads do it, in kernels that are reproducible.
+
+    %x = tt.load %p                %x = tt.load %p
+    tt.store %p, %y        ==>     gpu.barrier
+                                   tt.store %p, %y
+
+Threads of a program do not wait for each other. An element may be loaded by one and stored by another, whose layouts the number of warps decides:
+then the later access can overtake the earlier one. So there is a barrier between two accesses of which one writes. Which arrays
+they are of is not looked at: any two may overlap. In front of a loop or a branch one barrier stands for all that it would need inside.
+Loops with a barrier are not pipelined, as their loads would be in front of the stores of the iteration before.
+Stage: TTIR to TTIR, for GPUs. Cost: one walk, and one over each loop and branch.
+"""
+
+from typing import NamedTuple
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation
+
+from tilework.ir import tt
+from tilework.ir.effects import is_pure, reads, writes
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.transforms.passes import FunctionPass
+
+SEEN_BY_NO_LOAD = frozenset({tt.PrintOp, tt.AssertOp, GpuBarrierOp})
+LOOPS = (scf.ForOp, scf.WhileOp)
+
+
+class Accesses(NamedTuple):
+    """What has been done to memory since the last barrier."""
+
+    read: bool = False
+    written: bool = False
+
+    def __or__(self, other: "Accesses") -> "Accesses":  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Accesses(self.read or other.read, self.written or other.written)
+
+    def conflicts(self, later: "Accesses") -> bool:
+        return (self.written and (later.read or later.written)) or (self.read and later.written)
+
+
+NONE = Accesses()
+
+
+class MemoryInOrderPass(FunctionPass):
+    name = "tt-memory-in-order"
+
+    def run_on(self, function: Operation) -> None:
+        for block in function.regions[0].blocks:
+            order(block, NONE)
+
+
+def order(block: Block, before: Accesses) -> Accesses:
+    """Put barriers into a block; what has been done at its end since the last one."""
+    for op in list(block.ops):
+        if type(op) is GpuBarrierOp:
+            before = NONE
+            continue
+        own = accesses(op)
+        if own == NONE:
+            continue
+        if before.conflicts(own):
+            block.insert_op_before(GpuBarrierOp.make(op.location), op)
+            before = NONE
+        if not op.regions:
+            before |= own
+            continue
+        inside = before | own if isinstance(op, LOOPS) and own.written else before  # what the iteration before has done
+        ends = [order(inner, inside) for region in op.regions for inner in region.blocks]
+        for end in ends:
+            before |= end
+    return before
+
+
+def accesses(op: Operation) -> Accesses:
+    """Of an op and those in it."""
+    if type(op) in SEEN_BY_NO_LOAD or is_pure(op):
+        return NONE
+    if op.regions:
+        found = NONE
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    found |= accesses(inner)
+        return found
+    return Accesses(reads(op), writes(op))
