@@ -84,7 +84,8 @@ def pack_strip(
         pack_line(here, there, group)
         loop.next([b.gep(here, group * source.stride), b.gep(there, line)])
     if rest := depth % group:
-        pack_line(*loop.results, rest)
+        here, there = loop.results
+        pack_line(here, there, rest)
 
 
 def chunked(columns: int) -> list[int]:
