@@ -9,7 +9,9 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.differential.everywhere import everywhere
+from tilework.oracles.interpreter import InterpretedFunction
 from tilework.targets.cpu.target import HostTarget
+from tilework.triton.runtime.interpreter import execute_with_tools
 
 RNG = np.random.default_rng(5)
 
@@ -91,6 +93,31 @@ def test_ordered_atomics_take_turns() -> None:
             for element, target in enumerate(targets):
                 row[element], wanted[target] = wanted[target], wanted[target] + row[element]
     assert (found == wanted).all()
+
+
+@tilework.jit
+def all_in_turn(x: Any, out: Any, old: Any) -> None:
+    program = tl.program_id(0)
+    value = tl.load(x + program)
+    found = old + program * 6
+    tl.store(found, tl.atomic_max(out, value, ordered=True))
+    tl.store(found + 1, tl.atomic_min(out + 1, value, ordered=True))
+    tl.store(found + 2, tl.atomic_and(out + 2, value, ordered=True))
+    tl.store(found + 3, tl.atomic_or(out + 3, value, ordered=True))
+    tl.store(found + 4, tl.atomic_xor(out + 4, value, ordered=True))
+    tl.store(found + 5, tl.atomic_xchg(out + 5, value, ordered=True))
+
+
+def test_what_ordered_atomics_return() -> None:
+    arrays = {"x": RNG.integers(0, 99, 8).astype(np.int32), "out": np.zeros(6, np.int32), "old": np.zeros(48, np.int32)}
+    found = everywhere(all_in_turn, arrays, {}, (8,), ("interpreter", "evaluator", "cpu, 2 threads", "sm_80, 1 warp"))
+    assert found["old"].reshape(8, 6)[:, 5].tolist() == [0, *arrays["x"][:-1].tolist()]
+
+
+def test_turns_in_the_interpreter_of_tools_for_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InterpretedFunction, "execute", execute_with_tools)
+    arguments = {"x": wild(4, 16), "places": np.zeros((4, 16), np.int32), "out": np.zeros(3, np.float32)}
+    everywhere(meeting, arguments, {"N": 16}, (2, 2), ("interpreter", "evaluator"))
 
 
 @tilework.jit

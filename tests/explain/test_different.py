@@ -43,8 +43,8 @@ def wrong_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     """It runs in the middle of the pipeline of all targets; what it makes must not stay in the cache."""
     real = pipelines.ttir_pipeline
 
-    def planted(*args: Any) -> list[str]:
-        names = real(*args)
+    def planted(*args: Any, **options: Any) -> list[str]:
+        names = real(*args, **options)
         return [*names[:6], "test-wrong", *names[6:]]
 
     monkeypatch.setattr(pipelines, "ttir_pipeline", planted)

@@ -84,8 +84,11 @@ CASES = [
         lambda s: tl.make_tensor_descriptor(P, [X, 8], [8, c(1)], [c(4), 8], c("nan"), _semantic=s),
         ("make_tensor_descriptor", P, [X, 8], [8, 1], [4, 8], "nan"),
     ),
-    (lambda s: tl.atomic_add(P, 1, sem=c("relaxed"), _semantic=s), ("atomic_rmw", "add", P, 1, None, "relaxed", None)),
-    (lambda s: P.atomic_xchg(1, X, scope="cta", _semantic=s), ("atomic_rmw", "xchg", P, 1, X, None, "cta")),
+    (
+        lambda s: tl.atomic_add(P, 1, sem=c("relaxed"), _semantic=s),
+        ("atomic_rmw", "add", P, 1, None, "relaxed", None, False),
+    ),
+    (lambda s: P.atomic_xchg(1, X, scope="cta", _semantic=s), ("atomic_rmw", "xchg", P, 1, X, None, "cta", False)),
     (lambda s: tl.atomic_cas(P, 0, 1, c("acquire"), _semantic=s), ("atomic_cas", P, 0, 1, "acquire", None)),
     (lambda s: tl.cast(X, c(tl.int8), _semantic=s), ("cast", X, tl.int8, None)),
     (lambda s: X.to(tl.float16, fp_downcast_rounding=c("rtz"), _semantic=s), ("cast", X, tl.float16, "rtz")),

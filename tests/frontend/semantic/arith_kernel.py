@@ -41,6 +41,7 @@ class Kernel:
     def __init__(self, *types: Any, **options: Any) -> None:
         settings = {
             "beyond_triton": "error",
+            "reproducible": False,
             "debug": False,
             "sanitize": False,
             "sanitize_overflow": True,

@@ -154,6 +154,17 @@ def takes_turns(fn: Callable[..., Any], seen: frozenset[Any] = frozenset()) -> b
     return any(takes_turns(callee.fn, seen | {code}) for callee in called if isinstance(callee, JITCallable))
 
 
+def is_ordered(interpreter: Interpreter, fn: Callable[..., Any]) -> bool:
+    """Whether the order of programs is promised."""
+    return interpreter.options.reproducible or takes_turns(fn)
+
+
+def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[int, ...]]:
+    """The first axis outermost, as in Triton's interpreter; innermost where the order is promised."""
+    programs = list(itertools.product(*map(range, grid)))
+    return sorted(programs, key=lambda program: program[::-1]) if is_ordered else programs
+
+
 class InterpretedFunction(JITFunction):
     """A kernel, or a function for kernels, that runs as Python. See the module docstring."""
 
@@ -224,10 +235,7 @@ class InterpretedFunction(JITFunction):
     def execute(self, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         """One call for each program; tools for Triton put their own loop here."""
         kernel = interpreter.python_function(self)
-        programs = itertools.product(range(grid[0]), range(grid[1]), range(grid[2]))
-        if interpreter.options.reproducible or takes_turns(self.fn):
-            programs = sorted(programs, key=lambda program: program[::-1])
-        for program in programs:
+        for program in programs_of(grid, is_ordered(interpreter, self.fn)):
             interpreter.semantic.enter_program(program)
             kernel(*map(passed, values.values()))
 

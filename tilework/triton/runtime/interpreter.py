@@ -10,7 +10,6 @@ What is not replaced runs as it always does, without a detour.
 """
 
 import inspect
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +24,14 @@ from tilework.language.semantic import Semantic as TritonSemantic
 from tilework.oracles.interpreter import AccessError, InterpretedFunction, register_memory
 from tilework.oracles.interpreter.arguments import Arguments
 from tilework.oracles.interpreter.formats import storage
-from tilework.oracles.interpreter.function import COMPILER_OPTIONS, FP8_TYPES, Interpreter, passed
+from tilework.oracles.interpreter.function import (
+    COMPILER_OPTIONS,
+    FP8_TYPES,
+    Interpreter,
+    is_ordered,
+    passed,
+    programs_of,
+)
 from tilework.oracles.interpreter.function import Options as LaunchOptions
 from tilework.oracles.interpreter.rewriter import FunctionRewriter
 from tilework.oracles.interpreter.rewriter import Rewriter as ASTTransformer
@@ -121,6 +127,7 @@ class GridExecutor:
         self.pre_run_hooks = list(pre_run_hooks)
         notes = getattr(fn, "__annotations__", {})
         self.constexprs = [name for name in self.arg_names if "constexpr" in str(notes.get(name, ""))]
+        self.is_ordered = False
 
     def _init_args_hst(self, args_dev: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         return list(args_dev), dict(kwargs)
@@ -137,7 +144,7 @@ class GridExecutor:
         grid = self.grid(named) if callable(self.grid) else self.grid
         x, y, z = (*((grid,) if isinstance(grid, int) else grid), 1, 1)[:3]
         interpreter_builder.set_grid_dim(x, y, z)
-        for program in itertools.product(range(x), range(y), range(z)):
+        for program in programs_of((x, y, z), self.is_ordered):
             interpreter_builder.set_grid_idx(*program)
             self.fn(**{name: passed(value) for name, value in values.items()})
         self._restore_args_dev(args_dev, args_hst, kwargs, kwargs_hst)
@@ -234,6 +241,7 @@ def execute_with_tools(
         kernel = interpreter.python_function(self)
         executor = names["GridExecutor"](kernel, self.arg_names, grid)
         executor.constexprs = [name for name, value in values.items() if not isinstance(value, tl.base_value)]
+        executor.is_ordered = is_ordered(interpreter, self.fn)
         executor(**values)
     finally:
         if hasattr(scope, "restore"):
