@@ -159,9 +159,10 @@ def is_ordered(interpreter: Interpreter, fn: Callable[..., Any]) -> bool:
     return interpreter.options.reproducible or takes_turns(fn)
 
 
-def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[int, ...]]:
+def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[int, int, int]]:
     """The first axis outermost, as in Triton's interpreter; innermost where the order is promised."""
-    programs = list(itertools.product(*map(range, grid)))
+    x, y, z = map(range, grid)
+    programs = list(itertools.product(x, y, z))
     return sorted(programs, key=lambda program: program[::-1]) if is_ordered else programs
 
 
