@@ -18,8 +18,8 @@ from tilework.oracles.evaluator import evaluate
 from tilework.tools.check_each import RTOL
 from tilework.transforms.registry import run_pipeline
 
-KERNELS, CHUNK = 40, 10
-ELEMENTWISE, READ_BACK = 40, 20
+KERNELS, CHUNK = 20, 10
+ELEMENTWISE, READ_BACK = 40, 10
 SCALARS = {"n": 37, "m": 6, "big": 11, "real": 0.75, "flag": True}
 
 

@@ -8,7 +8,7 @@ from tests.drawn.cpu import compare, kind
 from tests.drawn.kernels import CPU, draw_kernel
 from tests.drawn.test_drawn import explain
 
-KERNELS, CHUNK = 40, 5
+KERNELS, CHUNK = 20, 5
 
 
 @pytest.mark.parametrize("first", range(0, KERNELS, CHUNK))
