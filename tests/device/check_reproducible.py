@@ -1,22 +1,24 @@
-"""The same bits on the GPU, on this machine's CPU, and on the machine where the table of digests was made.
+"""The same bits on the GPU, on this machine's CPU, and on the machine where the tables of digests were made.
 
-    python -m tests.device.check_reproducible [--drawn 500] [--steps 300] [--jobs 8]
+    python -m tests.device.check_reproducible [--drawn 500] [--steps 300] [--jobs 16] [--seconds 300]
     python -m tests.device.check_reproducible --write        make the table, on this machine's CPU
 
 Each row: what was computed, its digest on the CPU, and PASS or where another one differs. Elementwise operations of every type, the
-examples with 1, 4 and 8 warps, a network trained for some hundred steps, and drawn kernels. Without a GPU only CPU and table are
+examples with 1, 4 and 8 warps, a network trained for some hundred steps, and drawn kernels, whose table is made by
+`python -m tests.drawn.reproducible --digests tests/device/drawn_digests.txt`. Without a GPU only CPU and tables are
 compared. Reductions, scans, dots and ordered atomics are rows of their own. The exit code is the number of rows that differ, 99 at most.
 """
 
 import argparse
-import hashlib
 import inspect
 import json
-import multiprocessing
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +29,32 @@ from examples.demo import all_cases
 from tests.device.check_cuda_kernels import allocate
 from tests.differential.elementwise_kernels import ROWS, N
 from tests.differential.elementwise_kernels import drawn as drawn_numbers
-from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.differential.test_differential_drawn import arguments
 from tests.differential.test_reproducible_orders import meeting, product, reductions, scans
 from tests.differential.training import SHAPES, fresh, train
-from tests.drawn.kernels import draw_kernel
-from tests.drawn.reproducible import CAPABILITY, meets
+from tests.drawn.reproducible import (
+    DIFFERENT,
+    EQUAL,
+    LOST,
+    RACING,
+    REFUSED,
+    Outcome,
+    Tally,
+    digest,
+    drawn,
+    fingerprint,
+    grid_of,
+    meets,
+    read_digests,
+)
 from tests.drawn.run import load
-from tests.targets.gpu_run import flat, with_addresses
+from tests.drawn.workers import Lost, results
+from tests.targets.gpu_run import with_addresses
 
 TABLE = Path(__file__).with_name("reproducible_digests.json")
+DRAWN = Path(__file__).with_name("drawn_digests.txt")  # python -m tests.drawn.reproducible --digests
 WARPS = (1, 4, 8)
+LIMIT = 240  # seconds for one row
 Arrays = dict[str, Any]
 Launch = Callable[[Any, Sequence[int], Arrays, Arrays], None]  # of a kernel: grid, arguments, options
 
@@ -63,16 +81,6 @@ def on_gpu(kernel: Any, grid: Sequence[int], args: Arrays, options: Arrays, memo
     for array, copy in [*behind, *((args[name], copy) for name, copy in copies.items())]:
         if not moved or array.dtype not in (np.int64, np.uint64):
             array[...] = copy.numpy().reshape(array.shape)
-
-
-def digest(arrays: Any) -> str:
-    """Of all numbers in a dict of arrays, by name; addresses are none."""
-    summary = hashlib.sha256()
-    for name in sorted(arrays):
-        for array in flat(arrays[name]):
-            summary.update(f"{name} {array.dtype} {array.shape} ".encode())
-            summary.update(np.ascontiguousarray(array).tobytes())
-    return summary.hexdigest()[:16]
 
 
 def elementwise(name: str, launch: Launch, warps: int) -> str:
@@ -133,25 +141,15 @@ def training(steps: int, launch: Launch, warps: int) -> str:
     return digest({name: arrays[name] for name in (*SHAPES, "loss")})
 
 
-def drawn(seed: int, launch: Launch, warps: int, folder: Path) -> str:
-    kernel = annotated(draw_kernel(seed, CAPABILITY))
-    function = load(kernel, folder)
+def drawn_kernel(seed: int, launch: Launch, warps: int, folder: Path) -> str:
+    kernel = drawn(seed)
     args = arguments(kernel, seed)
-    launch(function, GRID, args, {"num_warps": warps})
-    return digest(args)
-
-
-def fingerprint(text: str) -> str:
-    """Of a source: digests of another one say nothing about this."""
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    launch(load(kernel, folder), grid_of(kernel), args, {"num_warps": warps})
+    return digest({name: value for name, value in args.items() if isinstance(value, np.ndarray)})
 
 
 def of_file(function: Any) -> str:
     return fingerprint(Path(inspect.getfile(function)).read_text())
-
-
-def drawn_name(seed: int) -> str:
-    return f"drawn {seed} of {fingerprint(draw_kernel(seed, CAPABILITY).source)}"
 
 
 def has_gpu() -> bool:
@@ -166,7 +164,7 @@ def compared(compute: Callable[[Launch, int], str], wanted: str | None, gpu: boo
         found = compute(on_host, 4)
     except Exception as error:
         if "reproducible" in str(error):  # floats in atomics, assembly
-            return "refused", ""
+            return REFUSED, ""
         raise
     problems = [] if wanted in (None, found) else [f"the table has {wanted}"]
     for warps in WARPS if gpu else ():
@@ -175,35 +173,58 @@ def compared(compute: Callable[[Launch, int], str], wanted: str | None, gpu: boo
     return found, "; ".join(problems)
 
 
-def drawn_row(seed: int, table: dict[str, str], gpu: bool) -> tuple[str, str, str]:
-    """One drawn kernel; differences of one whose threads meet in memory are none."""
-    own = drawn_name(seed)
-    wanted = table.get(own)
+def drawn_outcome(work: tuple[int, str | None, bool]) -> Outcome:
+    """One drawn kernel, in a process of its own; differences of one whose threads meet in memory are none."""
+    seed, wanted, gpu = work
     if gpu:
-        tilework.set_allocator(allocate)  # of the process that the row is in
+        tilework.set_allocator(allocate)
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         folder = Path(name)
         try:
-            found, problem = compared(lambda launch, warps: drawn(seed, launch, warps, folder), wanted, gpu)
-            if problem and meets(annotated(draw_kernel(seed, CAPABILITY)), folder):
-                found, problem = "races", ""
+            found, problem = compared(lambda launch, warps: drawn_kernel(seed, launch, warps, folder), wanted, gpu)
+            if problem and meets(drawn(seed), folder):
+                return Outcome(RACING)
         except Exception as error:
-            found, problem = "error", f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"
-    return own, found, problem
+            found, problem = "", f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"
+    if found == REFUSED:
+        return Outcome(REFUSED)
+    return Outcome(DIFFERENT if problem else EQUAL, problem, found, {"each": time.perf_counter() - start})
 
 
-def drawn_rows(kernels: int, table: dict[str, str], gpu: bool, jobs: int) -> Iterator[tuple[str, str, str]]:
-    """Seeds from 0 on, until so many have kept their promise."""
-    kept, first, step = 0, 0, 4 * jobs
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        while kept < kernels:
-            seeds = range(first, first + step)
-            for row in pool.starmap(drawn_row, [(seed, table, gpu) for seed in seeds]):
-                if kept < kernels:
-                    kept += row[1] not in ("refused", "races")
-                    yield row
-            first += step
+def check_drawn(kernels: int, gpu: bool, jobs: int, seconds: float) -> int:
+    """Drawn kernels until so many have made a promise; how many broke it."""
+    table, tally, end = read_digests(DRAWN), Tally(kernels, {}), time.monotonic() + seconds
+    without = {seed for seed, word in table.items() if word in (RACING, REFUSED)}
+    work = ((seed, table.get(seed), gpu) for seed in tally.seeds(0, 1, 1, end) if seed not in without)
+    for (seed, wanted, _), found in results(drawn_outcome, work, jobs, LIMIT, end):
+        made = Outcome(LOST, found.why) if isinstance(found, Lost) else found
+        tally.compared += made.kind == EQUAL and wanted is not None
+        tally.add(seed, made)
+    print(f"drawn kernels: {tally}; {tally.compared} compared with the table")
+    return tally.kinds[DIFFERENT] + tally.kinds[LOST]
+
+
+def rows(steps: int) -> dict[str, Callable[[Launch, int], str]]:
+    """What is computed besides drawn kernels; what takes longest comes first."""
+    return {
+        f"training, {steps} steps of {of_file(fresh)}": partial(training, steps),
+        **{f"example {case.name} of {of_file(case.kernel.fn)}": partial(example, case.name) for case in all_cases()},
+        **{f"{name} of {of_file(meeting.fn)}": partial(ordered, name) for name in orders()},
+        **{f"{name} of {of_file(drawn_numbers)}": partial(elementwise, name) for name in ROWS},
+    }
+
+
+def row_outcome(work: tuple[str, str | None, int, bool]) -> tuple[str, str]:
+    """One row, in a process of its own."""
+    name, wanted, steps, gpu = work
+    if gpu:
+        tilework.set_allocator(allocate)
+    try:
+        return compared(rows(steps)[name], wanted, gpu)
+    except Exception as error:
+        return "", f"{type(error).__name__}: {error}"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -211,45 +232,25 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--drawn", type=int, default=500)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=inf, help="after which no more drawn kernels are begun")
     parser.add_argument("--write", action="store_true", help="make the table instead of comparing with it")
     args = parser.parse_args(words)
+    start = time.monotonic()
     table: dict[str, str] = {} if args.write or not TABLE.exists() else json.loads(TABLE.read_text())
     gpu, made, bad = not args.write and has_gpu(), {}, 0
-    if gpu:
-        tilework.set_allocator(allocate)
-    rows: dict[str, Callable[[Launch, int], str]] = {
-        **{
-            f"{name} of {of_file(meeting.fn)}": lambda launch, warps, name=name: ordered(name, launch, warps)
-            for name in orders()
-        },
-        **{
-            f"{name} of {of_file(drawn_numbers)}": lambda launch, warps, name=name: elementwise(name, launch, warps)
-            for name in ROWS
-        },
-        **{
-            f"example {case.name} of {of_file(case.kernel.fn)}": lambda launch, warps, name=case.name: example(
-                name, launch, warps
-            )
-            for case in all_cases()
-        },
-        f"training, {args.steps} steps of {of_file(fresh)}": lambda launch, warps: training(args.steps, launch, warps),
-    }
     print(f"CPU, {'GPU with 1, 4 and 8 warps, ' if gpu else 'no GPU, '}{len(table)} digests in the table", flush=True)
-    for name, compute in rows.items():
-        made[name], problem = compared(compute, table.get(name), gpu)
+    work = [(name, table.get(name), args.steps, gpu) for name in rows(args.steps)]
+    for (name, *_), found in results(row_outcome, work, args.jobs, LIMIT):
+        made[name], problem = ("", found.why) if isinstance(found, Lost) else found
         bad += bool(problem)
         print(f"{'FAIL' if problem else 'PASS'}  {made[name]:16}  {name}  {problem}".rstrip(), flush=True)
-    counts = dict.fromkeys(("the same", "refused", "races", "different"), 0)
-    for name, found, problem in drawn_rows(args.drawn, table, gpu, args.jobs) if args.drawn else ():
-        made[name] = found
-        bad += bool(problem)
-        counts["different" if problem else found if found in counts else "the same"] += 1
-        if problem:
-            print(f"FAIL  {name}  {problem}", flush=True)
-    print("drawn kernels:", ", ".join(f"{count} {kind}" for kind, count in counts.items()))
-    print(f"{sum(name in table for name in made)} of {len(made)} compared with the table")
+    print(
+        f"{sum(name in table for name in made)} of {len(made)} compared with the table, {time.monotonic() - start:.0f} s"
+    )
     if args.write:
-        TABLE.write_text(json.dumps(made, indent=0) + "\n")
+        TABLE.write_text(json.dumps({name: made[name] for name in rows(args.steps)}, indent=0) + "\n")
+    elif args.drawn:
+        bad += check_drawn(args.drawn, gpu, args.jobs, args.seconds)
     return min(bad, 99)
 
 

@@ -6,7 +6,7 @@
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,18 @@ def everywhere(
     places: Sequence[str] = CHOSEN,
 ) -> dict[str, Array]:
     """The arrays after a launch, which are the same in all places."""
+    (wanted, *_) = [arrays for _, arrays in in_places(kernel, args, constants, grid, places)]
+    return wanted
+
+
+def in_places(
+    kernel: Any,
+    args: Mapping[str, Any],
+    constants: Mapping[str, Any] | None = None,
+    grid: Sequence[int] = (1,),
+    places: Sequence[str] = CHOSEN,
+) -> Iterator[tuple[str, dict[str, Array]]]:
+    """(place, the arrays after a launch there), one after the other; an `AssertionError` where they differ from those of the first."""
     wanted: dict[str, Array] = {}
     for place in places:
         device, options, threads = PLACES[place]
@@ -59,7 +71,7 @@ def everywhere(
                     f"{name}: {len(where)} of {array.size} differ between {places[0]} and {place}, at {where[0]}: {old!r}, {new!r}"
                 )
         wanted = wanted or arrays
-    return wanted
+        yield place, arrays
 
 
 def bits(array: Array) -> Array:

@@ -9,16 +9,15 @@ process is a failure like any other.
 """
 
 import argparse
-import multiprocessing
 import re
 import sys
 import tempfile
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,7 @@ from tests.drawn.kernels import CPU, Kernel, draw_kernel
 from tests.drawn.rounding import RoundingError
 from tests.drawn.run import compile_drawn, load
 from tests.drawn.test_drawn import difference
+from tests.drawn.workers import Lost, results
 from tilework import knobs
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.targets.cpu.run import run_grid as driver
@@ -70,54 +70,10 @@ def problem_of(seed: int, folder: Path, odd: bool = False) -> str | None:
             return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}\n{error}"
 
 
-def serve(seeds: Sequence[int], odd: bool, results: Connection) -> None:
-    """The life of a worker: it says which kernel it begins, and what came of it."""
+def outcome(seed: int, odd: bool) -> str | None:
+    """`problem_of`, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        for seed in seeds:
-            results.send((seed, "began"))
-            results.send((seed, problem_of(seed, Path(folder), odd)))
-    results.close()
-
-
-class Worker:
-    """A process with its share of the seeds; a new one goes on behind a kernel that killed it."""
-
-    def __init__(self, seeds: Sequence[int], odd: bool) -> None:
-        self.seeds, self.odd = list(seeds), odd
-        self.start()
-
-    def start(self) -> None:
-        self.results, theirs = multiprocessing.Pipe(duplex=False)
-        self.process = multiprocessing.Process(target=serve, args=(self.seeds, self.odd, theirs), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    def receive(self) -> tuple[int, str | None] | None:
-        """(seed, problem) of a kernel that is done; None if one has only begun, or nothing is left."""
-        try:
-            seed, outcome = self.results.recv()
-        except EOFError:
-            self.process.join()
-            if not self.seeds:
-                return None
-            seed = self.seeds.pop(0)
-            if self.seeds:
-                self.start()
-            return seed, f"the process died with exit code {self.process.exitcode}"
-        if outcome == "began":
-            return None
-        self.seeds.remove(seed)
-        return seed, outcome
-
-
-def outcomes(first: int, kernels: int, jobs: int, odd: bool) -> Iterator[tuple[int, str | None]]:
-    """(seed, problem or None) as they come."""
-    multiprocessing.set_start_method("spawn", force=True)
-    workers = [Worker(range(first + job, first + kernels, jobs), odd) for job in range(min(jobs, kernels))]
-    while alive := {worker.results: worker for worker in workers if worker.seeds}:
-        for ready in wait(list(alive)):
-            if (outcome := alive[ready].receive()) is not None:  # pyright: ignore[reportArgumentType]
-                yield outcome
+        return problem_of(seed, Path(folder), odd)
 
 
 def kind(problem: str) -> str:
@@ -142,7 +98,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return int(problem is not None)
     start = time.perf_counter()
     failures: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for count, (seed, problem) in enumerate(outcomes(args.first, args.kernels, args.jobs, args.odd), 1):
+    seeds = range(args.first, args.first + args.kernels)
+    for count, (seed, found) in enumerate(results(partial(outcome, odd=args.odd), seeds, args.jobs), 1):
+        problem = found.why if isinstance(found, Lost) else found
         if problem is not None:
             failures[kind(problem)].append((seed, problem))
             print(f"seed {seed}: {problem}"[:400], flush=True)

@@ -1,53 +1,91 @@
 """Drawn kernels that promise the same bits: on every device, with any number of warps and threads, bit for bit.
 
-python -m tests.drawn.reproducible --kernels 500 --jobs 8      progress, then the failures, the most frequent kind first
-python -m tests.drawn.reproducible --seed 17                   one kernel: its source, and where it differs
+python -m tests.drawn.reproducible --kernels 500 --jobs 8                what differs as it is found, then how many did what
+python -m tests.drawn.reproducible --seconds 500 --digests FILE          as far as it comes; the same again goes on where it stopped
+python -m tests.drawn.reproducible --part 2/4 --against FILE             a quarter of them, compared with what another machine has written
+python -m tests.drawn.reproducible --places interpreter cpu              in fewer places, which are named by how they begin
+python -m tests.drawn.reproducible --seed 17                             one kernel: its source, and where it differs
 
 Kernels that the language refuses to call reproducible (floats in atomics, assembly) do not count, nor do those whose programs or threads
-meet in global memory without an order: they promise nothing.
+meet in global memory without an order: they promise nothing. Those that write what they also read mostly run as one program, in which
+there is an order.
 """
 
 import argparse
-import multiprocessing
+import hashlib
 import sys
 import tempfile
 import time
 import warnings
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from math import inf
 from pathlib import Path
+from typing import Any
 
-from tests.differential.everywhere import CHOSEN, PLACES, everywhere
-from tests.differential.test_differential_drawn import GRID, annotated, arguments
+import numpy as np
+
+from tests.differential.everywhere import CHOSEN, PLACES, in_places
+from tests.differential.test_differential_drawn import annotated, arguments
 from tests.drawn.cpu import kind
 from tests.drawn.gpu import MEETING, compiled, emulate
 from tests.drawn.kernels import Kernel, draw_kernel
 from tests.drawn.run import load
+from tests.drawn.workers import Lost, results
+from tests.targets.gpu_run import flat
 from tilework.target import Target
 
 CAPABILITY, WARPS = 80, 4  # every place can run what is drawn for it
 AMPERE = Target.parse("cuda:80")
-NO_PROMISE = "no promise"
+EQUAL, DIFFERENT, RACING, REFUSED, LOST = "equal", "different", "racing", "refused", "lost"
+PROMISED = (EQUAL, DIFFERENT, LOST)
 
 
-def problem_of(seed: int, folder: Path, places: Sequence[str] = CHOSEN) -> str | None:
-    """Where a kernel differs, None if nowhere; a text that begins with `NO_PROMISE` if it makes none."""
-    kernel = annotated(draw_kernel(seed, CAPABILITY))
-    function = load(
-        replace(kernel, source=kernel.source.replace("@jit\ndef kernel", "@jit(reproducible=True)\ndef kernel")), folder
+@dataclass
+class Outcome:
+    """What came of one kernel: one of the words above, why, a digest of its results, and the seconds that each place took."""
+
+    kind: str
+    why: str = ""
+    digest: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def drawn(seed: int) -> Kernel:
+    """The kernel of a seed; every fourth one has odd sizes, another fourth Python that Triton does not have."""
+    kernel = draw_kernel(seed, CAPABILITY, odd=seed % 4 == 1, about_python=seed % 4 == 3)
+    return annotated(
+        replace(kernel, source=kernel.source.replace("@jit\ndef kernel", "@jit(reproducible=True)\ndef kernel"))
     )
+
+
+def grid_of(kernel: Kernel) -> tuple[int, ...]:
+    """One program where two would meet in arrays that are read and written, most times."""
+    shares = any(name.startswith("io_") for name in kernel.inputs)
+    return (1,) if shares and kernel.seed % 8 else (2,)
+
+
+def outcome_of(seed: int, folder: Path, places: Sequence[str] = CHOSEN) -> Outcome:
+    """Whether a kernel keeps its promise in all places, if it makes one."""
+    kernel, seconds, found = drawn(seed), {}, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        before = time.perf_counter()
         try:
-            everywhere(function, arguments(kernel, seed), {}, GRID, places)
+            function = load(kernel, folder)
+            for place, arrays in in_places(function, arguments(kernel, seed), {}, grid_of(kernel), places):
+                seconds[place], before = time.perf_counter() - before, time.perf_counter()
+                found = found or digest(arrays)
         except Exception as error:
             text = str(error).strip() or type(error).__name__
             if "reproducible" in text:
-                return f"{NO_PROMISE}: {text.splitlines()[-1]}"
+                return Outcome(REFUSED, text.splitlines()[-1], seconds=seconds)
             is_race = "nothing orders the two" in text or meets(kernel, folder)
-            return f"{NO_PROMISE}: an order" if is_race else f"{type(error).__name__}: {text}"
-    return None
+            return Outcome(RACING if is_race else DIFFERENT, f"{type(error).__name__}: {text}", seconds=seconds)
+    return Outcome(EQUAL, digest=found or "", seconds=seconds)
 
 
 def meets(kernel: Kernel, folder: Path) -> bool:
@@ -58,55 +96,115 @@ def meets(kernel: Kernel, folder: Path) -> bool:
     return bool(emulate(kernel, text, arguments(kernel, kernel.seed), WARPS, AMPERE))
 
 
-def outcome(seed: int) -> tuple[int, str | None]:
-    """`problem_of` in all places."""
+def digest(arrays: Mapping[str, Any]) -> str:
+    """8 bytes of all numbers in arrays, by name; addresses are none."""
+    summary = hashlib.sha256()
+    for name in sorted(arrays):
+        for array in flat(arrays[name]):
+            summary.update(f"{name} {array.dtype} {array.shape} ".encode())
+            summary.update(np.ascontiguousarray(array).tobytes())
+    return summary.hexdigest()[:16]
+
+
+def fingerprint(text: str) -> str:
+    """Of a source: digests of another one say nothing about this."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def read_digests(path: Path) -> dict[int, str]:
+    """What `--digests` wrote: the digest of each kernel that is still drawn as it was, or why there is none."""
+    if not path.exists():
+        return {}
+    lines = [line.split() for line in path.read_text().splitlines()]
+    return {int(seed): found for seed, source, found in lines if source == fingerprint(drawn(int(seed)).source)}
+
+
+def outcome(seed: int, places: Sequence[str]) -> Outcome:
+    """`outcome_of`, in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
-        return seed, problem_of(seed, Path(name), tuple(PLACES))
+        return outcome_of(seed, Path(name), places)
 
 
-def outcomes(first: int, kernels: int, jobs: int) -> Iterator[tuple[int, str | None]]:
-    """Of the seeds from `first` on, until so many kernels have made a promise."""
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        while kernels > 0:
-            for seed, problem in pool.map(outcome, range(first, first + 4 * jobs), chunksize=1):
-                if kernels > 0:
-                    kernels -= problem is None or not problem.startswith(NO_PROMISE)
-                    yield seed, problem
-            first += 4 * jobs
+class Tally:
+    """How many kernels did what."""
+
+    def __init__(self, wanted: int, against: Mapping[int, str]) -> None:
+        self.wanted, self.against, self.start = wanted, against, time.monotonic()
+        self.kinds: Counter[str] = Counter()
+        self.reasons: dict[str, list[int]] = defaultdict(list)
+        self.seconds: Counter[str] = Counter()
+        self.compared = 0
+
+    @property
+    def promised(self) -> int:
+        return sum(self.kinds[name] for name in PROMISED)
+
+    def seeds(self, first: int, part: int, parts: int, end: float) -> Iterator[int]:
+        """Seeds until enough kernels have made a promise."""
+        for seed in count(first + part - 1, parts):
+            if self.promised >= self.wanted or time.monotonic() > end:
+                return
+            yield seed
+
+    def add(self, seed: int, found: Outcome) -> None:
+        wanted = self.against.get(seed)
+        if wanted is not None and found.kind == EQUAL and wanted not in (RACING, REFUSED):
+            self.compared += 1
+            if wanted != found.digest:
+                found.kind, found.why = DIFFERENT, f"elsewhere: {wanted}, here: {found.digest}"
+        self.kinds[found.kind] += 1
+        self.seconds.update(found.seconds)
+        if found.kind in (DIFFERENT, LOST):
+            print(f"seed {seed}: {found.why}"[:600], flush=True)
+        if found.kind in (DIFFERENT, LOST, REFUSED):
+            self.reasons[f"{found.kind}: {kind(found.why)}"].append(seed)
+        if self.promised % 25 == 0 and found.kind in PROMISED:
+            print(f"{self} in {time.monotonic() - self.start:.0f} s", flush=True)
+
+    def __str__(self) -> str:
+        others = ", ".join(f"{self.kinds[name]} {name}" for name in (EQUAL, DIFFERENT, LOST))
+        without = ", ".join(f"{self.kinds[name]} {name}" for name in (RACING, REFUSED))
+        return f"{self.promised} promised: {others}; without a promise: {without}"
 
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--kernels", type=int, default=500, help="how many that make a promise")
+    parser.add_argument("--kernels", type=int, default=500, help="how many that make a promise, in all parts together")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--part", default="1/1", help="2/4: the second of four parts")
+    parser.add_argument("--seconds", type=float, default=inf, help="after which all is over")
+    parser.add_argument("--limit", type=float, default=300, help="seconds for one kernel")
+    parser.add_argument("--places", nargs="+", default=[""], help="how their names begin")
+    parser.add_argument("--digests", type=Path, help="a file for the digests of the results; what it has is not run")
+    parser.add_argument("--against", type=Path, help="such a file of another machine")
     parser.add_argument("--seed", type=int)
     args = parser.parse_args(words)
+    places = tuple(place for place in PLACES if place.startswith(tuple(args.places)))
     if args.seed is not None:
-        source = draw_kernel(args.seed, CAPABILITY).source
-        print(source[source.index("@jit\ndef kernel") :])
-        _, problem = outcome(args.seed)
-        print(problem or f"the same bits in {len(PLACES)} places")
-        return int(problem is not None)
-    start, counted, without = time.perf_counter(), 0, 0
-    failures: dict[str, list[int]] = defaultdict(list)
-    for seed, problem in outcomes(args.first, args.kernels, args.jobs):
-        if problem is not None and problem.startswith(NO_PROMISE):
-            without += 1
-            continue
-        counted += 1
-        if problem is not None:
-            failures[kind(problem)].append(seed)
-            print(f"seed {seed}: {problem}"[:400], flush=True)
-        if counted % 25 == 0 or counted == args.kernels:
-            bad, took = sum(map(len, failures.values())), time.perf_counter() - start
-            print(
-                f"{counted} kernels in {len(PLACES)} places, {bad} differ, {without} without a promise, {took:.0f} s",
-                flush=True,
-            )
-    for name, seeds in sorted(failures.items(), key=lambda item: -len(item[1])):
+        source = drawn(args.seed).source
+        print(source[source.index("@jit(reproducible=True)\ndef kernel") :])
+        found = outcome(args.seed, places)
+        print(f"{found.kind} in {len(places)} places", found.why, found.digest, found.seconds, sep="\n")
+        return int(found.kind == DIFFERENT)
+    part, parts = map(int, args.part.split("/"))
+    end = time.monotonic() + args.seconds
+    done = read_digests(args.digests) if args.digests else {}
+    tally = Tally(-(-args.kernels // parts), read_digests(args.against) if args.against else {})
+    for seed, word in done.items():
+        tally.add(seed, Outcome(word) if word in (RACING, REFUSED) else Outcome(EQUAL, digest=word))
+    seeds = (seed for seed in tally.seeds(args.first, part, parts, end) if seed not in done)
+    for seed, found in results(partial(outcome, places=places), seeds, args.jobs, args.limit, end):
+        made = Outcome(LOST, found.why) if isinstance(found, Lost) else found
+        tally.add(seed, made)
+        if args.digests and made.kind not in (DIFFERENT, LOST):
+            with args.digests.open("a") as file:
+                file.write(f"{seed} {fingerprint(drawn(seed).source)} {made.digest or made.kind}\n")
+    for name, seeds in sorted(tally.reasons.items(), key=lambda item: -len(item[1])):
         print(f"{len(seeds):5}  {name}   seeds {', '.join(map(str, seeds[:8]))}")
-    return int(bool(failures))
+    print("seconds:", ", ".join(f"{place} {seconds:.0f}" for place, seconds in tally.seconds.items()))
+    print(f"{len(places)} places, {tally.compared} compared with another machine; {tally}")
+    return int(tally.kinds[DIFFERENT] + tally.kinds[LOST] > 0)
 
 
 if __name__ == "__main__":
