@@ -1,27 +1,26 @@
 """Tiles of sizes that are no powers of two on a real GPU: every op of the tables in `tests/differential`, against NumPy.
 
-    python -m tests.device.check_odd_tiles [--draw 400] [--seconds 120]
+    python -m tests.device.check_odd_tiles --jobs 16 [--draw 400] [--seconds 120]
 
-Prints each case that differs, then one line for all. The exit code is 1 if there is one.
+Every process compiles its cases and launches them on the one GPU; one whose launch failed is not used again. `tests/sweep.py` says what
+else it takes.
 """
 
-import argparse
-import random
+import shlex
 import sys
-import time
-import traceback
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import tilework
-from tests.differential.devices import signature_of
+from tests.differential.devices import Refused, innermost, signature_of
 from tests.differential.tile_accesses import ACCESSES
+from tests.sweep import chosen, options, size_text, sweep
 from tests.targets.gpu_odd_tiles import all_cases, run_access, run_row
 from tilework import knobs
 from tilework.compiler import ASTSource
+from tilework.errors import CompilationError
 from tilework.language.function import JITFunction
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
@@ -43,28 +42,22 @@ def on_gpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str,
             array[...] = placed[name].numpy()
 
 
+def run_case(name: str, size: tuple[int, ...]) -> None:
+    """Raise if the GPU does not do what NumPy does."""
+    try:
+        (run_access if name in ACCESSES else run_row)(name, on_gpu, size)
+    except CompilationError as error:
+        raise Refused(innermost(error)) from error
+
+
+def repeat(case: tuple[Any, ...]) -> str:
+    return f"python -m tests.device.check_odd_tiles {shlex.quote(case[0])} --size {size_text(case[1])}"
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", type=int, default=400, help="so many of the cases")
-    parser.add_argument("--seconds", type=float, default=120, help="and no longer than this")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    args = options(__doc__).parse_args()
     cases = sorted({(name, size) for name, _, size in all_cases()})
-    drawn = random.Random(given.seed).sample(cases, min(given.draw, len(cases)))
-    end, done, wrong = time.monotonic() + given.seconds, 0, []
-    for name, size in drawn:
-        if time.monotonic() > end:
-            break
-        done += 1
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                (run_access if name in ACCESSES else run_row)(name, on_gpu, size)
-        except Exception:
-            wrong.append((name, size))
-            print(f"{name} {size}: {traceback.format_exc()[-900:]}")
-    print(f"{done} of {len(cases)} cases on {driver.active.get_current_target()}: {len(wrong)} wrong {wrong[:20]}")
-    return bool(wrong)
+    return sweep(chosen(cases, args), run_case, repeat, args)
 
 
 if __name__ == "__main__":

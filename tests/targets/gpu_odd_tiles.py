@@ -1,17 +1,16 @@
 """Tiles of sizes that are no powers of two on emulated GPUs, with the emulators' checks, against NumPy.
 
-python -m tests.targets.gpu_odd_tiles                        every op on four GPUs, 1 to 130 elements and 20 odd pairs (an hour)
-python -m tests.targets.gpu_odd_tiles --draw 40              40 of those cases
-python -m tests.targets.gpu_odd_tiles sorts --gpu cuda:80    rows whose names begin so, on one GPU
+python -m tests.targets.gpu_odd_tiles --jobs 16                  every op on four GPUs, 1 to 130 elements and 20 odd pairs
+python -m tests.targets.gpu_odd_tiles --draw 40                  40 of those cases
+python -m tests.targets.gpu_odd_tiles 'sorts*' --gpu cuda:80     rows whose names begin so, on one GPU
+
+See `tests/sweep.py` for what else it takes.
 """
 
-import argparse
-import random
+import shlex
 import sys
-import traceback
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from tests.differential.devices import Device, Refused, run_amd_emulator, run_em
 from tests.differential.harness import compare, outcome
 from tests.differential.tile_accesses import ACCESSES, arrays
 from tests.differential.tile_ops import ROWS, inputs
+from tests.sweep import chosen, options, size_text, sweep
 from tests.targets.odd_tiles import LINES, PAIRS
 from tilework.target import Target
 
@@ -69,34 +69,18 @@ def run_access(name: str, device: Device, size: tuple[int, ...]) -> None:
     compare(wanted, args["out"], name)
 
 
-def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", help="names of rows, or how they begin")
+def repeat(case: Case) -> str:
+    name, gpu, size = case
+    return f"python -m tests.targets.gpu_odd_tiles {shlex.quote(name)} --gpu {gpu} --size {size_text(size)}"
+
+
+def main() -> int:
+    parser = options(__doc__)
     parser.add_argument("--gpu", choices=GPUS)
-    parser.add_argument("--draw", type=int, help="so many of the cases")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--most", type=int, default=1 << 20, help="elements of a tile")
-    args = parser.parse_args(argv)
-    cases = [
-        case
-        for case in all_cases()
-        if (not args.rows or case[0].startswith(tuple(args.rows)))
-        and args.gpu in (None, case[1])
-        and np.prod(case[2]) <= args.most
-    ]
-    if args.draw:
-        cases = random.Random(args.seed).sample(cases, min(args.draw, len(cases)))
-    wrong: list[Any] = []
-    for number, case in enumerate(cases):
-        print(f"\r{number}/{len(cases)} {case[0]} {case[1]} {case[2]}        ", end="", flush=True)
-        try:
-            run_case(*case)
-        except Exception:
-            wrong.append(case)
-            print(f"\n{traceback.format_exc()[-1500:]}")
-    print(f"\n{len(cases)} cases, {len(wrong)} wrong {wrong[:20]}")
-    return bool(wrong)
+    args = parser.parse_args()
+    cases = (case for case in all_cases() if args.gpu in (None, case[1]))
+    return sweep(chosen(cases, args), run_case, repeat, args)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

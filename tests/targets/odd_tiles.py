@@ -1,19 +1,17 @@
 """Ops on tiles of sizes that are no powers of two, as machine code of the host, on arrays that end where readable memory ends.
 
-python -m tests.targets.odd_tiles                    every op, 1 to 130 elements and 20 odd pairs (minutes)
+python -m tests.targets.odd_tiles --jobs 2           every op, 1 to 130 elements and 20 odd pairs (minutes)
 python -m tests.targets.odd_tiles --draw 40          40 of those cases
-python -m tests.targets.odd_tiles sort --size 96     one op, one size
+python -m tests.targets.odd_tiles sort --size 96     one op, one size; see `tests/sweep.py` for what else it takes
 
-Every array lies at the end of a page that is followed by one without permissions, so an access behind it ends the process (a
-case is named before it runs). Results are compared with NumPy; the evaluator runs the TTIR and the loop nests too.
+Every array lies at the end of a page that is followed by one without permissions, so an access behind it ends the process. Results are compared with NumPy; the evaluator runs the TTIR and the loop nests too.
 """
 
-import argparse
 import ctypes
 import mmap
-import random
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -21,6 +19,7 @@ import numpy as np
 
 import tilework.language as tl
 from tests.differential.devices import Array, machine_code, unoptimised
+from tests.sweep import chosen, options, size_text, sweep
 from tilework import jit
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
@@ -463,52 +462,27 @@ def difference(got: Array, wanted: Array, tolerance: float) -> str | None:
     return f"{int(bad.sum())} of {got.size} differ, first at {place}: {got[place]} instead of {wanted[place]}"
 
 
-def cases() -> Iterator[tuple[str, Case, tuple[int, ...]]]:
-    for name, case in LINE.items():
-        for size in LINES:
-            yield name, case, (size,)
-    for name, case in PAIR.items():
-        for sizes in PAIRS:
-            yield name, case, sizes
+def cases() -> Iterator[tuple[str, tuple[int, ...]]]:
+    yield from ((name, (size,)) for name in LINE for size in LINES)
+    yield from ((name, sizes) for name in PAIR for sizes in PAIRS)
 
 
-def drawn(count: int, seed: int) -> list[tuple[str, Case, tuple[int, ...]]]:
-    """Some cases: ops in turn, of sizes that are no powers of two."""
-    draw = random.Random(seed)
-    ops = [*((name, case, None) for name, case in LINE.items()), *((name, case, PAIRS) for name, case in PAIR.items())]
-    draw.shuffle(ops)
-    odd = [size for size in LINES if size & (size - 1)]
-    return [
-        (name, case, draw.choice(pairs) if pairs else (draw.choice(odd),))
-        for name, case, pairs in (ops[number % len(ops)] for number in range(count))
-    ]
+def run_case(name: str, sizes: tuple[int, ...], evaluates: bool = True) -> None:
+    """Raise if a case is wrong."""
+    random_numbers.bit_generator.state = np.random.default_rng(sum(sizes)).bit_generator.state
+    if (text := problem((LINE if name in LINE else PAIR)[name], sizes, evaluates)) is not None:
+        raise AssertionError(text)
+
+
+def repeat(case: tuple[Any, ...]) -> str:
+    return f"python -m tests.targets.odd_tiles {case[0]} --size {size_text(case[1])}"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("op", nargs="?")
-    parser.add_argument("--size", type=int, nargs="*")
-    parser.add_argument("--draw", type=int)
-    parser.add_argument("--seed", type=int, default=0)
+    parser = options(__doc__)
     parser.add_argument("--fast", action="store_true", help="without the evaluator")
-    chosen = parser.parse_args()
-    todo = drawn(chosen.draw, chosen.seed) if chosen.draw else cases()
-    failures = count = 0
-    for name, case, sizes in todo:
-        if (chosen.op and name != chosen.op) or (chosen.size and sizes != tuple(chosen.size)):
-            continue
-        label = f"{name} {'x'.join(map(str, sizes))}"
-        print(label, end="\r", flush=True)
-        count += 1
-        try:
-            text = problem(case, sizes, evaluates=not chosen.fast)
-        except Exception as error:
-            text = f"{type(error).__name__}: {str(error).strip()[:400]}"
-        if text is not None:
-            failures += 1
-            print(f"{label}: {text}")
-    print(f"{count} cases, {failures} failures")
-    return int(failures > 0)
+    args = parser.parse_args()
+    return sweep(chosen(cases(), args), partial(run_case, evaluates=not args.fast), repeat, args)
 
 
 if __name__ == "__main__":
