@@ -123,7 +123,26 @@ def test_other_facts_are_other_kernels() -> None:
         assert again == others[:4] and k.slow == 6
 
 
-@pytest.mark.parametrize("value", [0, -1, 2**31 - 1, -(2**31), 17, 16, 1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        0,
+        -1,
+        2**31 - 1,
+        -(2**31),
+        17,
+        16,
+        1,
+        2**30 - 1,
+        2**30,
+        1 - 2**30,
+        -(2**30),
+        2**31,
+        -(2**31) - 1,
+        2**63 - 1,
+        -(2**63),
+    ],
+)
 def test_integers_arrive_whole(value: int) -> None:
     k, out = Counted(numbers_source), np.zeros(2, np.int64)
     for _ in range(2):

@@ -86,7 +86,7 @@ def load_machine() -> Machine:
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
     constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, None, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
-    numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions())]
+    numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions()), digits()]
     context[: len(numbers)] = numbers
     attach(library["launch.context"] + 8 * native.CONTEXT.index("log"))
     made = Machine(library, bind, launch, bound, constants)
@@ -124,6 +124,26 @@ def dictionaries_have_versions() -> bool:
             if version_of(holder_of) == seen:
                 return False
     return True
+
+
+def digits() -> int:
+    """How this Python keeps ints of one digit, tried on some and on longer ones."""
+    short, long = (0, 1, -1, 16, 1000, 2**30 - 1, 1 - 2**30), (2**30, -(2**30), 2**62, -(2**62))
+    signs: dict[int, Callable[[int], int | None]] = {
+        native.DIGITS_BY_SIZE: lambda word: word if word in (-1, 0, 1) else None,
+        native.DIGITS_BY_TAG: lambda word: 1 - (word & 3) if 0 <= word < 16 else None,
+    }
+
+    def read(value: int, sign_of: Callable[[int], int | None]) -> int | None:
+        sign = sign_of(ctypes.c_int64.from_address(id(value) + native.SIZE).value)
+        return None if sign is None else sign * ctypes.c_uint32.from_address(id(value) + native.DIGIT).value
+
+    for kind, sign_of in signs.items():
+        if all(read(value, sign_of) == value for value in short) and all(
+            read(value, sign_of) is None for value in long
+        ):
+            return kind
+    return native.DIGITS_UNKNOWN
 
 
 def version_of(dictionary: dict[Any, Any]) -> int:
@@ -165,6 +185,9 @@ def is_plain_python() -> bool:
     if not tuple_items() or any(pointer_at(id(item) + native.SIZE) != len(item) for item in sized):
         return False
     if any(pointer_at(pointer_at(id(sized[4]) + native.LIST_ITEMS) + 8 * i) != id(sized[4][i]) for i in range(2)):
+        return False
+    record = bytearray(b"record")
+    if pointer_at(id(record) + native.BYTES_START) != ctypes.addressof(ctypes.c_char.from_buffer(record)):
         return False
     objects: tuple[Any, ...] = (1, "", 1.5, (), [], {}, None, True, int)
     return get_id(get()) == 0 and all(pointer_at(id(item) + native.TYPE) == id(type(item)) for item in objects)

@@ -150,7 +150,7 @@ class GpuLauncher(Launcher):
         maps = [lambda descriptor, meta=meta: self.map_of(descriptor, meta) for meta in self.maps if meta]
         return Native(
             plan[0].kinds, places, buffer.raw, self.routine, words + struct.pack(f"<{len(places)}q", *places),
-            lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(asked), self.memory_of, "ready_gpu", maps=maps,
+            lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(asked), self.memory_of, None if moves else "ready_gpu", maps=maps,
             kept=(self, library),
         )  # fmt: skip
 

@@ -58,7 +58,11 @@ def tried(torch: Any, device: int, is_hip: bool) -> StreamFunctions:
             return False  # the other one throws if it is given something else, and nobody would catch it
         return (handle(ctypes.byref(stream)) or 0) == torch._C._cuda_getCurrentRawStream(device)
 
-    right = agrees()
+    with torch.cuda.stream(torch.cuda.default_stream(device)):
+        right = (
+            agrees() and current(device).id == torch._C._cuda_getCurrentRawStream(device) == 0
+        )  # machine code knows that
+    right = right and agrees()
     for number in TRIED:
         with torch.cuda.stream(torch.cuda.ExternalStream(number, device=device)):
             right = right and agrees() and torch._C._cuda_getCurrentRawStream(device) == number

@@ -14,16 +14,30 @@ takes. The numbers are in `record` (`launcher_layout.py`); a guard is the addres
 settings. On a fit the routine of the entry's device runs the kernel (`launcher_host.py`, `launcher_gpu.py`). Nothing is
 ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
 
-Objects are read through Python's C API, except for the class of an object, the version of a dictionary, and the members of NumPy
+Objects are read through Python's C API, except for the class of an object, how many keep it, ints of one digit, the version of a dictionary, and the members of NumPy
 arrays and torch tensors, whose places the user of this module verifies first. `launch.context` holds the addresses that differ between
 processes.
 """
 
+from collections.abc import Callable
+
 from tilework.targets.cpu.run.launcher_descriptors import WRITERS as DESCRIPTOR_WRITERS
 from tilework.targets.cpu.run.launcher_gpu import write_gpu_routines
-from tilework.targets.cpu.run.launcher_guards import NULL, WRITERS, YES, Writer, is_class, num, read_int
+from tilework.targets.cpu.run.launcher_guards import (
+    NULL,
+    WRITERS,
+    YES,
+    Writer,
+    is_class,
+    look_at_fields,
+    look_at_int,
+    num,
+    read_small_int,
+    slot_of,
+)
 from tilework.targets.cpu.run.launcher_host import write_host
 from tilework.targets.cpu.run.launcher_layout import (
+    BYTES_START,
     CONTENTS,
     CONTEXT,
     DICT_VERSION,
@@ -55,6 +69,7 @@ from tilework.targets.cpu.run.launcher_layout import (
     SIZE,
     SLOT_COUNT,
     SLOTS_AT,
+    TYPE,
     WATCHED,
 )
 from tilework.targets.cpu.run.launcher_log import clear_log_words, need_loggable, write_log
@@ -102,7 +117,7 @@ def write_extent(module: Module) -> None:
     with b.loop(0, count) as axis:
         size = b.item(grid, axis)
         b.need(is_class(b, size, "int"))
-        value = read_int(b, size)
+        value = read_small_int(b, size)
         b.need(b.icmp("ult", value, num(MOST_PROGRAMS)))
         b.store(value, b.gep(sizes, axis, i64))
     plane = b.mul(b.at(sizes, 0), b.at(sizes, 8))
@@ -148,9 +163,9 @@ def write_fits(module: Module) -> None:
     names = b.item(entry, KEYWORDS)
     with b.loop(0, keywords) as position:
         b.need(b.icmp("eq", b.item(kwnames, position), b.item(names, position)))
-    b.copy(frame, b.gep(record, b.at(record, SLOTS_AT)), b.mul(b.at(record, SLOT_COUNT), 8))
+    b.copy_words(frame, b.gep(record, b.at(record, SLOTS_AT)), b.at(record, SLOT_COUNT))
     objects = b.gep(frame, 8 * OBJECTS)
-    b.copy(objects, args, b.mul(b.add(nargs, keywords), 8))
+    b.copy_words(objects, args, b.add(nargs, keywords))
     guards = b.gep(record, b.at(record, GUARDS_AT))
     end, place = b.mul(b.at(record, GUARD_COUNT), GUARD.size), b.alloca(i64)
     look, again, done = b.new_block("look"), b.new_block("again"), b.new_block("done")
@@ -163,8 +178,7 @@ def write_fits(module: Module) -> None:
         b.resume(look)
         settings = b.gep(guards, position)
         object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, GUARD_SOURCE, i32), i64), ptr))
-        values = [object, settings, b.at(settings, GUARD_CLASS, ptr), b.at(settings, GUARD_EXPECTED, ptr), frame]
-        count = b.call(b.at(settings, 0, ptr), i32, values)
+        count = write_guard(b, object, settings, frame)
         b.need(b.icmp("ne", count, 0))
         b.store(b.add(position, b.mul(b.zext(count, i64), GUARD.size)), place)
         b.br(again)
@@ -187,6 +201,25 @@ def write_fits(module: Module) -> None:
     (usable,) = b.if_else(b.is_null(ready), lambda: [YES], lambda: [b.call(ready, i32, [record])])
     b.need(b.icmp("ne", usable, 0))
     b.finish(YES)
+
+
+def write_guard(b: Writer, object: Value, settings: Value, frame: Value) -> Value:
+    """How many guards were dealt with, 0 if the object is not as one expects it: the two that most arguments have need no call."""
+    function, cls = b.at(settings, 0, ptr), b.at(settings, GUARD_CLASS, ptr)
+
+    def called() -> list[Value]:
+        return [b.call(function, i32, [object, settings, cls, b.at(settings, GUARD_EXPECTED, ptr), frame])]
+
+    def unless(name: str, look: Callable[..., None], otherwise: Callable[[], list[Value]]) -> list[Value]:
+        def here() -> list[Value]:
+            b.need(b.icmp("eq", b.at(object, TYPE, ptr), cls))
+            look(b, object, settings, slot_of(b, settings, frame))
+            return [YES]
+
+        return list(b.if_else(b.icmp("eq", function, Value(ptr, f"@{name}")), here, otherwise))
+
+    (count,) = unless("guard_fields", look_at_fields, lambda: unless("guard_int", look_at_int, called))
+    return count
 
 
 def write_missed(module: Module) -> None:
@@ -264,7 +297,7 @@ def write_bound(module: Module) -> None:
     need(b.icmp("sle", nargs, positional))
     with b.loop(nargs, b.add(last, 1)) as index:
         b.store(b.item(values, index), b.gep(merged, index, ptr))
-    b.copy(merged, args, b.mul(nargs, 8))
+    b.copy_words(merged, args, nargs)
     (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
     with b.loop(0, given) as index:
         name = b.item(kwnames, index)
@@ -302,9 +335,9 @@ def write_launch_with(module: Module) -> None:
         b.cond_br(b.icmp("slt", index, b.size(state)), there, missed)  # what a guard called may have removed entries
         b.resume(there)
         entry = b.load(ptr, b.gep(b.at(state, LIST_ITEMS, ptr), index, ptr))
-        b.keep(entry)
+        b.keep_here(entry)
         b.store(entry, chosen)
-        record = b.api("PyByteArray_AsString", b.item(entry, RECORD))
+        record = b.at(b.item(entry, RECORD), BYTES_START, ptr)
         b.store(record, numbers)
         found = b.call("fits", i32, [entry, record, args, nargs, kwnames, slots])
         other = b.new_block("other")
@@ -333,14 +366,14 @@ def write_launch_with(module: Module) -> None:
         b.icmp("eq", total, 0), lambda: [YES], lambda: [b.call(run, i32, [entry, record, slots, sizes, total])]
     )
     kernel = b.item(entry, KERNEL)
-    b.keep(kernel)
+    b.keep_here(kernel)
     with b.if_(b.icmp("eq", done, 0)):
         b.drop(entry)
         b.drop(kernel)
         b.ret(NULL)
     with b.if_(b.and_(b.is_object(b.context("log")), b.icmp("ne", total, 0))):
         b.call("log_line", void, [record, slots, sizes, called])
-    b.drop(entry)
+    b.drop_here(entry)
     b.finish(kernel)
 
 

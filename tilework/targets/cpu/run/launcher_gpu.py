@@ -84,7 +84,10 @@ def write_run(module: Module, name: str, launch: Callable[..., Value]) -> None:
         found = b.call(ask, integer(128), [device])
         place = b.alloca(i64, 2, align=16)
         b.store(found, place)
-        return [b.call(b.at(record, STREAM_HANDLE, ptr), i64, [place])]
+        is_default = b.icmp("eq", b.at(place, 8), 0)
+        return list(
+            b.if_else(is_default, lambda: [num(0)], lambda: [b.call(b.at(record, STREAM_HANDLE, ptr), i64, [place])])
+        )
 
     call = b.item(entry, DEVICE_CALL)
 

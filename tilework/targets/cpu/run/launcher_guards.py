@@ -5,6 +5,7 @@
 of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later guards look at it.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -13,6 +14,9 @@ from tilework.targets.cpu.run.launcher_layout import (
     ARRAY_DTYPE,
     ARRAY_FLAGS,
     CONTEXT,
+    DIGIT,
+    DIGITS_BY_TAG,
+    DIGITS_UNKNOWN,
     MULTIPLE,
     ONE,
     OTHER,
@@ -29,6 +33,8 @@ from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, i64, ptr, 
 from tilework.targets.llvm.values import Value, constant
 
 NULL = constant(ptr, 0)
+MANY = constant(i32, 1 << 30)  # references; of what lives for ever Python counts more
+LIKELY = (1000, 1)
 
 
 def num(value: int) -> Value:
@@ -82,6 +88,32 @@ class Writer(Builder):
     def drop(self, object: Value) -> None:
         self.api("Py_DecRef", object, result=void)
 
+    def keep_here(self, object: Value) -> None:
+        """As `keep`, without a call unless it lives for ever, or for as many."""
+        count = self.load(i32, object)
+        self.count_or_call(object, self.icmp("ult", count, MANY), self.add(count, 1), self.keep)
+
+    def drop_here(self, object: Value) -> None:
+        """As `drop`, without a call where others keep it, too."""
+        count = self.load(i32, object)
+        self.count_or_call(object, self.icmp("ult", self.sub(count, 2), MANY), self.sub(count, 1), self.drop)
+
+    def count_or_call(self, object: Value, plain: Value, count: Value, call: Callable[[Value], None]) -> None:
+        def here() -> list[Value]:
+            self.store(count, object)
+            return []
+
+        def there() -> list[Value]:
+            call(object)
+            return []
+
+        self.if_else(plain, here, there, LIKELY)
+
+    def copy_words(self, target: Value, source: Value, count: Value) -> None:
+        """Few words: a call of memcpy would take longer."""
+        with self.loop(0, count) as index:
+            self.store(self.load(i64, self.gep(source, index, i64)), self.gep(target, index, i64))
+
     def context(self, name: str) -> Value:
         """An address that Python has filled in."""
         return self.at(Value(ptr, "@launch.context"), 8 * CONTEXT.index(name), ptr)
@@ -107,6 +139,11 @@ def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
     return done
 
 
+def slot_of(b: Writer, settings: Value, frame: Value) -> Value:
+    """Where a guard puts what it found."""
+    return word(b, frame, b.at(settings, 28, i32))
+
+
 def guard(module: Module, name: str) -> tuple[Writer, Value, Value, Value, Value]:
     """Start a guard, which has checked that the class is right: (writer, object, settings, expected, slot)."""
     params = [(ptr, "arg"), (ptr, "guard"), (ptr, "type"), (ptr, "expected"), (ptr, "frame")]
@@ -114,7 +151,7 @@ def guard(module: Module, name: str) -> tuple[Writer, Value, Value, Value, Value
     b = Writer(function)
     arg, settings, type, expected, frame = function.args
     b.need(b.icmp("eq", b.at(arg, TYPE, ptr), type))
-    return b, arg, settings, expected, word(b, frame, b.at(settings, 28, i32))
+    return b, arg, settings, expected, slot_of(b, settings, frame)
 
 
 def word(b: Writer, base: Value, index: Value) -> Value:
@@ -131,6 +168,18 @@ def settings_low(b: Writer, guard: Value) -> Value:
 
 def settings_mode(b: Writer, guard: Value) -> Value:
     return b.at(guard, 24, i32)
+
+
+def read_small_int(b: Writer, object: Value) -> Value:
+    """A Python int that fits into 64 bits, without a call if it has one digit and this Python keeps it as we know."""
+    kind, tag = b.ptrtoint(b.context("digits"), i64), b.at(object, SIZE)
+    by_tag = b.icmp("eq", kind, DIGITS_BY_TAG)
+    sign = b.select(by_tag, b.sub(num(1), b.and_(tag, 3)), tag)
+    has_one = b.select(by_tag, b.icmp("ult", tag, 16), b.icmp("ult", b.add(tag, 1), 3))
+    is_small = b.and_(has_one, b.icmp("ne", kind, DIGITS_UNKNOWN))
+    digit = b.zext(b.at(object, DIGIT, i32), i64)
+    (value,) = b.if_else(is_small, lambda: [b.mul(digit, sign)], lambda: [read_int(b, object)], LIKELY)
+    return value
 
 
 def read_int(b: Writer, object: Value) -> Value:
@@ -211,6 +260,11 @@ def write_fields(module: Module) -> None:
     Torch may have to copy before it gives an address away (`checked`); then it is asked.
     """
     b, arg, settings, _, slot = guard(module, "guard_fields")
+    look_at_fields(b, arg, settings, slot)
+    b.finish(YES)
+
+
+def look_at_fields(b: Writer, arg: Value, settings: Value, slot: Value) -> None:
     member = partial(member_of, b)
     implementation = member(arg, "implementation", ptr)
     b.need(b.is_object(implementation))
@@ -230,7 +284,6 @@ def write_fields(module: Module) -> None:
     is_plain = b.icmp("eq", member(storage, "checked", i8), 0)
     (found,) = b.if_else(is_plain, address, lambda: [data_pointer(b, arg)])
     store_address(b, found, settings, slot)
-    b.finish(YES)
 
 
 def member_of(b: Writer, holder: Value, name: str, type: Type = i64) -> Value:
@@ -306,7 +359,12 @@ def write_interface_address(module: Module) -> None:
 def write_int(module: Module) -> None:
     """An int between two bounds: 1, a multiple of 16, another, or any of these."""
     b, arg, settings, _, slot = guard(module, "guard_int")
-    value = read_int(b, arg)
+    look_at_int(b, arg, settings, slot)
+    b.finish(YES)
+
+
+def look_at_int(b: Writer, arg: Value, settings: Value, slot: Value) -> None:
+    value = read_small_int(b, arg)
     b.need(b.icmp("sge", value, settings_low(b, settings)))
     b.need(b.icmp("sle", value, b.at(settings, 16)))
     multiple = b.icmp("eq", b.and_(value, 15), 0)
@@ -314,7 +372,6 @@ def write_int(module: Module) -> None:
     bit = b.select(b.icmp("eq", value, 1), constant(i32, ONE), bit)
     need_member(b, settings_mode(b, settings), bit)
     b.store(value, slot)
-    b.finish(YES)
 
 
 def write_float(module: Module) -> None:
