@@ -11,7 +11,7 @@ BESIDE_TESTS := $(filter test,$(MAKECMDGOALS))
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo docs test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator format clean
+.PHONY: demo docs test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
 
 $(STAMP): pyproject.toml setup.py packages/split.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -79,6 +79,9 @@ bench-gpu:                ## the table of GPU kernels, beside Triton and torch; 
 
 bench-emulator: $(STAMP)  ## the PTX emulator: instructions and tensor-core tiles per second
 	$(BIN)/python -m benchmarks.emulator
+
+bench-against: $(STAMP)   ## has anything become slower? BASE=commit (ARGS="--only cpu launch")
+	$(BIN)/python -m benchmarks.against $(or $(BASE),$(error which commit? make bench-against BASE=main)) $(ARGS)
 
 format: $(STAMP)          ## as `make check` wants it
 	$(BIN)/ruff check --fix .
