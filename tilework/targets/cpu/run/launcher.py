@@ -21,58 +21,23 @@ processes.
 
 from collections.abc import Callable
 
-from tilework.targets.cpu.run.launcher_descriptors import WRITERS as DESCRIPTOR_WRITERS
-from tilework.targets.cpu.run.launcher_gpu import write_gpu_routines
+from tilework.targets.cpu.run import launcher_descriptors, launcher_gpu, launcher_host  # noqa: F401  # register functions
+from tilework.targets.cpu.run import launcher_layout as layout
 from tilework.targets.cpu.run.launcher_guards import (
-    NULL,
-    WRITERS,
+    GUARDS,
     YES,
+    Body,
+    Guard,
+    Host,
     Writer,
+    guard_fields,
+    guard_int,
     is_class,
-    look_at_fields,
-    look_at_int,
-    num,
     read_small_int,
-    slot_of,
+    routine,
 )
-from tilework.targets.cpu.run.launcher_host import write_host
-from tilework.targets.cpu.run.launcher_layout import (
-    BYTES_START,
-    CONTENTS,
-    CONTEXT,
-    DICT_VERSION,
-    EMPTIES_AT,
-    EMPTY_COUNT,
-    FRAME,
-    FRAME_WORDS,
-    GROUP,
-    GROUP_COUNT,
-    GROUPS_AT,
-    GUARD,
-    GUARD_CLASS,
-    GUARD_COUNT,
-    GUARD_EXPECTED,
-    GUARD_SOURCE,
-    GUARDS_AT,
-    KERNEL,
-    KEYWORD_COUNT,
-    KEYWORDS,
-    LIST_ITEMS,
-    META,
-    MOST_OBJECTS,
-    NAMES,
-    OBJECTS,
-    POSITIONAL,
-    READY,
-    RECORD,
-    RUN,
-    SIZE,
-    SLOT_COUNT,
-    SLOTS_AT,
-    TYPE,
-    WATCHED,
-)
-from tilework.targets.cpu.run.launcher_log import clear_log_words, need_loggable, write_log
+from tilework.targets.cpu.run.launcher_log import clear_log_words, need_loggable
+from tilework.targets.cpu.run.machine_code import NULL, memory, num
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import array, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -82,32 +47,18 @@ MOST_PROGRAMS = 2**31
 
 def launcher_text(monotonic_clock: int, tuple_items: int) -> str:
     """The whole module; `monotonic_clock` is the number of the clock for `clock_gettime`, `tuple_items` where tuples keep items."""
-    module = Module("launcher")
-    Writer.tuple_items = tuple_items
-    module.global_variable("launch.context", array(i64, len(CONTEXT)), "zeroinitializer")
-    write_host(module, monotonic_clock)
-    writers = (
-        *WRITERS,
-        *DESCRIPTOR_WRITERS,
-        write_log,
-        write_extent,
-        write_watched,
-        write_fits,
-        write_missed,
-        write_meta,
-    )
-    for write in (*writers, write_gpu_routines):
-        write(module)
-    for write in (write_launch_with, write_launch, write_bound, write_bind):
-        write(module)
+    module, host = Module("launcher"), Host(monotonic_clock, tuple_items)
+    module.global_variable("launch.context", array(i64, len(layout.CONTEXT)), "zeroinitializer")
+    module.global_variable("spare.memory", ptr, "null", linkage="internal")
+    module.global_variable("spare.size", i64, "0", linkage="internal")
+    for functions in (routine, GUARDS):
+        functions.write(module, lambda function: Writer(function, host), layout.EXPORTS)
     return module.text()
 
 
-def write_extent(module: Module) -> None:
-    """`extent(grid, sizes)`: three sizes from a tuple of one to three ints; 0 if it is anything else."""
-    function = module.function("extent", i32, [(ptr, "grid"), (ptr, "sizes")], linkage="internal")
-    b = Writer(function)
-    grid, sizes = function.args
+@routine("i32 extent(ptr grid, ptr sizes)")
+def extent(b: Writer, grid: Value, sizes: Value) -> None:
+    """Three sizes from a tuple of one to three ints; 0 if it is anything else."""
     b.need(is_class(b, grid, "tuple"))
     count = b.size(grid)
     b.need(b.icmp("sge", count, 1))
@@ -126,21 +77,19 @@ def write_extent(module: Module) -> None:
     b.finish(YES)
 
 
-def write_watched(module: Module) -> None:
-    """`as_watched(entry, record)`: whether every watched dictionary holds what it held.
+@routine("i32 as_watched(ptr entry, ptr record)")
+def as_watched(b: Writer, entry: Value, record: Value) -> None:
+    """Whether every watched dictionary holds what it held.
 
     One that has the version in which it was seen last is not looked into. A version is read before the dictionary: what is
     called to compare keys may change anything.
     """
-    function = module.function("as_watched", i32, [(ptr, "entry"), (ptr, "record")], linkage="internal")
-    b = Writer(function)
-    entry, record = function.args
-    watched, groups = b.item(entry, WATCHED), b.gep(record, b.at(record, GROUPS_AT))
+    watched, groups = b.item(entry, layout.WATCHED), b.gep(record, b.at(record, layout.GROUPS_AT))
     unversioned = b.is_null(b.context("versions"))
-    with b.loop(0, b.mul(b.at(record, GROUP_COUNT), GROUP.size), GROUP.size) as place:
+    with b.loop(0, b.mul(b.at(record, layout.GROUP_COUNT), layout.GROUP.size), layout.GROUP.size) as place:
         group = b.gep(groups, place)
         holder = b.load(ptr, group)
-        version = b.at(holder, DICT_VERSION)
+        version = b.at(holder, layout.DICT_VERSION)
         with b.if_(b.or_(unversioned, b.icmp("ne", version, b.at(group, 8)))):
             with b.loop(b.at(group, 16), b.at(group, 24), 2) as position:
                 found = b.api("PyDict_GetItemWithError", holder, b.item(watched, position))
@@ -150,24 +99,21 @@ def write_watched(module: Module) -> None:
     b.finish(YES)
 
 
-def write_fits(module: Module) -> None:
-    """`fits(entry, record, args, nargs, kwnames, frame)`: compare a call with an entry, and fill the slots."""
-    params = [(ptr, "entry"), (ptr, "record"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames"), (ptr, "frame")]
-    function = module.function("fits", i32, params, linkage="internal")
-    b = Writer(function)
-    entry, record, args, nargs, kwnames, frame = function.args
-    b.need(b.icmp("eq", nargs, b.at(record, POSITIONAL)))
-    keywords = b.at(record, KEYWORD_COUNT)
+@routine("i32 fits(ptr entry, ptr record, ptr args, i64 nargs, ptr kwnames, ptr frame)")
+def fits(b: Writer, entry: Value, record: Value, args: Value, nargs: Value, kwnames: Value, frame: Value) -> None:
+    """Compare a call with an entry, and fill the slots."""
+    b.need(b.icmp("eq", nargs, b.at(record, layout.POSITIONAL)))
+    keywords = b.at(record, layout.KEYWORD_COUNT)
     (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
     b.need(b.icmp("eq", given, keywords))
-    names = b.item(entry, KEYWORDS)
+    names = b.item(entry, layout.KEYWORDS)
     with b.loop(0, keywords) as position:
         b.need(b.icmp("eq", b.item(kwnames, position), b.item(names, position)))
-    b.copy_words(frame, b.gep(record, b.at(record, SLOTS_AT)), b.at(record, SLOT_COUNT))
-    objects = b.gep(frame, 8 * OBJECTS)
+    b.copy_words(frame, b.gep(record, b.at(record, layout.SLOTS_AT)), b.at(record, layout.SLOT_COUNT))
+    objects = b.gep(frame, 8 * layout.OBJECTS)
     b.copy_words(objects, args, b.add(nargs, keywords))
-    guards = b.gep(record, b.at(record, GUARDS_AT))
-    end, place = b.mul(b.at(record, GUARD_COUNT), GUARD.size), b.alloca(i64)
+    guards = b.gep(record, b.at(record, layout.GUARDS_AT))
+    end, place = b.mul(b.at(record, layout.GUARD_COUNT), layout.GUARD.size), b.alloca(i64)
     look, again, done = b.new_block("look"), b.new_block("again"), b.new_block("done")
     b.store(num(0), place)
     b.br(again)
@@ -177,17 +123,17 @@ def write_fits(module: Module) -> None:
     with b.scope():
         b.resume(look)
         settings = b.gep(guards, position)
-        object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, GUARD_SOURCE, i32), i64), ptr))
+        object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, layout.GUARD_SOURCE, i32), i64), ptr))
         count = write_guard(b, object, settings, frame)
         b.need(b.icmp("ne", count, 0))
-        b.store(b.add(position, b.mul(b.zext(count, i64), GUARD.size)), place)
+        b.store(b.add(position, b.mul(b.zext(count, i64), layout.GUARD.size)), place)
         b.br(again)
     b.resume(done)
-    b.need(b.icmp("ne", b.call("as_watched", i32, [entry, record]), 0))
-    empties = b.gep(record, b.at(record, EMPTIES_AT))
-    with b.loop(0, b.at(record, EMPTY_COUNT)) as index:
-        b.need(b.icmp("eq", b.at(b.load(ptr, b.gep(empties, index, ptr)), SIZE), 0))
-    contents = b.item(entry, CONTENTS)
+    b.need(b.icmp("ne", b.run("as_watched", entry, record), 0))
+    empties = b.gep(record, b.at(record, layout.EMPTIES_AT))
+    with b.loop(0, b.at(record, layout.EMPTY_COUNT)) as index:
+        b.need(b.icmp("eq", b.at(b.load(ptr, b.gep(empties, index, ptr)), layout.SIZE), 0))
+    contents = b.item(entry, layout.CONTENTS)
     with b.loop(0, b.size(contents), 2) as position:
         holder, items = b.item(contents, position), b.item(contents, b.add(position, 1))
         size = b.size(items)
@@ -196,8 +142,8 @@ def write_fits(module: Module) -> None:
             item = b.item(items, index)
             with b.if_(b.icmp("ne", item, b.context("missing"))):
                 b.need(b.icmp("eq", b.api("PyList_GetItem", holder, index), item))
-    need_loggable(b, record, frame, b.gep(frame, 8 * FRAME))
-    ready = b.at(record, READY, ptr)
+    need_loggable(b, record, frame, b.gep(frame, 8 * layout.FRAME))
+    ready = b.at(record, layout.READY, ptr)
     (usable,) = b.if_else(b.is_null(ready), lambda: [YES], lambda: [b.call(ready, i32, [record])])
     b.need(b.icmp("ne", usable, 0))
     b.finish(YES)
@@ -205,29 +151,25 @@ def write_fits(module: Module) -> None:
 
 def write_guard(b: Writer, object: Value, settings: Value, frame: Value) -> Value:
     """How many guards were dealt with, 0 if the object is not as one expects it: the two that most arguments have need no call."""
-    function, cls = b.at(settings, 0, ptr), b.at(settings, GUARD_CLASS, ptr)
+    function, cls = b.at(settings, 0, ptr), b.at(settings, layout.GUARD_CLASS, ptr)
 
     def called() -> list[Value]:
-        return [b.call(function, i32, [object, settings, cls, b.at(settings, GUARD_EXPECTED, ptr), frame])]
+        return [b.call(function, i32, [object, settings, cls, b.at(settings, layout.GUARD_EXPECTED, ptr), frame])]
 
-    def unless(name: str, look: Callable[..., None], otherwise: Callable[[], list[Value]]) -> list[Value]:
+    def unless(body: Body, otherwise: Callable[[], list[Value]]) -> list[Value]:
         def here() -> list[Value]:
-            b.need(b.icmp("eq", b.at(object, TYPE, ptr), cls))
-            look(b, object, settings, slot_of(b, settings, frame))
+            body(b, Guard(b, object, settings, cls, b.at(settings, layout.GUARD_EXPECTED, ptr), frame))
             return [YES]
 
-        return list(b.if_else(b.icmp("eq", function, Value(ptr, f"@{name}")), here, otherwise))
+        return list(b.if_else(b.icmp("eq", function, memory(body.__name__)), here, otherwise))
 
-    (count,) = unless("guard_fields", look_at_fields, lambda: unless("guard_int", look_at_int, called))
+    (count,) = unless(guard_fields, lambda: unless(guard_int, called))
     return count
 
 
-def write_missed(module: Module) -> None:
-    """`missed(state, grid, args, nargs, kwnames)`: the Python path, ``state[0](grid, *args, **kwargs)``."""
-    params = [(ptr, "state"), (ptr, "grid"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
-    function = module.function("missed", ptr, params, linkage="internal")
-    b = Writer(function)
-    state, grid, args, nargs, kwnames = function.args
+@routine("ptr missed(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames)")
+def missed(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value) -> None:
+    """The Python path, ``state[0](grid, *args, **kwargs)``."""
     b.api("PyErr_Clear", result=void)
     (named,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
     size = b.mul(b.add(nargs, named), 8)
@@ -245,56 +187,41 @@ def write_missed(module: Module) -> None:
     b.finish(result)
 
 
-def write_meta(module: Module) -> None:
-    """`meta(entry, grid, args)`: what a callable grid gives for a dictionary of the arguments."""
-    function = module.function("meta", ptr, [(ptr, "entry"), (ptr, "grid"), (ptr, "args")], linkage="internal")
-    b = Writer(function)
-    entry, grid, args = function.args
-    values = b.api("PyDict_Copy", b.item(entry, META))
+@routine("ptr meta(ptr entry, ptr grid, ptr args)")
+def meta(b: Writer, entry: Value, grid: Value, args: Value) -> None:
+    """What a callable grid gives for a dictionary of the arguments."""
+    values = b.api("PyDict_Copy", b.item(entry, layout.META))
     b.need(b.is_object(values))
-    names = b.item(entry, NAMES)
+    names = b.item(entry, layout.NAMES)
     with b.loop(0, b.size(names)) as position:
         name = b.item(names, position)
         with b.if_(is_class(b, name, "str")):  # None: an option, not a parameter
             b.api("PyDict_SetItem", values, name, b.load(ptr, b.gep(args, position, ptr)), result=i32)
-    place = b.alloca(ptr)
-    b.store(values, place)
-    result = b.api("PyObject_Vectorcall", grid, place, num(1), NULL)
+    result = b.ask(grid, [values])
     b.drop(values)
     b.finish(result)
 
 
-def write_launch(module: Module) -> None:
-    """`launch`: see the module docstring."""
-    params = [(ptr, "self"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
-    function = module.function("launch", ptr, params)
-    b = Writer(function)
-    self, *call = function.args
-    b.finish(b.call("launch_with", ptr, [b.item(self, 0), b.item(self, 1), *call]))
+@routine("ptr launch(ptr self, ptr args, i64 nargs, ptr kwnames)")
+def launch(b: Writer, self: Value, *call: Value) -> None:
+    """See the module docstring."""
+    b.finish(b.run("launch_with", b.item(self, 0), b.item(self, 1), *call))
 
 
-def write_bound(module: Module) -> None:
-    """`launch_bound`: ``kernel.bind(...)``, a call with what changes; `self` is ``(state, Python, names, values, keywords)``.
+@routine("ptr launch_bound(ptr self, ptr args, i64 nargs, ptr kwnames)")
+def launch_bound(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Value) -> None:
+    """``kernel.bind(...)``, a call with what changes; `self` is ``(state, Python, names, values, keywords)``.
 
     The grid is the last of the values. Python is called with all that is not simply a value for a name.
     """
-    params = [(ptr, "self"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
-    function = module.function("launch_bound", ptr, params)
-    b = Writer(function)
-    self, args, nargs, kwnames = function.args
     names, values, keywords = b.item(self, 2), b.item(self, 3), b.item(self, 4)
     (named,) = b.if_else(is_class(b, keywords, "tuple"), lambda: [b.size(keywords)], lambda: [num(0)])
     last = b.sub(b.size(names), 1)
     positional = b.sub(last, named)
-    merged, other = b.alloca(ptr, MOST_OBJECTS), b.new_block("other")
+    merged, other = b.alloca(ptr, layout.MOST_OBJECTS), b.new_block("other")
     found = b.alloca(i64)
 
-    def need(condition: Value) -> None:
-        go = b.new_block("go")
-        b.cond_br(condition, go, other)
-        b.resume(go)
-
-    need(b.icmp("sle", nargs, positional))
+    b.need(b.icmp("sle", nargs, positional), other)
     with b.loop(nargs, b.add(last, 1)) as index:
         b.store(b.item(values, index), b.gep(merged, index, ptr))
     b.copy_words(merged, args, nargs)
@@ -304,75 +231,64 @@ def write_bound(module: Module) -> None:
         b.store(num(-1), found)
         with b.loop(nargs, b.add(last, 1)) as place, b.if_(b.icmp("eq", b.item(names, place), name)):
             b.store(place, found)
-        need(b.icmp("sge", b.load(i64, found), 0))
+        b.need(b.icmp("sge", b.load(i64, found), 0), other)
         b.store(b.load(ptr, b.gep(args, b.add(nargs, index), ptr)), b.gep(merged, b.load(i64, found), ptr))
     grid = b.load(ptr, b.gep(merged, last, ptr))
     shape = b.select(b.icmp("eq", named, 0), NULL, keywords)
-    b.ret(b.call("launch_with", ptr, [b.item(self, 0), grid, merged, positional, shape]))
+    b.ret(b.run("launch_with", b.item(self, 0), grid, merged, positional, shape))
     b.enter(other)
     b.finish(b.api("PyObject_Vectorcall", b.item(self, 1), args, nargs, kwnames))
 
 
-def write_launch_with(module: Module) -> None:
-    """`launch_with(state, grid, args, nargs, kwnames)`: run the first entry that fits, or the Python path."""
-    params = [(ptr, "state"), (ptr, "grid"), (ptr, "args"), (i64, "nargs"), (ptr, "kwnames")]
-    function = module.function("launch_with", ptr, params, linkage="internal")
-    b = Writer(function)
-    state, grid, args, nargs, kwnames = function.args
-    slots, chosen, numbers = b.alloca(i64, FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
-    sizes = b.gep(slots, 8 * FRAME)
-    (called,) = b.if_else(b.is_object(b.context("log")), lambda: [b.call("now", i64, [])], lambda: [num(0)])
-    plain = b.icmp("ne", b.call("extent", i32, [grid, sizes]), 0)
+@routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames)")
+def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value) -> None:
+    """Run the first entry that fits, or the Python path."""
+    slots, chosen, numbers = b.alloca(i64, layout.FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
+    sizes = b.gep(slots, 8 * layout.FRAME)
+    (called,) = b.if_else(b.is_object(b.context("log")), lambda: [b.run("now")], lambda: [num(0)])
+    plain = b.icmp("ne", b.run("extent", grid, sizes), 0)
     with b.if_(b.icmp("eq", plain, 0)):
         b.store(num(-1), sizes)
     missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
     usable = b.if_else(plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)])[0]
-    search = b.new_block("search")
-    b.cond_br(b.icmp("ne", usable, 0), search, missed)
-    b.resume(search)
+    b.need(b.icmp("ne", usable, 0), missed)
     with b.loop(1, b.size(state)) as index:
-        there = b.new_block("there")
-        b.cond_br(b.icmp("slt", index, b.size(state)), there, missed)  # what a guard called may have removed entries
-        b.resume(there)
-        entry = b.load(ptr, b.gep(b.at(state, LIST_ITEMS, ptr), index, ptr))
+        b.need(b.icmp("slt", index, b.size(state)), missed)  # what a guard called may have removed entries
+        entry = b.load(ptr, b.gep(b.at(state, layout.LIST_ITEMS, ptr), index, ptr))
         b.keep_here(entry)
         b.store(entry, chosen)
-        record = b.at(b.item(entry, RECORD), BYTES_START, ptr)
+        record = b.at(b.item(entry, layout.RECORD), layout.BYTES_START, ptr)
         b.store(record, numbers)
-        found = b.call("fits", i32, [entry, record, args, nargs, kwnames, slots])
-        other = b.new_block("other")
-        b.cond_br(b.icmp("ne", found, 0), matched, other)
-        b.resume(other)
+        found = b.run("fits", entry, record, args, nargs, kwnames, slots)
+        b.need(b.icmp("eq", found, 0), matched)
         b.api("PyErr_Clear", result=void)
         b.drop(entry)
     b.br(missed)
 
     b.enter(missed)
-    b.ret(b.call("missed", ptr, [state, grid, args, nargs, kwnames]))
+    b.ret(b.run("missed", state, grid, args, nargs, kwnames))
 
     b.enter(matched)
     entry = b.load(ptr, chosen)
-    ask = b.new_block("ask")
-    b.cond_br(plain, ready, ask)
-    b.resume(ask)
+    b.need(b.not_(plain), ready)
     write_ask(b, entry, b.load(ptr, numbers), slots, sizes, ready)
 
     b.enter(ready)
     record = b.load(ptr, numbers)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
-    run = b.at(record, RUN, ptr)
+    run = b.at(record, layout.RUN, ptr)
     clear_log_words(b, sizes)
     (done,) = b.if_else(
         b.icmp("eq", total, 0), lambda: [YES], lambda: [b.call(run, i32, [entry, record, slots, sizes, total])]
     )
-    kernel = b.item(entry, KERNEL)
+    kernel = b.item(entry, layout.KERNEL)
     b.keep_here(kernel)
     with b.if_(b.icmp("eq", done, 0)):
         b.drop(entry)
         b.drop(kernel)
         b.ret(NULL)
     with b.if_(b.and_(b.is_object(b.context("log")), b.icmp("ne", total, 0))):
-        b.call("log_line", void, [record, slots, sizes, called])
+        b.run("log_line", record, slots, sizes, called)
     b.drop_here(entry)
     b.finish(kernel)
 
@@ -384,13 +300,13 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
     be called in turn, so for one the Python path starts from the grid and finds the mistake.
     """
     state, grid, args, nargs, kwnames = b.function.args
-    result = b.call("meta", ptr, [entry, grid, args])
+    result = b.run("meta", entry, grid, args)
     with b.if_(b.is_null(result)):
         b.drop(entry)
         b.ret(NULL)
-    good = b.icmp("ne", b.call("extent", i32, [result, sizes]), 0)
+    good = b.icmp("ne", b.run("extent", result, sizes), 0)
     (fits,) = b.if_else(
-        good, lambda: [b.call("fits", i32, [entry, record, args, nargs, kwnames, slots])], lambda: [constant(i32, 0)]
+        good, lambda: [b.run("fits", entry, record, args, nargs, kwnames, slots)], lambda: [constant(i32, 0)]
     )
     with b.if_(b.icmp("eq", fits, 0)):
         b.drop(entry)
@@ -399,8 +315,8 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
         call = [args, nargs, kwnames]
         (given,) = b.if_else(
             is_sizes,
-            lambda: [b.call("launch_with", ptr, [state, result, *call])],
-            lambda: [b.call("missed", ptr, [state, grid, *call])],
+            lambda: [b.run("launch_with", state, result, *call)],
+            lambda: [b.run("missed", state, grid, *call)],
         )
         b.drop(result)
         b.ret(given)
@@ -408,11 +324,9 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
     b.br(ready)
 
 
-def write_bind(module: Module) -> None:
-    """`bind(self, grid)`: the function `kernel[grid]`; `self` is a list of the state and of the last launch over a tuple."""
-    function = module.function("bind", ptr, [(ptr, "self"), (ptr, "grid")])
-    b = Writer(function)
-    holder, grid = function.args
+@routine("ptr bind(ptr self, ptr grid)")
+def bind(b: Writer, holder: Value, grid: Value) -> None:
+    """The function `kernel[grid]`; `self` is a list of the state and of the last launch over a tuple."""
     is_tuple = is_class(b, grid, "tuple")  # anything else may hold on to much more than numbers
     with b.if_(is_tuple):
         last = b.api("PyList_GetItem", holder, num(1))

@@ -9,47 +9,24 @@ scratch memory and what keeps it alive until the driver has been called, `fault(
 
 from collections.abc import Callable
 
-from tilework.targets.cpu.run.launcher_guards import NULL, YES, Writer, call_with, num
-from tilework.targets.cpu.run.launcher_layout import (
-    ASK_CONTEXT,
-    ASK_STREAM,
-    CLUSTER,
-    CONFIG,
-    CONFIG_BYTES,
-    CONFIG_SHARED,
-    CONFIG_STREAM,
-    DEVICE_CALL,
-    DEVICE_CONTEXT,
-    DEVICE_NUMBER,
-    FAULT_CALL,
-    FUNCTION,
-    LARGEST_X,
-    LARGEST_YZ,
-    LAUNCH_CALL,
-    MOST_SLOTS,
-    PARAMETER_COUNT,
-    PARAMETER_SLOTS,
-    SET_CONTEXT,
-    STREAM_HANDLE,
-)
+from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.launcher_log import Events
-from tilework.targets.llvm.module import Module
+from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.types import i8, i32, i64, integer, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 INVALID_VALUE = 1
 
 
-def write_ready(module: Module) -> None:
-    """`ready_gpu(record)`: whether this thread uses the context of the entry, or may for the launch."""
-    function = module.function("ready_gpu", i32, [(ptr, "record")])
-    b = Writer(function)
-    (record,) = function.args
-    with b.if_(b.icmp("eq", b.at(record, SET_CONTEXT), 0)):
+@routine("i32 ready_gpu(ptr record)")
+def ready_gpu(b: Writer, record: Value) -> None:
+    """Whether this thread uses the context of the entry, or may for the launch."""
+    with b.if_(b.icmp("eq", b.at(record, layout.SET_CONTEXT), 0)):
         place = b.alloca(i64)
         b.store(num(0), place)
-        b.need(b.icmp("eq", b.call(b.at(record, ASK_CONTEXT, ptr), i32, [place]), 0))
-        b.need(b.icmp("eq", b.load(i64, place), b.at(record, DEVICE_CONTEXT)))
+        b.need(b.icmp("eq", b.call(b.at(record, layout.ASK_CONTEXT, ptr), i32, [place]), 0))
+        b.need(b.icmp("eq", b.load(i64, place), b.at(record, layout.DEVICE_CONTEXT)))
     b.finish(YES)
 
 
@@ -60,70 +37,65 @@ def launch_by_config(b: Writer, call: Value, function: Value, config: Value, add
 
 def launch_by_numbers(b: Writer, call: Value, function: Value, config: Value, addresses: Value) -> Value:
     """As `hipModuleLaunchKernel` is; that for cooperative grids does not look at the last argument."""
-    numbers = [b.at(config, place, i32) for place in (*range(0, CONFIG_SHARED, 4), CONFIG_SHARED)]
-    return b.call(call, i32, [function, *numbers, b.at(config, CONFIG_STREAM, ptr), addresses, NULL])
+    numbers = [b.at(config, place, i32) for place in (*range(0, layout.CONFIG_SHARED, 4), layout.CONFIG_SHARED)]
+    return b.call(call, i32, [function, *numbers, b.at(config, layout.CONFIG_STREAM, ptr), addresses, NULL])
 
 
-def write_gpu_routines(module: Module) -> None:
-    write_ready(module)
-    write_run(module, "run_cuda", launch_by_config)
-    write_run(module, "run_hip", launch_by_numbers)
+@routine("i32 run_cuda(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
+def run_cuda(b: Writer, *call: Value) -> None:
+    write_run(b, launch_by_config, *call)
 
 
-def write_run(module: Module, name: str, launch: Callable[..., Value]) -> None:
-    """`name(entry, record, slots, sizes, total)`: put the kernel into the stream; 0 with an exception on failure."""
-    params = [(ptr, "entry"), (ptr, "record"), (ptr, "slots"), (ptr, "sizes"), (i64, "total")]
-    function = module.function(name, i32, params)
-    b = Writer(function)
-    entry, record, slots, sizes, _ = function.args
-    ask = b.at(record, ASK_STREAM, ptr)
+@routine("i32 run_hip(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
+def run_hip(b: Writer, *call: Value) -> None:
+    write_run(b, launch_by_numbers, *call)
+
+
+def write_run(
+    b: Writer, launch: Callable[..., Value], entry: Value, record: Value, slots: Value, sizes: Value, _total: Value
+) -> None:
+    """Put the kernel into the stream; 0 with an exception on failure."""
+    ask = b.at(record, layout.ASK_STREAM, ptr)
 
     def asked() -> list[Value]:
         """By torch's own functions: the result of the first is two words."""
-        device = b.trunc(b.at(record, DEVICE_NUMBER), i32)  # int8_t there: callers extend it
+        device = b.trunc(b.at(record, layout.DEVICE_NUMBER), i32)  # int8_t there: callers extend it
         found = b.call(ask, integer(128), [device])
         place = b.alloca(i64, 2, align=16)
         b.store(found, place)
         is_default = b.icmp("eq", b.at(place, 8), 0)
-        return list(
-            b.if_else(is_default, lambda: [num(0)], lambda: [b.call(b.at(record, STREAM_HANDLE, ptr), i64, [place])])
-        )
+        handle = b.at(record, layout.STREAM_HANDLE, ptr)
+        return list(b.if_else(is_default, lambda: [num(0)], lambda: [b.call(handle, i64, [place])]))
 
-    call = b.item(entry, DEVICE_CALL)
+    call = b.item(entry, layout.DEVICE_CALL)
 
     def through_python() -> list[Value]:
-        arguments = b.alloca(ptr)
-        b.store(b.item(call, 1), arguments)
-        stream = b.api("PyObject_Vectorcall", b.item(call, 0), arguments, num(1), NULL)
-        b.need(b.is_object(stream))
-        handle = b.api("PyLong_AsUnsignedLongLongMask", stream, result=i64)
-        b.drop(stream)
-        return [handle]
+        return [b.take_word(b.ask(b.item(call, 0), [b.item(call, 1)]))]
 
     (handle,) = b.if_else(b.is_object(ask), asked, through_python)
     extent = [b.at(sizes, 8 * axis) for axis in range(3)]
-    blocks = [b.mul(extent[0], b.at(record, CLUSTER)), *extent[1:]]
-    for size, most in zip(blocks, (LARGEST_X, LARGEST_YZ, LARGEST_YZ), strict=True):
+    blocks = [b.mul(extent[0], b.at(record, layout.CLUSTER)), *extent[1:]]
+    for size, most in zip(blocks, (layout.LARGEST_X, layout.LARGEST_YZ, layout.LARGEST_YZ), strict=True):
         with b.if_(b.icmp("ugt", size, num(most))):
             fail(b, entry, constant(i32, INVALID_VALUE), extent)
-    config, addresses = b.alloca(i8, CONFIG_BYTES, align=16), b.alloca(ptr, MOST_SLOTS)
-    b.copy(config, b.gep(record, CONFIG), num(CONFIG_BYTES))
+    config, addresses = b.alloca(i8, layout.CONFIG_BYTES, align=16), b.alloca(ptr, layout.MOST_SLOTS)
+    b.copy(config, b.gep(record, layout.CONFIG), num(layout.CONFIG_BYTES))
     for axis, size in enumerate(blocks):
         b.store(b.trunc(size, i32), b.gep(config, 4 * axis))
-    b.store(handle, b.gep(config, CONFIG_STREAM))
-    places = b.gep(record, PARAMETER_SLOTS)
-    with b.loop(0, b.at(record, PARAMETER_COUNT)) as index:
+    b.store(handle, b.gep(config, layout.CONFIG_STREAM))
+    places = b.gep(record, layout.PARAMETER_SLOTS)
+    with b.loop(0, b.at(record, layout.PARAMETER_COUNT)) as index:
         slot = b.load(i64, b.gep(places, index, i64))
         b.store(b.gep(slots, slot, i64), b.gep(addresses, index, ptr))
     allocate, kept = b.item(call, 2), b.alloca(ptr)
     b.store(NULL, kept)
     with b.if_(b.icmp("ne", allocate, b.context("none"))):
         b.store(scratch(b, record, allocate, [*extent, handle], slots), kept)
-    set, here = b.at(record, SET_CONTEXT, ptr), b.at(record, DEVICE_CONTEXT)
+    set, here = b.at(record, layout.SET_CONTEXT, ptr), b.at(record, layout.DEVICE_CONTEXT)
     before = b.alloca(i64)  # the driver of AMD's GPUs writes half of it
     b.store(b.select(b.is_object(set), num(0), here), before)
     with b.if_(b.is_object(set)):
-        b.call(b.at(record, ASK_CONTEXT, ptr), i32, [before])
+        b.call(b.at(record, layout.ASK_CONTEXT, ptr), i32, [before])
     is_elsewhere = b.icmp("ne", b.load(i64, before), here)
     with b.if_(is_elsewhere):
         b.call(set, i32, [b.inttoptr(here, ptr)])
@@ -131,7 +103,7 @@ def write_run(module: Module, name: str, launch: Callable[..., Value]) -> None:
     thread = b.api("PyEval_SaveThread")
     stream = b.inttoptr(handle, ptr)
     events.put(b, 0, stream)
-    code = launch(b, b.at(record, LAUNCH_CALL, ptr), b.at(record, FUNCTION, ptr), config, addresses)
+    code = launch(b, b.at(record, layout.LAUNCH_CALL, ptr), b.at(record, layout.FUNCTION, ptr), config, addresses)
     events.put(b, 1, stream)
     b.api("PyEval_RestoreThread", thread, result=void)
     with b.if_(is_elsewhere):
@@ -147,16 +119,13 @@ def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slo
     """Put the addresses of scratch memory into the last two slots; what keeps it alive. Leaves with the allocator's exception."""
     objects = [b.api("PyLong_FromLongLong", number) for number in numbers[:3]]
     objects.append(b.api("PyLong_FromUnsignedLongLong", numbers[3]))
-    places = b.alloca(ptr, len(objects))
-    for index, object in enumerate(objects):
-        b.store(object, b.gep(places, 8 * index))
-    found = b.api("PyObject_Vectorcall", allocate, places, num(len(objects)), NULL)
+    found = b.ask(allocate, objects)
     for object in objects:
         b.drop(object)
     b.need(b.is_object(found))
-    first = b.sub(b.at(record, PARAMETER_COUNT), 2)
+    first = b.sub(b.at(record, layout.PARAMETER_COUNT), 2)
     for index in range(2):
-        slot = b.load(i64, b.gep(b.gep(record, PARAMETER_SLOTS), b.add(first, index), i64))
+        slot = b.load(i64, b.gep(b.gep(record, layout.PARAMETER_SLOTS), b.add(first, index), i64))
         address = b.api("PyLong_AsUnsignedLongLongMask", b.item(found, index), result=i64)
         b.store(address, b.gep(slots, slot, i64))
     return found
@@ -165,5 +134,5 @@ def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slo
 def fail(b: Writer, entry: Value, code: Value, extent: list[Value]) -> None:
     """Leave with the exception of a result."""
     numbers = [b.api("PyLong_FromLongLong", number) for number in (b.sext(code, i64), *extent)]
-    call_with(b, b.item(entry, FAULT_CALL), numbers)
+    call_with(b, b.item(entry, layout.FAULT_CALL), numbers)
     b.ret(constant(i32, 0))

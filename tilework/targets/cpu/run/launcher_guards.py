@@ -5,57 +5,45 @@
 of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later guards look at it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import NamedTuple
 
-from tilework.targets.cpu.run.launcher_layout import (
-    ARRAY_DATA,
-    ARRAY_DTYPE,
-    ARRAY_FLAGS,
-    CONTEXT,
-    DIGIT,
-    DIGITS_BY_TAG,
-    DIGITS_UNKNOWN,
-    MULTIPLE,
-    ONE,
-    OTHER,
-    SAME_FLOAT,
-    SAME_INT,
-    SAME_TEXT,
-    SIZE,
-    TYPE,
-    WRITEABLE,
-)
-from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.module import Block, Function, Module
+from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.targets.cpu.run.machine_code import NULL, Functions, NativeBuilder, memory, num
+from tilework.targets.llvm.module import Block, Function
 from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
-NULL = constant(ptr, 0)
+YES = constant(i32, 1)
+EQUAL = 2  # Py_EQ
 MANY = constant(i32, 1 << 30)  # references; of what lives for ever Python counts more
 LIKELY = (1000, 1)
+routine = Functions()
+GUARDS = Functions("nounwind")
 
 
-def num(value: int) -> Value:
-    return constant(i64, value)
+class Host(NamedTuple):
+    """What code is written for: the number of the monotonic clock for `clock_gettime`, and where tuples keep their items."""
+
+    clock: int
+    tuple_items: int
 
 
-class Writer(Builder):
+class Writer(NativeBuilder):
     """A builder with what every function here needs: leaving early, and the C API."""
 
-    tuple_items: ClassVar[int] = 24  # where the items of a tuple begin
-
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, host: Host) -> None:
         super().__init__(function)
+        self.host = host
         self.failed: Block | None = None
 
-    def need(self, condition: Value) -> None:
-        """Go on if the condition holds, else give 0."""
-        if self.failed is None:
-            self.failed = self.function.block("failed")
+    def need(self, condition: Value, otherwise: Block | None = None) -> None:
+        """Go on if the condition holds, else there, or give 0."""
+        if otherwise is None:
+            otherwise = self.failed = self.failed or self.function.block("failed")
         go = self.function.block("go")
-        self.cond_br(condition, go, self.failed)
+        self.cond_br(condition, go, otherwise)
         self.resume(go)
 
     def finish(self, result: Value) -> None:
@@ -75,12 +63,12 @@ class Writer(Builder):
 
     def item(self, tuple: Value, index: int | Value) -> Value:
         """An item of a tuple; no reference is taken, and nothing checked."""
-        items = self.gep(tuple, self.tuple_items)
+        items = self.gep(tuple, self.host.tuple_items)
         return self.load(ptr, self.gep(items, num(index) if isinstance(index, int) else index, ptr))
 
     def size(self, object: Value) -> Value:
         """How many items a tuple or a list has."""
-        return self.at(object, SIZE)
+        return self.at(object, layout.SIZE)
 
     def keep(self, object: Value) -> None:
         self.api("Py_IncRef", object, result=void)
@@ -114,12 +102,23 @@ class Writer(Builder):
         with self.loop(0, count) as index:
             self.store(self.load(i64, self.gep(source, index, i64)), self.gep(target, index, i64))
 
+    def ask(self, function: Value, objects: Sequence[Value]) -> Value:
+        """What a Python function gives for objects, a new reference; NULL if it raises."""
+        places = self.alloca(ptr, len(objects))
+        for index, object in enumerate(objects):
+            self.store(object, self.gep(places, 8 * index))
+        return self.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
+
+    def take_word(self, object: Value) -> Value:
+        """The 64 bits of a Python int, which is given up; leaves if there is none."""
+        self.need(self.is_object(object))
+        word = self.api("PyLong_AsUnsignedLongLongMask", object, result=i64)
+        self.drop(object)
+        return word
+
     def context(self, name: str) -> Value:
         """An address that Python has filled in."""
-        return self.at(Value(ptr, "@launch.context"), 8 * CONTEXT.index(name), ptr)
-
-    def is_null(self, object: Value) -> Value:
-        return self.icmp("eq", object, NULL)
+        return self.at(memory("launch.context"), 8 * layout.CONTEXT.index(name), ptr)
 
     def is_object(self, object: Value) -> Value:
         return self.icmp("ne", object, NULL)
@@ -127,10 +126,7 @@ class Writer(Builder):
 
 def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
     """Call a Python function with new objects, which are given up; whether it succeeded, as an i1."""
-    places = b.alloca(ptr, len(objects))
-    for index, object in enumerate(objects):
-        b.store(object, b.gep(places, 8 * index))
-    result = b.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
+    result = b.ask(function, objects)
     for object in objects:
         b.drop(object)
     done = b.is_object(result)
@@ -139,45 +135,50 @@ def call_with(b: Writer, function: Value, objects: list[Value]) -> Value:
     return done
 
 
-def slot_of(b: Writer, settings: Value, frame: Value) -> Value:
-    """Where a guard puts what it found."""
-    return word(b, frame, b.at(settings, 28, i32))
+class Guard:
+    """What a guard is given, once it has checked that the class of the object is right."""
+
+    def __init__(self, b: Writer, arg: Value, settings: Value, cls: Value, expected: Value, frame: Value) -> None:
+        self.b, self.arg, self.settings, self.expected, self.frame = b, arg, settings, expected, frame
+        b.need(b.icmp("eq", b.at(arg, layout.TYPE, ptr), cls))
+        self.slot = self.word(b.at(settings, 28, i32))  # for what it finds
+
+    def word(self, index: Value) -> Value:
+        """The address of a word of the frame."""
+        return self.b.gep(self.frame, self.b.sext(index, i64), i64)
+
+    def low(self) -> Value:
+        return self.b.at(self.settings, 8)
+
+    def high(self) -> Value:
+        return self.b.at(self.settings, 16)
+
+    def mode(self) -> Value:
+        return self.b.at(self.settings, 24, i32)
 
 
-def guard(module: Module, name: str) -> tuple[Writer, Value, Value, Value, Value]:
-    """Start a guard, which has checked that the class is right: (writer, object, settings, expected, slot)."""
-    params = [(ptr, "arg"), (ptr, "guard"), (ptr, "type"), (ptr, "expected"), (ptr, "frame")]
-    function = module.function(name, i32, params, attributes=("nounwind",))
-    b = Writer(function)
-    arg, settings, type, expected, frame = function.args
-    b.need(b.icmp("eq", b.at(arg, TYPE, ptr), type))
-    return b, arg, settings, expected, slot_of(b, settings, frame)
+Body = Callable[[Writer, Guard], None]
 
 
-def word(b: Writer, base: Value, index: Value) -> Value:
-    """The address of a word of 8 bytes."""
-    return b.gep(base, b.sext(index, i64), i64)
+def guard(body: Body) -> Body:
+    """Register a guard, by the name of its body; whoever comes to the end of that is content."""
 
+    @GUARDS(f"i32 {body.__name__}(ptr arg, ptr guard, ptr type, ptr expected, ptr frame)")
+    def write(b: Writer, *given: Value) -> None:
+        body(b, Guard(b, *given))
+        b.finish(YES)
 
-YES = constant(i32, 1)
-
-
-def settings_low(b: Writer, guard: Value) -> Value:
-    return b.at(guard, 8)
-
-
-def settings_mode(b: Writer, guard: Value) -> Value:
-    return b.at(guard, 24, i32)
+    return body
 
 
 def read_small_int(b: Writer, object: Value) -> Value:
     """A Python int that fits into 64 bits, without a call if it has one digit and this Python keeps it as we know."""
-    kind, tag = b.ptrtoint(b.context("digits"), i64), b.at(object, SIZE)
-    by_tag = b.icmp("eq", kind, DIGITS_BY_TAG)
+    kind, tag = b.ptrtoint(b.context("digits"), i64), b.at(object, layout.SIZE)
+    by_tag = b.icmp("eq", kind, layout.DIGITS_BY_TAG)
     sign = b.select(by_tag, b.sub(num(1), b.and_(tag, 3)), tag)
     has_one = b.select(by_tag, b.icmp("ult", tag, 16), b.icmp("ult", b.add(tag, 1), 3))
-    is_small = b.and_(has_one, b.icmp("ne", kind, DIGITS_UNKNOWN))
-    digit = b.zext(b.at(object, DIGIT, i32), i64)
+    is_small = b.and_(has_one, b.icmp("ne", kind, layout.DIGITS_UNKNOWN))
+    digit = b.zext(b.at(object, layout.DIGIT, i32), i64)
     (value,) = b.if_else(is_small, lambda: [b.mul(digit, sign)], lambda: [read_int(b, object)], LIKELY)
     return value
 
@@ -190,91 +191,80 @@ def read_int(b: Writer, object: Value) -> Value:
     return value
 
 
-def need_member(b: Writer, mode: Value, bit: Value) -> None:
+def need_member(b: Writer, g: Guard, bit: Value) -> None:
     """The bit must be in the set `mode`."""
-    b.need(b.icmp("ne", b.and_(mode, bit), 0))
+    b.need(b.icmp("ne", b.and_(g.mode(), bit), 0))
 
 
-def write_constant(module: Module) -> None:
+@guard
+def guard_constant(b: Writer, g: Guard) -> None:
     """The same object, or an equal int, text or float of the same class."""
-    b, arg, settings, expected, _ = guard(module, "guard_constant")
     same, unequal = b.new_block("same"), b.new_block("unequal")
-    b.cond_br(b.icmp("eq", arg, expected), same, unequal)
+    b.cond_br(b.icmp("eq", g.arg, g.expected), same, unequal)
     b.resume(unequal)
-    kinds = {mode: b.new_block("compare") for mode in (SAME_INT, SAME_TEXT, SAME_FLOAT)}
+    kinds = {mode: b.new_block("compare") for mode in (layout.SAME_INT, layout.SAME_TEXT, layout.SAME_FLOAT)}
     b.failed = b.failed or b.function.block("failed")
-    b.switch(settings_mode(b, settings), b.failed, list(kinds.items()))
+    b.switch(g.mode(), b.failed, list(kinds.items()))
     for mode, block in kinds.items():
         b.enter(block)
-        if mode == SAME_INT:
-            equal = b.icmp("eq", read_int(b, arg), settings_low(b, settings))
-        elif mode == SAME_TEXT:
-            equal = b.icmp("eq", b.api("PyUnicode_Compare", arg, expected, result=i32), 0)
+        if mode == layout.SAME_INT:
+            equal = b.icmp("eq", read_int(b, g.arg), g.low())
+        elif mode == layout.SAME_TEXT:
+            equal = b.icmp("eq", b.api("PyUnicode_Compare", g.arg, g.expected, result=i32), 0)
         else:
-            bits = b.bitcast(b.api("PyFloat_AsDouble", arg, result=f64), i64)
-            equal = b.icmp("eq", bits, settings_low(b, settings))
+            bits = b.bitcast(b.api("PyFloat_AsDouble", g.arg, result=f64), i64)
+            equal = b.icmp("eq", bits, g.low())
         b.need(equal)
         b.br(same)
     b.enter(same)
-    b.finish(YES)
 
 
-def store_address(b: Writer, address: Value, settings: Value, slot: Value) -> None:
+def store_address(b: Writer, g: Guard, address: Value) -> None:
     """An address whose alignment is as it should be."""
     aligned = b.icmp("eq", b.and_(address, 15), 0)
-    need_member(b, settings_mode(b, settings), b.select(aligned, constant(i32, MULTIPLE), constant(i32, OTHER)))
-    b.need(b.icmp("eq", b.and_(address, b.zext(b.at(settings, 36, i32), i64)), 0))
-    b.store(address, slot)
+    need_member(b, g, b.select(aligned, constant(i32, layout.MULTIPLE), constant(i32, layout.OTHER)))
+    b.need(b.icmp("eq", b.and_(address, b.zext(b.at(g.settings, 36, i32), i64)), 0))
+    b.store(address, g.slot)
 
 
-def write_array(module: Module) -> None:
+@guard
+def guard_array(b: Writer, g: Guard) -> None:
     """A NumPy array of one dtype, writable if the kernel writes to it."""
-    b, arg, settings, expected, slot = guard(module, "guard_array")
-    b.need(b.icmp("eq", b.at(arg, ARRAY_DTYPE, ptr), expected))
-    writable = b.icmp("ne", b.and_(b.at(arg, ARRAY_FLAGS, i32), WRITEABLE), 0)
-    read_only = b.icmp("eq", b.at(settings, 32, i32), 0)
+    b.need(b.icmp("eq", b.at(g.arg, layout.ARRAY_DTYPE, ptr), g.expected))
+    writable = b.icmp("ne", b.and_(b.at(g.arg, layout.ARRAY_FLAGS, i32), layout.WRITEABLE), 0)
+    read_only = b.icmp("eq", b.at(g.settings, 32, i32), 0)
     b.need(b.or_(writable, read_only))
-    store_address(b, b.at(arg, ARRAY_DATA), settings, slot)
-    b.finish(YES)
+    store_address(b, g, b.at(g.arg, layout.ARRAY_DATA))
 
 
-def write_tensor(module: Module) -> None:
+@guard
+def guard_tensor(b: Writer, g: Guard) -> None:
     """Memory that says what it is: `dtype` and `device` equal the two that are expected, and `data_ptr()` is its address."""
-    b, arg, settings, expected, slot = guard(module, "guard_tensor")
     for index, name in enumerate(("dtype", "device")):
-        found = b.api("PyObject_GetAttr", arg, b.context(f"name_{name}"))
+        found = b.api("PyObject_GetAttr", g.arg, b.context(f"name_{name}"))
         b.need(b.is_object(found))
-        same = b.api("PyObject_RichCompareBool", found, b.item(expected, index), constant(i32, EQUAL), result=i32)
+        same = b.api("PyObject_RichCompareBool", found, b.item(g.expected, index), constant(i32, EQUAL), result=i32)
         b.drop(found)
         b.need(b.icmp("eq", same, 1))
-    store_address(b, data_pointer(b, arg), settings, slot)
-    b.finish(YES)
+    store_address(b, g, data_pointer(b, g.arg))
 
 
-EQUAL = 2  # Py_EQ
-
-
-def write_fields(module: Module) -> None:
+@guard
+def guard_fields(b: Writer, g: Guard) -> None:
     """A torch tensor of one dtype on one device, whose members are read where `tensor_places.py` has found them.
 
     Torch may have to copy before it gives an address away (`checked`); then it is asked.
     """
-    b, arg, settings, _, slot = guard(module, "guard_fields")
-    look_at_fields(b, arg, settings, slot)
-    b.finish(YES)
-
-
-def look_at_fields(b: Writer, arg: Value, settings: Value, slot: Value) -> None:
     member = partial(member_of, b)
-    implementation = member(arg, "implementation", ptr)
+    implementation = member(g.arg, "implementation", ptr)
     b.need(b.is_object(implementation))
-    b.need(b.icmp("eq", member(implementation, "keys"), settings_low(b, settings)))
+    b.need(b.icmp("eq", member(implementation, "keys"), g.low()))
     element, device = (b.zext(member(implementation, name, i16), i64) for name in ("element", "device"))
-    b.need(b.icmp("eq", b.or_(element, b.shl(device, 16)), b.and_(b.at(settings, 16), 0xFFFFFFFF)))
+    b.need(b.icmp("eq", b.or_(element, b.shl(device, 16)), b.and_(g.high(), 0xFFFFFFFF)))
     b.need(b.icmp("ne", member(implementation, "count"), 0))
     storage = member(implementation, "storage", ptr)
     b.need(b.is_object(storage))
-    size = b.lshr(b.at(settings, 16), 32)
+    size = b.lshr(g.high(), 32)
 
     def address() -> list[Value]:
         start = member(storage, "data")
@@ -282,8 +272,8 @@ def look_at_fields(b: Writer, arg: Value, settings: Value, slot: Value) -> None:
         return [b.add(start, b.mul(member(implementation, "offset"), size))]
 
     is_plain = b.icmp("eq", member(storage, "checked", i8), 0)
-    (found,) = b.if_else(is_plain, address, lambda: [data_pointer(b, arg)])
-    store_address(b, found, settings, slot)
+    (found,) = b.if_else(is_plain, address, lambda: [data_pointer(b, g.arg)])
+    store_address(b, g, found)
 
 
 def member_of(b: Writer, holder: Value, name: str, type: Type = i64) -> Value:
@@ -291,58 +281,44 @@ def member_of(b: Writer, holder: Value, name: str, type: Type = i64) -> Value:
     return b.load(type, b.gep(holder, b.ptrtoint(b.context(name), i64)))
 
 
-def write_small(module: Module) -> None:
+@guard
+def guard_small(b: Writer, g: Guard) -> None:
     """A torch tensor whose guard `guard_fields` was: it begins where its storage begins, which has at most `high` bytes."""
-    b, arg, settings, _, _ = guard(module, "guard_small")
-    implementation = member_of(b, arg, "implementation", ptr)
+    implementation = member_of(b, g.arg, "implementation", ptr)
     b.need(b.icmp("eq", member_of(b, implementation, "offset"), 0))
     size = member_of(b, member_of(b, implementation, "storage", ptr), "size")
-    b.need(b.icmp("ule", size, b.at(settings, 16)))
-    b.finish(YES)
+    b.need(b.icmp("ule", size, g.high()))
 
 
 def data_pointer(b: Writer, arg: Value) -> Value:
     """``arg.data_ptr()``, if it is not null."""
     place = b.alloca(ptr)
     b.store(arg, place)
-    found = b.api("PyObject_VectorcallMethod", b.context("name_data_ptr"), place, num(1), NULL)
-    b.need(b.is_object(found))
-    address = b.api("PyLong_AsUnsignedLongLongMask", found, result=i64)
-    b.drop(found)
+    address = b.take_word(b.api("PyObject_VectorcallMethod", b.context("name_data_ptr"), place, num(1), NULL))
     b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
     return address
 
 
-def write_asked(module: Module) -> None:
+@guard
+def guard_asked(b: Writer, g: Guard) -> None:
     """What the function that is expected makes of an object: an address, or bits of another kind."""
-    b, arg, settings, expected, slot = guard(module, "guard_asked")
-    place = b.alloca(ptr)
-    b.store(arg, place)
-    found = b.api("PyObject_Vectorcall", expected, place, num(1), NULL)
-    b.need(b.is_object(found))
-    word = b.api("PyLong_AsUnsignedLongLongMask", found, result=i64)
-    b.drop(found)
-    store_address(b, word, settings, slot)
-    b.finish(YES)
+    store_address(b, g, b.take_word(b.ask(g.expected, [g.arg])))
 
 
-def write_interface(module: Module) -> None:
+@guard
+def guard_interface(b: Writer, g: Guard) -> None:
     """An array on a GPU that describes itself in ``__cuda_array_interface__``; its `typestr` is expected."""
-    b, arg, settings, expected, slot = guard(module, "guard_interface")
-    found = b.api("PyObject_GetAttr", arg, b.context("name___cuda_array_interface__"))
+    found = b.api("PyObject_GetAttr", g.arg, b.context("name___cuda_array_interface__"))
     b.need(b.is_object(found))
-    address = b.call("interface_address", i64, [found, expected])
+    address = b.run("interface_address", found, g.expected)
     b.drop(found)
     b.need(b.icmp("ne", address, 0))
-    store_address(b, address, settings, slot)
-    b.finish(YES)
+    store_address(b, g, address)
 
 
-def write_interface_address(module: Module) -> None:
-    """`interface_address(interface, typestr)`: the address in a dictionary of the interface, 0 if it is not as it should be."""
-    function = module.function("interface_address", i64, [(ptr, "interface"), (ptr, "expected")], linkage="internal")
-    b = Writer(function)
-    interface, expected = function.args
+@routine("i64 interface_address(ptr interface, ptr expected)")
+def interface_address(b: Writer, interface: Value, expected: Value) -> None:
+    """The address in a dictionary of the interface, 0 if it is not as it should be."""
     name = b.api("PyDict_GetItemWithError", interface, b.context("name_typestr"))
     b.need(b.is_object(name))
     b.need(is_class(b, name, "str"))
@@ -356,65 +332,50 @@ def write_interface_address(module: Module) -> None:
     b.finish(b.api("PyLong_AsUnsignedLongLongMask", address, result=i64))
 
 
-def write_int(module: Module) -> None:
+@guard
+def guard_int(b: Writer, g: Guard) -> None:
     """An int between two bounds: 1, a multiple of 16, another, or any of these."""
-    b, arg, settings, _, slot = guard(module, "guard_int")
-    look_at_int(b, arg, settings, slot)
-    b.finish(YES)
-
-
-def look_at_int(b: Writer, arg: Value, settings: Value, slot: Value) -> None:
-    value = read_small_int(b, arg)
-    b.need(b.icmp("sge", value, settings_low(b, settings)))
-    b.need(b.icmp("sle", value, b.at(settings, 16)))
+    value = read_small_int(b, g.arg)
+    b.need(b.icmp("sge", value, g.low()))
+    b.need(b.icmp("sle", value, g.high()))
     multiple = b.icmp("eq", b.and_(value, 15), 0)
-    bit = b.select(multiple, constant(i32, MULTIPLE), constant(i32, OTHER))
-    bit = b.select(b.icmp("eq", value, 1), constant(i32, ONE), bit)
-    need_member(b, settings_mode(b, settings), bit)
-    b.store(value, slot)
+    bit = b.select(multiple, constant(i32, layout.MULTIPLE), constant(i32, layout.OTHER))
+    bit = b.select(b.icmp("eq", value, 1), constant(i32, layout.ONE), bit)
+    need_member(b, g, bit)
+    b.store(value, g.slot)
 
 
-def write_float(module: Module) -> None:
+@guard
+def guard_float(b: Writer, g: Guard) -> None:
     """A float, as 32 bits or (mode 1) as 64."""
-    b, arg, settings, _, slot = guard(module, "guard_float")
-    value = b.api("PyFloat_AsDouble", arg, result=f64)
+    value = b.api("PyFloat_AsDouble", g.arg, result=f64)
     narrow = b.zext(b.bitcast(b.fptrunc(value, f32), i32), i64)
-    wide = b.icmp("eq", settings_mode(b, settings), 1)
-    b.store(b.select(wide, b.bitcast(value, i64), narrow), slot)
-    b.finish(YES)
+    wide = b.icmp("eq", g.mode(), 1)
+    b.store(b.select(wide, b.bitcast(value, i64), narrow), g.slot)
 
 
-def write_bool(module: Module) -> None:
+@guard
+def guard_bool(b: Writer, g: Guard) -> None:
     """True or False."""
-    b, arg, _, expected, slot = guard(module, "guard_bool")
-    b.store(b.zext(b.icmp("eq", arg, expected), i64), slot)
-    b.finish(YES)
+    b.store(b.zext(b.icmp("eq", g.arg, g.expected), i64), g.slot)
 
 
 def is_class(b: Writer, object: Value, name: str) -> Value:
     """Whether an object is exactly of one of Python's own classes."""
-    return b.icmp("eq", b.at(object, TYPE, ptr), b.context(name))
+    return b.icmp("eq", b.at(object, layout.TYPE, ptr), b.context(name))
 
 
-def write_equal(module: Module) -> None:
+@guard
+def guard_equal(b: Writer, g: Guard) -> None:
     """An object that equals the expected one, as Python compares them."""
-    b, arg, _, expected, _ = guard(module, "guard_equal")
-    same = b.api("PyObject_RichCompareBool", arg, expected, constant(i32, EQUAL), result=i32)
+    same = b.api("PyObject_RichCompareBool", g.arg, g.expected, constant(i32, EQUAL), result=i32)
     b.need(b.icmp("eq", same, 1))
-    b.finish(YES)
 
 
-def write_tuple(module: Module) -> None:
+@guard
+def guard_tuple(b: Writer, g: Guard) -> None:
     """A tuple with as many items as `mode` says; they are looked at next."""
-    b, arg, settings, _, slot = guard(module, "guard_tuple")
-    count = b.size(arg)
-    b.need(b.icmp("eq", count, b.sext(settings_mode(b, settings), i64)))
+    count = b.size(g.arg)
+    b.need(b.icmp("eq", count, b.sext(g.mode(), i64)))
     with b.loop(0, count) as index:
-        b.store(b.item(arg, index), b.gep(slot, index, i64))
-    b.finish(YES)
-
-
-WRITERS = (
-    write_constant, write_equal, write_array, write_tensor, write_fields, write_small, write_interface_address, write_interface, write_asked,
-    write_int, write_float, write_bool, write_tuple,
-)  # fmt: skip
+        b.store(b.item(g.arg, index), b.gep(g.slot, index, i64))

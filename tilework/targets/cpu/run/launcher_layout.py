@@ -15,9 +15,8 @@ from typing import NamedTuple
 # places in objects, in bytes
 TYPE, SIZE, LIST_ITEMS, BYTES_START = 8, 16, 24, 40
 DIGIT = 24  # of an int that has one
-DIGITS_UNKNOWN, DIGITS_BY_SIZE, DIGITS_BY_TAG = range(
-    3
-)  # how ints say how many they have: up to Python 3.11, since then
+# how ints say how many they have: up to Python 3.11, since then
+DIGITS_UNKNOWN, DIGITS_BY_SIZE, DIGITS_BY_TAG = range(3)
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 

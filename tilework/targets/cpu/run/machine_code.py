@@ -31,8 +31,7 @@ RESULTS: dict[str, Type] = {
     **dict.fromkeys(("AcquireSRWLockExclusive", "ReleaseSRWLockExclusive"), void),
     **dict.fromkeys(("WakeConditionVariable", "WakeAllConditionVariable"), void),
 }  # all others an i32
-Body = Callable[..., None]  # of a `Code` and the parameters
-FUNCTIONS: dict[str, Body] = {}  # by their heads
+Body = Callable[..., None]  # of a builder and the parameters
 
 
 def num(value: int) -> Value:
@@ -63,21 +62,25 @@ class Platform(NamedTuple):
         return self.system.startswith("linux")
 
 
-class Code(Builder):
-    """A builder with what these functions need beside."""
+class NativeBuilder(Builder):
+    """A builder that knows what the functions that it calls by name return."""
+
+    def run(self, name: str, *args: Value) -> Value:
+        return self.call(name, RESULTS.get(name, i32), args)
+
+    def is_null(self, address: Value) -> Value:
+        return self.icmp("eq", address, NULL)
+
+
+class Code(NativeBuilder):
+    """A builder with what the functions of the pool need beside."""
 
     def __init__(self, function: Function, platform: Platform) -> None:
         super().__init__(function)
         self.platform = platform
 
-    def run(self, name: str, *args: Value) -> Value:
-        return self.call(name, RESULTS.get(name, i32), args)
-
     def record(self, base: Value, fields: Mapping[str, str]) -> "Record":
         return Record(self, base, fields)
-
-    def is_null(self, address: Value) -> Value:
-        return self.icmp("eq", address, NULL)
 
     @contextmanager
     def unless(self, condition: Value) -> Iterator[None]:
@@ -128,24 +131,33 @@ class Record:
         return self.b.compare_exchange(self.at(name), expected, new, ordering=ordering, align=align)[1]
 
 
-def code(signature: str) -> Callable[[Body], Body]:
-    """Register the function that writes a body, by what C would call its head."""
-    result, name = signature.partition("(")[0].split()
-    RESULTS[name] = TYPES[result]
+class Functions:
+    """The functions of a module, each with what writes its body. A head is what C would call it: ``ptr arena_of(ptr worker, i64 bytes)``."""
 
-    def register(body: Body) -> Body:
-        FUNCTIONS[signature] = body
-        return body
+    def __init__(self, *attributes: str) -> None:
+        self.attributes = attributes
+        self.bodies: dict[str, Body] = {}
 
-    return register
+    def __call__(self, head: str) -> Callable[[Body], Body]:
+        """Register a function."""
+        result, name = head.partition("(")[0].split()
+        assert RESULTS.setdefault(name, TYPES[result]) is TYPES[result], f"two functions called {name}"
+
+        def register(body: Body) -> Body:
+            self.bodies[head] = body
+            return body
+
+        return register
+
+    def write(self, module: Module, make: Callable[[Function], NativeBuilder], exports: Sequence[str]) -> None:
+        """All that are registered, each with a builder of its own; those that are not exported are internal."""
+        for head, body in self.bodies.items():
+            start, _, listed = head.removesuffix(")").partition("(")
+            name = start.split()[1]
+            params = [(TYPES[part.split()[0]], part.split()[1]) for part in listed.split(", ") if part]
+            linkage = "" if name in exports else "internal"
+            function = module.function(name, RESULTS[name], params, linkage=linkage, attributes=self.attributes)
+            body(make(function), *function.args)
 
 
-def write_functions(module: Module, platform: Platform, exports: Sequence[str]) -> None:
-    """All that are registered; those that are not exported are internal."""
-    for signature, body in FUNCTIONS.items():
-        head, _, listed = signature.removesuffix(")").partition("(")
-        name = head.split()[1]
-        params = [(TYPES[part.split()[0]], part.split()[1]) for part in listed.split(", ") if part]
-        linkage = "" if name in exports else "internal"
-        function = module.function(name, RESULTS[name], params, linkage=linkage)
-        body(Code(function, platform), *function.args)
+code = Functions()  # of the pool

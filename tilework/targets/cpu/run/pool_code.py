@@ -24,7 +24,7 @@ from tilework.targets.cpu.run.cores import CORES
 from tilework.targets.cpu.run.crash_code import SAVED
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS
-from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word, write_functions
+from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word
 from tilework.targets.cpu.run.system_code import EPOCH, system
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import array, i8, i32, i64, ptr, void
@@ -56,7 +56,8 @@ def pool_text(architecture: str, platform: str = sys.platform) -> str:
     for name, size in GLOBALS.items():
         module.global_variable(name, array(i8, size), "zeroinitializer", linkage="internal", align=64)
     module.global_variable("running", ptr, "null", align=8)
-    write_functions(module, Platform(platform, architecture.lower()), EXPORTS)
+    target = Platform(platform, architecture.lower())
+    code.write(module, lambda function: Code(function, target), EXPORTS)
     return module.text()
 
 
