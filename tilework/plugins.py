@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilework.knobs import is_on
 
@@ -32,6 +32,7 @@ OWN = "tilework"
 PYPROJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pyproject.toml")
 INSTALLED = (".dist-info", ".egg-info")
 TABLES = "project.entry-points."
+GROUPS = b"tilework."  # how all groups begin that somebody asks for
 STANDARD_LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
 
 
@@ -39,13 +40,14 @@ class PluginError(RuntimeError):
     """An entry point that leads nowhere, or one name that two packages claim."""
 
 
-class Plugin(NamedTuple):
+class Plugin:
     """One line of a package's list: ``name = module:attribute``."""
 
-    group: str
-    name: str
-    value: str
-    package: str
+    def __init__(self, group: str, name: str, value: str, package: str) -> None:
+        self.group, self.name, self.value, self.package = group, name, value, package
+
+    def __repr__(self) -> str:
+        return f"Plugin({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def load(self) -> Any:
         """The object that the line names; its module is imported now."""
@@ -127,7 +129,8 @@ def listed(path: tuple[str, ...], needs_metadata: bool) -> tuple[Plugin, ...]:
     needs_metadata |= any(is_archive(folder) for folder in path)
     packages = {OWN: list(from_source_tree())}
     for package, found in from_metadata() if needs_metadata else from_folders(path):
-        packages[package] = packages.get(package) or list(found)
+        if package not in packages or (package == OWN and not packages[OWN]):
+            packages[package] = list(found)
     return tuple(plugin for found in packages.values() for plugin in found)
 
 
@@ -150,17 +153,17 @@ def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterator[Plugin]]]:
     """Every package that is installed in a folder of the path and has entry points, with them."""
     for folder in path:
         try:
-            names = sorted(os.listdir(folder or os.curdir))
+            names = os.listdir(folder or os.curdir)
         except OSError:
             continue
-        for name in names:
-            if name.endswith(INSTALLED):
-                try:
-                    with open(os.path.join(folder, name, "entry_points.txt"), encoding="utf-8") as file:
-                        package = plain_name(name.rpartition(".")[0].partition("-")[0])
-                        yield package, entries(file.readlines(), package)
-                except OSError:
-                    continue
+        for name in sorted(name for name in names if name.endswith(INSTALLED)):
+            try:
+                with open(f"{folder or os.curdir}{os.sep}{name}{os.sep}entry_points.txt", "rb", 0) as file:
+                    text = file.read()
+            except OSError:
+                continue
+            package = plain_name(name.rpartition(".")[0].partition("-")[0])
+            yield package, entries(text.decode().splitlines() if GROUPS in text else (), package)
 
 
 def from_metadata() -> Iterator[tuple[str, Iterator[Plugin]]]:
@@ -168,8 +171,9 @@ def from_metadata() -> Iterator[tuple[str, Iterator[Plugin]]]:
     from importlib.metadata import distributions  # slow, see above
 
     for found in distributions():
-        package = plain_name(found.name)
-        yield package, entries((found.read_text("entry_points.txt") or "").splitlines(), package)
+        if (text := found.read_text("entry_points.txt")) is not None:
+            package = plain_name(found.name)
+            yield package, entries(text.splitlines(), package)
 
 
 def plain_name(package: str) -> str:

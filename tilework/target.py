@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tilework.errors import TritonError, did_you_mean
 from tilework.plugins import find, plugins
+from tilework.target_name import GPUTarget
 
 GROUP = "tilework.targets"
 DotSize = tuple[int, int, int]
@@ -43,30 +44,6 @@ class Feature(StrEnum):
     TMA = "tma"  # copies of boxes that descriptors describe
     VECTOR_ATOMICS = "vector_atomics"  # 16 bytes of floats at once
     WGMMA = "wgmma"  # four warps multiply matrices that lie in shared memory
-
-
-@dataclass(frozen=True)
-class GPUTarget:
-    """The name of a target, as users and drivers write it: ``GPUTarget("cuda", 90, 32)``.
-
-    Example:
-        from tilework.compiler import GPUTarget
-
-        assert GPUTarget.parse("cuda:90") == GPUTarget("cuda", 90, 32)
-        assert str(GPUTarget("hip", "gfx942", 64)) == "hip:gfx942"
-    """
-
-    backend: str
-    arch: int | str
-    warp_size: int
-
-    @classmethod
-    def parse(cls, text: str) -> "GPUTarget":
-        """``cuda:90`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
-        return Target.parse(text).name
-
-    def __str__(self) -> str:
-        return self.backend if self.arch == "host" else f"{self.backend}:{self.arch}"
 
 
 class UnknownTarget(TritonError, ValueError):

@@ -258,7 +258,7 @@ def test_code_for_large_arrays_serves_small_ones() -> None:
 
     def needed(facts: list[Any], options: dict[str, Any]) -> Needed:
         types = {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32", "BLOCK": "constexpr"}
-        return Needed.of(Specialization(program.add, types, {(4,): 64}, {(0,): facts}, options, ""), backend, {})
+        return Needed(Specialization(program.add, types, {(4,): 64}, {(0,): facts}, options, ""), backend, {})
 
     small, plain = needed(both, {"auto_tma": "pays"}), needed(both[:1], {"maxnreg": None})
     assert small.key != plain.key and plain.key in small.usable_keys() and small.key not in plain.usable_keys()

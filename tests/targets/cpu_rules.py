@@ -15,8 +15,8 @@ from tilework.ir import tt, ttc
 from tilework.ir.parser import parse_module
 from tilework.targets.cpu.lower.codegen import RULE_FILES  # noqa: F401  # importing it fills the table of rules
 from tilework.targets.cpu.lower.lowering import Lowering
-from tilework.targets.cpu.run.interface import CONTROL
-from tilework.targets.cpu.run.printing import PRINT_SYMBOL, print_address
+from tilework.targets.cpu.run.interface import CONTROL, PRINT_SYMBOL
+from tilework.targets.cpu.run.printing import print_address
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object

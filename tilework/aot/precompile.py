@@ -115,7 +115,7 @@ def compiled(job: Job, finder: Finder) -> Product:
             f"{fn.__qualname__} has no parameter {', '.join(dict.fromkeys(unknown))}: record the program again"
         )
     specialization = read_line(record, fn, backend)
-    needed = Needed.of(specialization, backend, record["environment"])
+    needed = Needed(specialization, backend, record["environment"])
     kernel = compile(specialization.source(), job.target, specialization.options)
     files = {needed.key: bundled(kernel, job.with_ptx)}
     if getattr(kernel.metadata, "rectangles", None):

@@ -13,18 +13,16 @@ import ast
 import inspect
 import tokenize
 from collections.abc import Sequence
-from typing import NamedTuple
 
 DEFINITION = ("def ", "def\t", "def\\")
 CLOSING = (")", "]", "}")
 
 
-class Block(NamedTuple):
+class Block:
     """See the module docstring."""
 
-    lines: list[str]
-    header: int
-    tree: ast.Module
+    def __init__(self, lines: list[str], header: int, tree: ast.Module) -> None:
+        self.lines, self.header, self.tree = lines, header, tree
 
 
 def block_of(lines: Sequence[str]) -> Block | None:
@@ -37,7 +35,7 @@ def block_of(lines: Sequence[str]) -> Block | None:
         raise SyntaxError(error.args[0]) from None
     indent = indent_of(raw[0])
     block = block_of_text("".join(line.removeprefix(indent) for line in raw))
-    return None if block is None else block._replace(lines=raw)
+    return None if block is None else Block(raw, block.header, block.tree)
 
 
 def block_of_text(text: str) -> Block | None:

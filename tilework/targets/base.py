@@ -11,12 +11,14 @@ compilation can be entered and left at any stage. Other packages join through th
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilework.plugins import find, plugins
-from tilework.target import GPUTarget, Target
-from tilework.targets.observe import observer
-from tilework.targets.options import CompileOptions
+from tilework.target_name import GPUTarget
+
+if TYPE_CHECKING:
+    from tilework.target import Target
+    from tilework.targets.options import CompileOptions
 
 GROUP = "tilework.backends"
 IR_STAGES = ("ttir", "ttcir", "ttgir")  # their products are modules
@@ -39,44 +41,46 @@ class Backend(ABC):
         self.target = target
 
     @abstractmethod
-    def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
+    def parse_options(self, settings: Mapping[str, Any]) -> "CompileOptions":
         """Options from launch keywords; unknown ones are a KeyError."""
 
     def launch_defaults(self) -> dict[str, Any]:
         """Options of kernels that are compiled to be launched here, where the launch names no others."""
         return {}
 
-    def target_for(self, options: CompileOptions) -> Target:
+    def target_for(self, options: "CompileOptions") -> "Target":
         """What the code is for, if the options can ask for another architecture than the device's."""
+        from tilework.target import Target  # lazily: what a bundle serves is not compiled
+
         return Target.of(self.target)
 
     @abstractmethod
-    def stages(self, options: CompileOptions) -> dict[str, Stage]:
+    def stages(self, options: "CompileOptions") -> dict[str, Stage]:
         """The stages in order: name to function from the previous product (the frontend's module) to its own."""
 
     @abstractmethod
     def hash(self) -> str:
         """What identifies the tools behind the stages, for the cache key."""
 
-    def entering(self, options: CompileOptions) -> Mapping[str, Stage]:
+    def entering(self, options: "CompileOptions") -> Mapping[str, Stage]:
         """By stage, what is done with a file that the user brings as its product, if it is not taken as it is."""
         return {}
 
-    def binary_after(self, stage: str, options: CompileOptions) -> str:
+    def binary_after(self, stage: str, options: "CompileOptions") -> str:
         """The stage that the driver loads, of a kernel that the product of `stage` describes."""
         return self.binary_ext
 
     def kernel_facts(
-        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+        self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
         """What the launcher must know, from the product of a stage of the kernel `name`; `given` are options that the user named."""
         return {}
 
-    def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:  # noqa: B027
+    def check_fit(self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]) -> None:  # noqa: B027
         """Raise DoesNotFit if the product of a stage shows that a device with these properties cannot run it."""
 
     def inspected(
-        self, hook: Callable[..., Any], stages: dict[str, Stage], options: CompileOptions, facts: dict[str, Any]
+        self, hook: Callable[..., Any], stages: dict[str, Stage], options: "CompileOptions", facts: dict[str, Any]
     ) -> dict[str, Stage]:
         """The stages after the user's hook (`knobs.runtime.add_stages_inspection_hook`) has seen, and perhaps replaced, them.
 
@@ -117,6 +121,8 @@ def pass_of(item: str) -> Any:
 
 def run_passes(module: Any, names: list[str], tag: str = "passes") -> Any:
     """Run passes, written as in a pipeline (``name{option=value}``), in order, in place; `tag` names them to observers."""
+    from tilework.targets.observe import observer  # lazily: what a bundle serves is not compiled
+
     if (watching := observer(module, names, tag)) is None:
         for name in names:
             pass_of(name).apply(None, module)

@@ -21,7 +21,7 @@ from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.bundle.written_constants import shown as value_text
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
-from tilework.targets.cpu.target import available_cores
+from tilework.targets.cpu.processor import available_cores
 
 QUOTE = "'"
 EXTENSION = ".tilebundle"

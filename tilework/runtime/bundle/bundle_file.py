@@ -36,7 +36,6 @@ import json
 import os
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tilework.errors import BundleError
@@ -51,28 +50,33 @@ NO_KEY = bytes(DIGEST)
 LARGEST_INDEX = 1 << 30
 
 
-@dataclass(frozen=True)
+# plain classes: every process that serves imports this file, and dataclasses take a millisecond to be made
+
+
 class Entry:
     """One specialisation of a kernel for one target: numbers of the target and the kernel, and its files by extension.
 
-    The files are those of an entry of the disk cache: ``json`` is the metadata, another one the binary that it names.
+    The files are those of an entry of the disk cache: ``json`` is the metadata, another one the binary that it names. They are
+    contents when it is written, numbers of sections when it is read.
     """
 
-    target: int
-    kernel: int
-    key: str
-    files: Mapping[str, Any]  # contents when it is written, numbers of sections when it is read
+    def __init__(self, target: int, kernel: int, key: str, files: Mapping[str, Any]) -> None:
+        self.target, self.kernel, self.key, self.files = target, kernel, key, files
 
 
-@dataclass(frozen=True)
 class Contents:
     """What goes into a bundle."""
 
-    targets: Sequence[Mapping[str, Any]]
-    kernels: Sequence[Mapping[str, Any]]
-    entries: Sequence[Entry]
-    blobs: Mapping[str, bytes] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    def __init__(
+        self,
+        targets: Sequence[Mapping[str, Any]],
+        kernels: Sequence[Mapping[str, Any]],
+        entries: Sequence[Entry],
+        blobs: Mapping[str, bytes] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.targets, self.kernels, self.entries = targets, kernels, entries
+        self.blobs, self.facts = blobs or {}, facts or {}
 
 
 def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __version__) -> bytes:
@@ -246,15 +250,12 @@ class BundleFile:
             self.section(number)
 
 
-@dataclass(frozen=True)
 class Verified:
     """What is known of a file whose header and index are what was written."""
 
-    digest: str
-    index: Mapping[str, Any]
-    is_signed: bool
-    sections_at: int
-    size: int
+    def __init__(self, digest: str, index: Mapping[str, Any], is_signed: bool, sections_at: int, size: int) -> None:
+        self.digest, self.index, self.is_signed = digest, index, is_signed
+        self.sections_at, self.size = sections_at, size
 
 
 def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> Verified:

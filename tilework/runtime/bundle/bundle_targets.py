@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from tilework.target import GPUTarget
-from tilework.targets.cpu.target import processor_facts
+from tilework.target_name import GPUTarget
+from tilework.targets.cpu.processor import processor_facts
 
 BINARY = ""  # the file that the metadata names
 PTX = "ptx"

@@ -1,6 +1,6 @@
 """One specialisation that a program needs, as a value that is the same on every machine and for every target.
 
-    needed = Needed.of(specialization, backend)     from a launch
+    needed = Needed(specialization, backend)        from a launch
     needed.key                                      a hash of everything below: what entries of bundles are found by
     needed.parts()                                  the same as `recording/key_differences.py` compares it
     line = needed.to_json()                         as TILEWORK_RECORD writes it; `read_line` is the inverse
@@ -12,56 +12,37 @@ out, because every target adds its own.
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tilework.language.function import JITFunction
 from tilework.language.portable_key import globals_of, is_portable, portable_key, portable_text
-from tilework.runtime.bundle.written_constants import Unwritable, name_of, read, written
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.specialize import FACTS
 
 VERSION = 1  # of the lines
-LEAF = re.compile(r"\[(\d+)\]")
 SMALL = "S"  # the fact that an array is small, which only some targets ask for
 
 Path = tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Needed:
-    """See the module. `constants` are texts, which is what can be compared."""
+    """See the module. `types`, `facts` and `constants` are texts by leaf, which is what can be compared."""
 
-    fn: Any
-    specialization: Specialization
-    source: str
-    types: Mapping[str, str]  # by leaf
-    facts: Mapping[str, str]
-    constants: Mapping[str, str]
-    given: Mapping[str, Any]  # options
-    environment: Mapping[str, str]
-
-    @classmethod
-    def of(cls, specialization: Specialization, backend: Any, environment: Mapping[str, str] | None = None) -> "Needed":
-        fn, defaults = specialization.fn, backend.launch_defaults()
-        leaves = dict(leaves_of(specialization))
-        return cls(
-            fn,
-            specialization,
-            portable_key(fn),
-            {leaf: type for leaf, (_, type) in leaves.items()},
-            {leaf: letters(specialization.attrs.get(path, ())) for leaf, (path, _) in leaves.items()},
-            {
-                leaf: portable_text(specialization.constants[path])
-                for leaf, (path, _) in leaves.items()
-                if path in specialization.constants
-            },
-            given_options(specialization, defaults),
-            cache_invalidating_env_vars() if environment is None else environment,
-        )
+    def __init__(
+        self, specialization: Specialization, backend: Any, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.fn, self.specialization = specialization.fn, specialization
+        self.source = portable_key(specialization.fn)
+        leaves, constants = dict(leaves_of(specialization)), specialization.constants
+        self.types = {leaf: type for leaf, (_, type) in leaves.items()}
+        self.facts = {leaf: letters(specialization.attrs.get(path, ())) for leaf, (path, _) in leaves.items()}
+        self.constants = {
+            leaf: portable_text(constants[path]) for leaf, (path, _) in leaves.items() if path in constants
+        }
+        self.given = given_options(specialization, backend.launch_defaults())
+        self.environment = cache_invalidating_env_vars() if environment is None else environment
 
     @property
     def options(self) -> dict[str, str]:
@@ -70,6 +51,8 @@ class Needed:
     @property
     def name(self) -> str:
         """``module:qualname``; the module as it is imported."""
+        from tilework.runtime.bundle.written_constants import name_of  # lazily: what is served is not written
+
         return name_of(self.fn)
 
     @property
@@ -119,6 +102,8 @@ class Needed:
 
     def to_json(self) -> dict[str, Any]:
         """A line; `Unwritable` if another process cannot have the same."""
+        from tilework.runtime.bundle.written_constants import Unwritable  # lazily: what is served is not written
+
         specialization = self.specialization
         paths = {path: leaf for leaf, (path, _) in leaves_of(specialization)}
         for leaf, text in (*self.constants.items(), *self.options.items()):
@@ -144,6 +129,8 @@ class Needed:
 
 def written_as(name: str, value: Any) -> Any:
     """An argument as JSON; what cannot be written is told by its name."""
+    from tilework.runtime.bundle.written_constants import Unwritable, written  # lazily: what is served is not written
+
     try:
         return written(value)
     except Unwritable as error:
@@ -152,10 +139,13 @@ def written_as(name: str, value: Any) -> Any:
 
 def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
     """The specialisation of a kernel that a line describes, with the options that the backend of a target adds."""
+    from tilework.runtime.bundle.written_constants import read  # lazily: who serves reads no lines
+
     places = {name: position for position, name in enumerate(fn.arg_names)}
 
     def path(leaf: str) -> Path:
-        return (places[leaf.partition("[")[0]], *map(int, LEAF.findall(leaf)))
+        name, *inside = leaf.split("[")
+        return (places[name], *(int(part.removesuffix("]")) for part in inside))
 
     asked = "" if backend.tells_small_arrays else SMALL
     facts = {

@@ -56,7 +56,7 @@ class ProgramRecorder:
 
     def needed(self, specialization: Specialization, backend: Any) -> None:
         fn = specialization.fn
-        self.write(fn, lambda: {**Needed.of(specialization, backend).to_json(), **place_of(fn)})
+        self.write(fn, lambda: {**Needed(specialization, backend).to_json(), **place_of(fn)})
 
 
 def record_needed(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:

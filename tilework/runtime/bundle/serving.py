@@ -22,11 +22,9 @@ from tilework.metrics import count
 from tilework.runtime.bundle import bundle_targets
 from tilework.runtime.bundle.bundle_file import BundleFile, Entry
 from tilework.runtime.bundle.needed import Needed, is_kernel
-from tilework.runtime.bundle.written_constants import Unwritable, written
 from tilework.runtime.compile.compiled import CompiledKernel
-from tilework.runtime.compile.compiler_presence import has_compiler
 from tilework.runtime.devices.host.own_code import PROVIDERS
-from tilework.target import GPUTarget
+from tilework.target_name import GPUTarget
 
 LOCK = threading.RLock()
 OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE
@@ -157,27 +155,37 @@ def begin() -> None:
 
 
 def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
-    """The compiled kernel of a specialisation from a bundle; None if the compiler may make it. Else the error."""
+    """The compiled kernel of a specialisation from a bundle; None if there is none."""
     begin()
     if not SERVERS:
         return None
-    needed = Needed.of(specialization, backend)
+    needed = Needed(specialization, backend)
     for bundle in tuple(SERVERS):
         if (files := bundle.files(needed.usable_keys(), target)) is not None:
             count("cache_hits", kernel=specialization.fn._fn_name, cache="bundle")
             kernel = compiled(specialization.source(), files)
-            if LISTENERS and has_compiler():  # whose version is a part of what they are told
+            if LISTENERS:
                 tell_of(kernel, specialization, target, backend, needed.environment)
             return kernel
-    check_target(target)
-    from tilework.runtime.bundle.missing import missing_kernel  # lazily: only what is missing needs it
-
-    missing_kernel(needed, tuple(SERVERS))
     return None
 
 
+def check_missing(specialization: Any, target: GPUTarget, backend: Any) -> None:
+    """An error about what no bundle has, unless the compiler may make it."""
+    if not SERVERS:
+        return
+    check_target(target)
+    from tilework.runtime.bundle.missing import missing_kernel  # lazily: only what is missing needs it
+
+    missing_kernel(Needed(specialization, backend), tuple(SERVERS))
+
+
 def tell_of(kernel: Any, specialization: Any, target: GPUTarget, backend: Any, environment: Mapping[str, str]) -> None:
-    """As of a kernel that the disk cache had."""
+    """As of a kernel that the disk cache had. The compiler's version is a part of it."""
+    from tilework.runtime.compile.compiler_presence import has_compiler  # lazily: few listen
+
+    if not has_compiler():
+        return
     options = backend.parse_options(specialization.options)
     facts = {"source": kernel.src, "target": target, "backend": backend, "options": options, "environment": environment}
     tell("compiled", kernel=kernel, hit=True, seconds=0.0, **facts)
@@ -216,7 +224,9 @@ def wanted(target: GPUTarget) -> str:
 
 def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
     """The configuration that was recorded for these arguments, best on a device of this kind; None if it may be tuned."""
-    from tilework.language.portable_key import portable_key  # lazily: few programs tune
+    # lazily: few programs tune
+    from tilework.language.portable_key import portable_key
+    from tilework.runtime.bundle.written_constants import Unwritable, written
     from tilework.runtime.tuning.tuning_key import argument_key, device_part
 
     begin()

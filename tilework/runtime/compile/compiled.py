@@ -24,7 +24,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
 
 if TYPE_CHECKING:
-    from tilework.target import GPUTarget
+    from tilework.target_name import GPUTarget
     from tilework.targets.base import View
 
 
@@ -100,7 +100,7 @@ class AsmDict(Mapping[str, Any]):
 
 def make_metadata(data: Mapping[str, Any]) -> Any:
     """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
-    from tilework.target import GPUTarget  # lazily: who imports tilework may compile nothing
+    from tilework.target_name import GPUTarget  # lazily: who imports tilework may compile nothing
 
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     target = data["target"]

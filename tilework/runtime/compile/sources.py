@@ -16,12 +16,12 @@ from tilework import knobs
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.specialize import python_number
-from tilework.target import GPUTarget
+from tilework.target_name import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
-from tilework.targets.options import CompileOptions
 
 if TYPE_CHECKING:
     from tilework.frontend.options import FrontendOptions
+    from tilework.targets.options import CompileOptions
 
 
 class ASTSource:
@@ -182,10 +182,12 @@ def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dic
     return {**dict(zip(names, types, strict=True)), **dict.fromkeys(sorted(fixed), "constexpr")}
 
 
-def frontend_options(target: GPUTarget, options: CompileOptions | Mapping[str, Any]) -> "FrontendOptions":
+def frontend_options(target: GPUTarget, options: "CompileOptions | Mapping[str, Any]") -> "FrontendOptions":
     """What the frontend must know: the compile options it shares, the target, and the knobs."""
     backend = find_backend(target)
-    from tilework.frontend.options import FrontendOptions  # lazily: the compiler loads when something is compiled
+    # lazily: the compiler loads when something is compiled
+    from tilework.frontend.options import FrontendOptions
+    from tilework.targets.options import CompileOptions
 
     if not isinstance(options, CompileOptions):
         options = backend.parse_options(options)

@@ -10,10 +10,9 @@ launchers share). The rest has defaults, for one device that works in order and 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tilework.runtime.devices.host_clock import HostClock
-from tilework.target import GPUTarget
+from tilework.target_name import GPUTarget
 
 C_TYPES = {"i1": "int8_t", "u1": "uint8_t"} | dict.fromkeys(("fp16", "bf16", "fp32", "f32", "fp64"), "double")
 C_TYPES |= {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t" for sign in "iu" for bits in (8, 16, 32, 64)}
@@ -21,16 +20,19 @@ C_TYPES |= {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t" for sign in "iu
 Loaded = tuple[Any, Any, int, int, int]
 
 
-class Utils(Protocol):
-    """What a driver knows about devices and binaries."""
+if TYPE_CHECKING:
+    from typing import Protocol
 
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        """Limits and clocks of a device; `max_shared_mem` at least."""
-        ...
+    class Utils(Protocol):
+        """What a driver knows about devices and binaries."""
 
-    def load_binary(self, name: str, binary: Any, shared: int, device: int) -> Loaded:
-        """(module, function, registers, spills, most threads) of a kernel in the product of its last stage."""
-        ...
+        def get_device_properties(self, device: int) -> dict[str, int]:
+            """Limits and clocks of a device; `max_shared_mem` at least."""
+            ...
+
+        def load_binary(self, name: str, binary: Any, shared: int, device: int) -> Loaded:
+            """(module, function, registers, spills, most threads) of a kernel in the product of its last stage."""
+            ...
 
 
 class Driver(ABC):
@@ -39,7 +41,7 @@ class Driver(ABC):
     priority: ClassVar[int] = 1  # the host has 0: it is active where no driver above it is
     asked_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that ask for it
     has_own_memory: ClassVar[bool] = False  # launches on memory of the host go to the host's driver
-    utils: Utils
+    utils: "Utils"
     launcher_cls: Callable[..., Any]  # (source, metadata) to what launches the kernel
 
     @classmethod
@@ -108,6 +110,8 @@ class Driver(ABC):
 
     def get_device_interface(self) -> Any:
         """What times and synchronises work: `Event` and `synchronize`."""
+        from tilework.runtime.devices.host_clock import HostClock  # lazily: most programs time nothing
+
         return HostClock
 
     def synchronize(self) -> None:

@@ -27,7 +27,7 @@ from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
-from tilework.runtime.launch.kernel_interface import KernelInterface
+from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder
 from tilework.runtime.launch.small_arrays import specialize_small
 from tilework.runtime.launch.specialization import Specialization, unwrapped
 from tilework.runtime.launch.specialize import specialize
@@ -102,7 +102,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             kernel[lambda meta: (tilework.cdiv(meta["n"], meta["BLOCK"]),)](out, 10, BLOCK=4, num_warps=4)
             assert out.tolist() == list(range(10))
         """
-        bind = self._bind_grid or native_binder(self)
+        bind = self._bind_grid or first_binder(self) or native_binder(self)
         return bind(grid) if bind is not None else super().__getitem__(grid)
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
@@ -304,31 +304,29 @@ class JITFunction(KernelInterface, LanguageFunction):
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
         """Compile a specialisation that is not known yet, unless a bundle has it."""
-        try:
-            options = backend.parse_options(specialization.options)
-        except OptionError as error:
-            from tilework.runtime.failures.wrong_call import wrong_option  # lazily: only mistakes need it
-
-            raise wrong_option(self, error, list(specialization.options)) from None
+        is_served, hooks = bool(SERVERS or knobs.runtime.bundle), self.compile_hooks()
+        # those of what a bundle has are known to be right
+        options = None if is_served and not any(hooks) else self.parsed_options(specialization, backend)
         self._globals = unless_same(self._globals, collect_globals(self))
         if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
-        if self.call_hook(knobs.runtime.jit_cache_hook or self.cache_hook, specialization, options, warmup, False):
+        if self.call_hook(hooks[0], specialization, options, warmup, False):
             return None
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
             if LISTENERS:
                 tell("needed", specialization=specialization, backend=backend)
-            hook = knobs.runtime.jit_post_compile_hook or self.compiled_hook
-            self.call_hook(hook, specialization, options, warmup, True)
+            self.call_hook(hooks[1], specialization, options, warmup, True)
 
-        if SERVERS or knobs.runtime.bundle:
-            from tilework.runtime.bundle.serving import kernel_for  # lazily: few programs are served
+        if is_served:
+            from tilework.runtime.bundle.serving import check_missing, kernel_for  # lazily: few programs are served
 
             if (served := kernel_for(specialization, target, backend)) is not None:
                 finalize(served)
                 return served
+            options = self.parsed_options(specialization, backend)
+            check_missing(specialization, target, backend)
         from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
 
         source, environment = specialization.source(), cache_invalidating_env_vars()
@@ -342,6 +340,20 @@ class JITFunction(KernelInterface, LanguageFunction):
         kernel = finish()
         finalize(kernel)
         return kernel
+
+    def compile_hooks(self) -> tuple[Any, Any]:
+        """Who wants to know of compilations, before and after one."""
+        runtime = knobs.runtime
+        return runtime.jit_cache_hook or self.cache_hook, runtime.jit_post_compile_hook or self.compiled_hook
+
+    def parsed_options(self, specialization: Specialization, backend: Any) -> Any:
+        """The options as the backend understands them; a mistake is an error about the call."""
+        try:
+            return backend.parse_options(specialization.options)
+        except OptionError as error:
+            from tilework.runtime.failures.wrong_call import wrong_option  # lazily: only mistakes need it
+
+            raise wrong_option(self, error, list(specialization.options)) from None
 
     def call_hook(
         self, hook: Callable[..., Any] | None, specialization: Specialization, options: Any, warmup: bool, done: bool

@@ -1,10 +1,12 @@
 """What kernels, autotuners and heuristics have in common: they are launched over a grid."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from tilework.knobs.hooks import above
+from tilework import knobs
+from tilework.knobs.hooks import SERVERS, above
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.launch.wrappers import MockTensor
 
@@ -106,3 +108,25 @@ class KernelInterface:
             "tilework.explorer.interactive"
         )  # by its name: it stands above the runtime, and few look
         return explorer.explore_kernel(self, args, kwargs, grid, target, output, open)
+
+
+def by_python(fn: Any, grid: Any) -> Callable[..., Any]:
+    """`fn[grid]` while there is no native launcher yet: a launch through Python, then whatever `fn[grid]` is by then."""
+    launches = [partial(fn.run, grid=grid, warmup=False)]
+
+    def launch(*args: Any, **kwargs: Any) -> Any:
+        return (launches.pop() if launches else fn[grid])(*args, **kwargs)
+
+    return launch
+
+
+LAUNCHED: list[bool] = []  # not empty once a process has asked for a launch
+
+
+def first_binder(fn: Any) -> Callable[[Any], Callable[..., Any]] | None:
+    """What makes `fn[grid]`, if it is the first launch of a process that a bundle serves: the result comes sooner through Python, and
+    the second launch loads the native launcher."""
+    if LAUNCHED or not (SERVERS or knobs.runtime.bundle):
+        return None
+    LAUNCHED.append(True)
+    return partial(by_python, fn)

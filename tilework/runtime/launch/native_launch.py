@@ -22,6 +22,7 @@ from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
 from tilework.runtime.launch.globals import Captured
+from tilework.runtime.launch.kernel_interface import by_python
 from tilework.runtime.launch.launch_log import is_refusing
 from tilework.runtime.launch.native_entry import (
     CONSTANTS,
@@ -73,16 +74,6 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
     state.append(python_path(fn, tuned, state))
     bind = fn.__dict__["_bind_grid"] = make_binder(state)
     return bind
-
-
-def by_python(fn: Any, grid: Any) -> Callable[..., Any]:
-    """`fn[grid]` while the launcher is being made: a launch through Python, then whatever `fn[grid]` is by then."""
-    launches = [partial(fn.run, grid=grid, warmup=False)]
-
-    def launch(*args: Any, **kwargs: Any) -> Any:
-        return (launches.pop() if launches else fn[grid])(*args, **kwargs)
-
-    return launch
 
 
 def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]:

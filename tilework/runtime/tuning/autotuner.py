@@ -33,6 +33,7 @@ from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bound
+from tilework.runtime.launch.kernel_interface import first_binder
 from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
@@ -152,7 +153,7 @@ class Autotuner(Wrapper):
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`; launches like earlier ones run no Python code, see `native_launch.py`."""
-        bind = self.__dict__.get("_bind_grid")
+        bind = self.__dict__.get("_bind_grid") or first_binder(self)
         if bind is None and type(self) is Autotuner and type(self.fn) is JITFunction:
             from tilework.runtime.launch.native_launch import binder_of  # lazily: only launches on the host need it
 

@@ -14,15 +14,14 @@ TILEWORK_DEVICE=evaluator kernels are compiled to TTIR only, and the evaluator r
 
 import platform
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.target import Target
 from tilework.targets.base import Backend, GPUTarget, Stage, run_passes
-from tilework.targets.options import CompileOptions
-from tilework.targets.recording import is_recording
+
+if TYPE_CHECKING:
+    from tilework.targets.options import CompileOptions
 
 DEFAULT_DEVICE = "native"  # or "evaluator": what runs kernels on the host unless TILEWORK_DEVICE says
 DEVICES = ("native", "evaluator")
@@ -52,16 +51,20 @@ class CpuBackend(Backend):
         super().__init__(target)
         self.binary_ext = "obj" if device() == "native" else "ttir"
 
-    def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
+    def parse_options(self, settings: Mapping[str, Any]) -> "CompileOptions":
         """Options; those about warps are accepted and mean nothing here, a cluster is ignored with a warning."""
+        from tilework.targets.options import CompileOptions  # lazily: what a bundle serves is not compiled
+
         return CompileOptions.of(settings, backend_name="cpu", warp_size=1, arch=platform.machine())
 
-    def binary_after(self, stage: str, options: CompileOptions) -> str:
+    def binary_after(self, stage: str, options: "CompileOptions") -> str:
         """The stage that the driver loads; the evaluator looks for races, in TTIR."""
         return "ttir" if options.sanitize == "race" else self.binary_ext
 
-    def stages(self, options: CompileOptions) -> dict[str, Stage]:
-        from tilework.transforms.pipelines import ttir_pipeline  # lazily: the compiler loads when something is compiled
+    def stages(self, options: "CompileOptions") -> dict[str, Stage]:
+        # lazily: the compiler loads when something is compiled
+        from tilework.target import Target
+        from tilework.transforms.pipelines import ttir_pipeline
 
         ttir = ttir_pipeline(Target.of(self.target), options.sanitize == "race", reproducible=options.reproducible)
         return {
@@ -72,7 +75,7 @@ class CpuBackend(Backend):
         }
 
     def kernel_facts(
-        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+        self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
         """What the launcher must know about a kernel: how it is called, from its LLVM text.
 
@@ -83,7 +86,7 @@ class CpuBackend(Backend):
         from tilework.targets.cpu.run.interface import Interface  # lazily: only launches on the host need it
 
         interface = Interface.read(product)
-        return {"name": interface.name, "interface": asdict(interface), "shared": 1}
+        return {"name": interface.name, "interface": interface.facts(), "shared": 1}
 
     def hash(self) -> str:
         """The compiler behind the stages, and the machine that object code is for."""
@@ -115,6 +118,7 @@ def llvm_text(module: Any, fuses: bool = True, arch: str = "host") -> str:
     from tilework.targets.cpu.lower.interface_of import interface_of
     from tilework.targets.cpu.machines import named_machine
     from tilework.targets.cpu.run.interface import work_function
+    from tilework.targets.recording import is_recording
 
     lines = knobs.compilation.dump_ir_extract_di_local_variables or is_recording()
     machine = named_machine(arch)

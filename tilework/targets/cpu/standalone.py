@@ -24,10 +24,17 @@ import llvmlite.binding as llvm
 
 from tilework.errors import TritonError
 from tilework.targets.cpu.machines import machine_of
-from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY, STARVED, Interface, work_function
+from tilework.targets.cpu.run.interface import (
+    CONTROL_FIELDS,
+    FULL,
+    NO_MEMORY,
+    PRINT_SYMBOL,
+    STARVED,
+    Interface,
+    work_function,
+)
 from tilework.targets.cpu.run.launch_record import places_of
 from tilework.targets.cpu.run.machine_code import LETTERS, NULL, Code, Platform, num, word
-from tilework.targets.cpu.run.printing import PRINT_SYMBOL
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.compile import host_target_machine
 from tilework.targets.llvm.module import Module

@@ -8,7 +8,6 @@ A target is a plain value: a test makes one of another machine with `HostTarget.
 """
 
 import ctypes
-import os
 import platform
 import sys
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from functools import cache
 
 from tilework import knobs
 from tilework.target import Target
+from tilework.targets.cpu.processor import available_cores, processor_facts
 
 ARM = ("aarch64", "arm64")
 # Linux names features differently from LLVM, which reports only a part of them on ARM
@@ -130,21 +130,3 @@ def may_use_tiles() -> bool:
     libc = ctypes.CDLL(None)
     libc.syscall.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_ulong]
     return libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0
-
-
-def processor_facts() -> dict[str, str]:
-    """What Linux says about the first processor: a line each; nothing on other systems."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            text = file.read(1 << 13)  # asking for all of them takes long where there are hundreds
-    except OSError:
-        return {}
-    lines = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
-    return {name.strip(): value.strip() for name, _, value in lines}
-
-
-def available_cores() -> int:
-    """Cores this process may use, which containers restrict."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -21,7 +21,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilework.errors import CompilerMissing
 
@@ -41,14 +41,19 @@ class Unknown(Exception):
     """Something that only LLVM can load."""
 
 
-class Machine(NamedTuple):
-    """A kind of processor: its number, its relocations, and the stub that jumps to the address behind it."""
+# plain classes: every first launch imports this file, and named tuples take a millisecond to be made
 
-    number: int
-    rules: "Mapping[int, Rule]"
-    stub: bytes
-    calls: frozenset[int]  # relocations that may go through a stub
-    entries: frozenset[int]  # relocations that mean the place of an address
+
+class Machine:
+    """A kind of processor: its number, its relocations, and the stub that jumps to the address behind it.
+
+    `calls` are relocations that may go through a stub, `entries` those that mean the place of an address.
+    """
+
+    def __init__(
+        self, number: int, rules: "Mapping[int, Rule]", stub: bytes, calls: frozenset[int], entries: frozenset[int]
+    ) -> None:
+        self.number, self.rules, self.stub, self.calls, self.entries = number, rules, stub, calls, entries
 
 
 Rule = Callable[[bytearray, int, int, int], None]
@@ -141,27 +146,18 @@ X86 = Machine(
 MACHINES = {"aarch64": ARM, "arm64": ARM, "x86_64": X86, "amd64": X86}
 
 
-class Section(NamedTuple):
+class Section:
     """A row of the table of sections."""
 
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    entry: int
+    def __init__(self, row: tuple[int, ...]) -> None:
+        self.name, self.kind, self.flags, _, self.offset, self.size, self.link, self.info, self.alignment, _ = row
 
 
-class Symbol(NamedTuple):
+class Symbol:
     """A row of the table of symbols."""
 
-    name: str
-    section: int
-    value: int
+    def __init__(self, name: str, section: int, value: int) -> None:
+        self.name, self.section, self.value = name, section, value
 
 
 class Object:
@@ -174,7 +170,7 @@ class Object:
         if (kind, number) != (RELOCATABLE, machine.number):
             raise Unknown("not for this machine")
         self.data, self.machine = data, machine
-        self.sections = [Section(*row) for row in SECTION.iter_unpack(data[table : table + count * SECTION.size])]
+        self.sections = [Section(row) for row in SECTION.iter_unpack(data[table : table + count * SECTION.size])]
         self.loaded = [
             index
             for index, section in enumerate(self.sections)
@@ -204,14 +200,6 @@ class Object:
                     if kind not in self.machine.rules:
                         raise Unknown(f"relocation {kind}")
                     yield section.info, offset, kind, self.symbols[symbol], addend
-
-
-class Image(NamedTuple):
-    """What is to stand in memory at `base`, and where its parts are."""
-
-    content: bytearray
-    writable: int  # the offset of what can be written: a page
-    symbols: dict[str, int]  # addresses
 
 
 def aligned(offset: int, alignment: int) -> int:
@@ -248,8 +236,8 @@ class Layout:
                 end = self.places[index] + section.size
         return end
 
-    def image(self, base: int, find: Callable[[str], int]) -> Image:
-        """The content at `base`; `find` gives the address of a name that is not defined here."""
+    def image(self, base: int, find: Callable[[str], int]) -> tuple[bytearray, dict[str, int]]:
+        """(what is to stand in memory at `base`, addresses of its names); `find` gives that of one that is not defined here."""
         content, machine = bytearray(self.size), self.object.machine
         for index, place in self.places.items():
             section = self.object.sections[index]
@@ -279,7 +267,7 @@ class Layout:
                 target = address(symbol)
             machine.rules[kind](content, at, base + at, target + addend)
         defined = {symbol.name: address(symbol) for symbol in self.object.symbols if symbol.section in self.places}
-        return Image(content, self.writable, defined)
+        return content, defined
 
 
 _UNUSED: list[tuple[int, int]] = []  # addresses and sizes of libraries that are gone
@@ -345,25 +333,22 @@ def mapped(data: bytes, symbols: list[str], imports: Mapping[str, int]) -> Loade
     if base == MAP_FAILED:
         raise Unknown("no memory")
     code = LoadedCode(base, layout.size, {})
-    image = layout.image(base, find)
-    if missing := [symbol for symbol in symbols if symbol not in image.symbols]:
+    content, defined = layout.image(base, find)
+    if missing := [symbol for symbol in symbols if symbol not in defined]:
         raise Unknown(f"no {missing[0]}")
-    ctypes.memmove(base, bytes(image.content), layout.size)
+    ctypes.memmove(base, bytes(content), layout.size)
     if layout.writable and process.protect(base, layout.writable, mmap.PROT_READ | mmap.PROT_EXEC):
         raise Unknown("no memory for code")
     process.flush(base, base + layout.writable)
-    code.addresses = {symbol: image.symbols[symbol] for symbol in symbols}
+    code.addresses = {symbol: defined[symbol] for symbol in symbols}
     return code
 
 
-class Libraries(NamedTuple):
+class Libraries:
     """Functions of the C library and of the compiler's."""
 
-    program: Any
-    map: Any
-    unmap: Any
-    protect: Any
-    flush: Any
+    def __init__(self, program: Any, map: Any, unmap: Any, protect: Any, flush: Any) -> None:
+        self.program, self.map, self.unmap, self.protect, self.flush = program, map, unmap, protect, flush
 
 
 @cache

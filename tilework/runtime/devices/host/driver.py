@@ -14,7 +14,7 @@ from tilework.runtime.devices.driver import Driver
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.own_code import pool_object
 from tilework.runtime.devices.launcher import Launcher, refuse_negated
-from tilework.targets.base import GPUTarget
+from tilework.target_name import GPUTarget
 
 REGISTERS = 32  # of a kernel, for programs that compute from it how many of them run at once
 
@@ -28,7 +28,7 @@ class CpuUtils:
         What has no meaning here and may be divided is generous, so that occupancies that programs compute are limited by nothing.
         Clocks are 0: peak rates computed of them would be wrong.
         """
-        from tilework.targets.cpu.target import available_cores  # lazily: only launches on the host need it
+        from tilework.targets.cpu.processor import available_cores  # lazily: only launches on the host need it
 
         return {
             "max_shared_mem": 1 << 62,

@@ -3,17 +3,17 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.runtime.devices.host.own_code import pool_object
 from tilework.runtime.devices.host.pack import packer
 from tilework.runtime.devices.launcher import HIDDEN, Extent, Launcher, Scratch
-from tilework.runtime.launch.native_entry import Memory, Native, is_array_class, tensor_memory
-from tilework.runtime.launch.native_run import repeated
-from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.run_grid import fault_error, run, thread_count
+
+if TYPE_CHECKING:
+    from tilework.runtime.launch.native_entry import Memory, Native
 
 
 class NativeLauncher(Launcher):
@@ -31,6 +31,8 @@ class NativeLauncher(Launcher):
 
     def repeated(self, function: Any) -> Callable[..., None]:
         """In machine code, if it can be: see `native_run.py`."""
+        from tilework.runtime.launch.native_run import repeated  # lazily: a first launch from a bundle is not repeated
+
         return repeated(self, function) if type(self) is NativeLauncher else self
 
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
@@ -38,17 +40,22 @@ class NativeLauncher(Launcher):
         slots = self.pack((*args, *scratch) if self.needs_scratch else args)
         self.run(function, self.interface, slots, grid)
 
-    def memory_of(self, value: Any) -> Memory | None:
+    def memory_of(self, value: Any) -> "Memory | None":
         """NumPy arrays, and torch tensors in host memory."""
+        from tilework.runtime.launch.native_entry import is_array_class, tensor_memory  # lazily: as above
+
         if is_array_class(type(value)):
             return "guard_array", 0, 0, value.dtype
         return tensor_memory(value) if getattr(value, "is_cpu", False) is True else None
 
-    def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Native | None:
+    def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
         """See `targets/cpu/run/launcher_host.py`."""
         if type(self) is not NativeLauncher:
             return None
-        from tilework.targets.cpu.run.pool import POOL  # lazily: only launches on the host need it
+        # lazily: as above
+        from tilework.runtime.launch.native_entry import Native
+        from tilework.targets.cpu.run import launcher_layout as native
+        from tilework.targets.cpu.run.pool import POOL
 
         interface, cost = self.interface, ctypes.c_double(function.program_ns or 0.0)
         code, work = (ctypes.cast(part, ctypes.c_void_p).value or 0 for part in (function.range, function.work))

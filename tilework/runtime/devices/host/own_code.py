@@ -14,11 +14,12 @@ import platform
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.runtime.compile.compiler_presence import has_compiler, require_compiler
-from tilework.targets.llvm.apart import Work, begin
+
+if TYPE_CHECKING:
+    from tilework.targets.llvm.apart import Work
 
 PROVIDERS: list[Callable[[str], bytes | None]] = []  # bundles, which bring objects of these names
 
@@ -34,9 +35,8 @@ class OwnObject:
     def __init__(self, name: str, text: Callable[[], str], level: int = 0, variant: str = "") -> None:
         self.name, self.text, self.level, self.variant = name, text, level, variant
         self.data: bytes | None = None
-        self.work: tuple[int, Work] | None = (
-            None  # and the process whose thread does it: a forked child has no such thread
-        )
+        # and the process whose thread does it: a forked child has no such thread
+        self.work: tuple[int, Work] | None = None
 
     def key(self) -> str:
         from tilework.runtime.kernel_cache.managers import triton_key  # lazily: one from a bundle needs no cache
@@ -46,7 +46,11 @@ class OwnObject:
 
     def is_possible(self) -> bool:
         """Whether it is there, or can be made."""
-        return self.given() or has_compiler()
+        if self.given():
+            return True
+        from tilework.runtime.compile.compiler_presence import has_compiler  # lazily: one from a bundle does not ask
+
+        return has_compiler()
 
     def given(self) -> bool:
         """Whether it is there already, or in a bundle."""
@@ -59,15 +63,18 @@ class OwnObject:
         """Have it made; False if nobody had asked for it before, and who can do without it should."""
         if self.given() or (self.work is not None and self.work[0] == os.getpid()):
             return True
-        require_compiler()
-        from tilework.runtime.kernel_cache.managers import load_entry  # lazily: one from a bundle needs no cache
+        # lazily: one from a bundle needs neither a compiler nor a cache
+        from tilework.runtime.compile.compiler_presence import require_compiler
+        from tilework.runtime.kernel_cache.managers import load_entry
 
+        require_compiler()
         if knobs.cache.manager_class is None and (files := load_entry(self.key(), self.name)) is not None:
             self.data = files.get(f"{self.name}.obj")
         if self.data is None:
             import shutil  # noqa: F401 - which may be needed to store it, in a thread that must not import
 
             # lazily: loads LLVM, which a kernel from the cache does not need
+            from tilework.targets.llvm.apart import begin
             from tilework.targets.llvm.compile import host_target_machine
 
             self.work = os.getpid(), begin(self.make, self.text(), host_target_machine(), self.key())

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from tilework.runtime.devices.host.arrays import as_array
 from tilework.runtime.launch import specialize
 from tilework.runtime.launch.wrappers import TensorWrapper
 
@@ -199,6 +198,8 @@ def address_rule(arg: Any) -> Callable[[Any], int]:
         return int
     if hasattr(arg, "__array_interface__"):
         return specialize.array_address
+    from tilework.runtime.devices.host.arrays import as_array  # lazily: few arguments are of such classes
+
     return lambda arg: specialize.array_address(as_array(arg))
 
 

@@ -9,7 +9,7 @@ import platform
 from types import SimpleNamespace
 from typing import Any
 
-from tilework.targets.cpu.target import available_cores
+from tilework.targets.cpu.processor import available_cores
 
 
 def set_stream(stream: Any) -> None:

@@ -21,8 +21,8 @@ from tilework.ir.nesting import ops_around
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.interface_of import fault_codes
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.run.interface import TABLE
-from tilework.targets.cpu.run.printing import PRINT_SYMBOL, describe, element_name
+from tilework.targets.cpu.run.interface import PRINT_SYMBOL, TABLE
+from tilework.targets.cpu.run.printing import describe, element_name
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import i8, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant

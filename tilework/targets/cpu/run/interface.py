@@ -19,12 +19,12 @@ facts off a module.
 """
 
 import json
-from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from tilework.errors import TritonError
 
 MARK = "; tilework "
+PRINT_SYMBOL = "tilework_print"  # what kernels that print call, see `printing.py`
 CONTROL = 64  # bytes at the start of an arena
 # the control block, as `launch_record.py` describes fields; `table` is the sanitizer's, see `checks.py`
 CONTROL_FIELDS = {
@@ -37,7 +37,6 @@ FULL = 200_000  # fuel that a program starts with and gets after a look at its l
 NO_MEMORY, INTERRUPTED, STARVED = -1, -2, -3  # fault codes: no arena, a signal handler raised, programs wait in vain
 
 
-@dataclass(frozen=True)
 class Interface:
     """See the module docstring; `faults` are (message, file:line:column) by code - 1, `alignments` those of `stored`.
 
@@ -45,18 +44,27 @@ class Interface:
     `waits` says that a program may wait for another one, or for another thread of the process.
     """
 
-    name: str
-    parameters: tuple[str, ...]
-    stored: tuple[int, ...] = ()
-    arena: int = CONTROL
-    faults: tuple[tuple[str, str], ...] = ()
-    alignments: tuple[int, ...] = ()
-    checks: tuple[tuple[int, str, int, tuple[int, ...]], ...] = ()
-    waits: bool = False
+    def __init__(
+        self,
+        name: str,
+        parameters: tuple[str, ...],
+        stored: tuple[int, ...] = (),
+        arena: int = CONTROL,
+        faults: tuple[tuple[str, str], ...] = (),
+        alignments: tuple[int, ...] = (),
+        checks: tuple[tuple[int, str, int, tuple[int, ...]], ...] = (),
+        waits: bool = False,
+    ) -> None:
+        self.name, self.parameters, self.stored, self.arena = name, parameters, stored, arena
+        self.faults, self.alignments, self.checks, self.waits = faults, alignments, checks, waits
+
+    def facts(self) -> dict[str, Any]:
+        """What `from_facts` takes."""
+        return dict(vars(self))
 
     def line(self) -> str:
         """The first line of the `llir` text."""
-        return MARK + json.dumps(asdict(self)) + "\n"
+        return MARK + json.dumps(self.facts()) + "\n"
 
     @classmethod
     def read(cls, text: str) -> "Interface":
@@ -71,7 +79,7 @@ class Interface:
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> "Interface":
         """From a dictionary, in which JSON has made lists of tuples."""
-        return cls(**{field.name: tuples(facts[field.name]) for field in fields(cls) if field.name in facts})
+        return cls(**{name: tuples(facts[name]) for name in vars(cls("", ())) if name in facts})
 
 
 def tuples(value: Any) -> Any:

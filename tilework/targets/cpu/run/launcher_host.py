@@ -149,17 +149,17 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     Before it has enough of them, Python does, and starts them.
     """
     pool, threads = b.at(record, layout.POOL, ptr), b.at(record, layout.THREADS)
-    code = b.load(ptr, pool)
-    with b.if_(b.or_(b.is_null(code), b.icmp("slt", b.at(pool, 8), b.sub(threads, 1)))):
-        packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, layout.SLOT_COUNT), 8))
-        extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
-        b.ret(b.zext(call_with(b, b.item(entry, layout.DEVICE_CALL), [packed, *extent]), i32))
-    scratch = take_scratch(b, record)
-    cost = b.at(record, layout.COST, ptr)
+    code, cost = b.load(ptr, pool), b.at(record, layout.COST, ptr)
     few = b.icmp("slt", total, threads)
     long = b.fcmp("oge", b.load(f64, cost), float(FORK_NS))
     forks = b.and_(b.icmp("ne", b.at(record, layout.FORKS), 0), b.and_(few, long))
     parties = b.smin(threads, total)
+    wanted = b.sub(b.select(forks, threads, parties), 1)
+    with b.if_(b.or_(b.is_null(code), b.icmp("slt", b.at(pool, 8), wanted))):
+        packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, layout.SLOT_COUNT), 8))
+        extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
+        b.ret(b.zext(call_with(b, b.item(entry, layout.DEVICE_CALL), [packed, *extent]), i32))
+    scratch = take_scratch(b, record)
     several = b.smax(b.udiv(total, b.mul(parties, CHUNKS)), num(1))
     chunk = b.select(b.icmp("ne", b.at(record, layout.WAITS), 0), num(1), several)
     launch, worker = b.alloca(i8, LAUNCH.size, align=16), b.alloca(i64, 3, align=16)

@@ -8,11 +8,10 @@ Calls go through ctypes, which releases the GIL while they run. The code stays i
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tilework.targets.cpu.run.printing import PRINT_SYMBOL, print_address
+from tilework.targets.cpu.run.interface import PRINT_SYMBOL
 from tilework.targets.llvm.object_loader import load_object
 
 FORK_SYMBOL = "tilework.fork."  # how the functions of shared nests are called
@@ -22,16 +21,15 @@ RANGE = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, LONG, LONG, INT, INT, INT, POINTE
 WORK = ctypes.CFUNCTYPE(INT, ctypes.c_char_p, POINTER, LONG, LONG, INT, INT, INT, POINTER)
 
 
-@dataclass(eq=False)
 class NativeKernel:
-    """A kernel in memory."""
+    """A kernel in memory: `library` owns its code, `name` is a C string."""
 
-    library: Any  # owns the code
-    range: Callable[..., int]
-    work: Callable[..., int]
-    has_forks: bool = False  # whether it has nests that threads can share, see `fork.py`
-    program_ns: float | None = None  # what one program took last time; None before the first launch
-    name: Any = None  # a C string
+    def __init__(
+        self, library: Any, range: Callable[..., int], work: Callable[..., int], has_forks: bool = False, name: Any = None
+    ) -> None:
+        self.library, self.range, self.work, self.name = library, range, work, name
+        self.has_forks = has_forks  # whether it has nests that threads can share, see `fork.py`
+        self.program_ns: float | None = None  # what one program took last time; None before the first launch
 
     @cached_property
     def name_address(self) -> int:
@@ -44,7 +42,11 @@ class NativeKernel:
 
 def load(data: bytes, name: str) -> NativeKernel:
     """Link the object file of the kernel `name` into this process."""
-    imports = {PRINT_SYMBOL: print_address()} if PRINT_SYMBOL.encode() in data else {}
+    imports = {}
+    if PRINT_SYMBOL.encode() in data:
+        from tilework.targets.cpu.run.printing import print_address  # lazily: few kernels print
+
+        imports[PRINT_SYMBOL] = print_address()
     library = load_object(data, (f"{name}_range", f"{name}_work"), imports)
     has_forks = FORK_SYMBOL.encode() in data
     code, work = RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"])

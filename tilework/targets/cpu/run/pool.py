@@ -32,10 +32,11 @@ from tilework.targets.cpu.run.interface import (
 )
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER
 from tilework.targets.cpu.run.library import NativeKernel
-from tilework.targets.cpu.target import available_cores
+from tilework.targets.cpu.processor import available_cores
 from tilework.targets.llvm.object_loader import load_object
 
 WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
+START_NS = 100_000  # what starting a helper takes
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
 PAGE = mmap.PAGESIZE
@@ -249,21 +250,54 @@ def run_shared(
     sharers = threads if total < threads and is_worth_sharing(kernel) else 1
     helpers = min(threads, total) - 1
     chunk = 1 if waits else max(1, total // ((helpers + 1) * CHUNKS))
-    if POOL.start(threads - 1) is None:
+    if POOL.start(max(helpers, sharers - 1)) is None:
         return run_inline(kernel, slots, grid, total, arena)
     return run_launch(kernel, slots, grid, total, arena, helpers, chunk, sharers)
 
 
-def run_launch(
-    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, helpers: int, chunk: int, sharers: int
+def run_unknown(
+    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int
 ) -> tuple[int, int] | None:
-    """The same, in the pool's machine code. What a program takes stays as it was known if its nests were shared, so that the
-    next launch decides the same."""
+    """Run every program of a kernel for the first time, where helpers would have to be started for it.
+
+    Programs run in this thread, one, two, four and so on, until that has taken as long as starting a helper would; only then as many
+    are started as the rest is worth.
+    """
+    if POOL.start(0) is None:
+        return run_inline(kernel, slots, grid, total, arena)
+    start, done, some = time.perf_counter_ns(), 0, 1
+    while done < total and time.perf_counter_ns() - start < START_NS:
+        end = min(done + some, total)
+        if (failure := run_launch(kernel, slots, grid, end, arena, 0, some, 1, first=done)) is not None:
+            return failure
+        done, some = end, 2 * some
+    if rest := total - done:
+        helpers = min(threads - 1, rest - 1, int((kernel.program_ns or 0) * rest // START_NS))
+        POOL.start(helpers)
+        chunk = max(1, rest // ((helpers + 1) * CHUNKS))
+        failure = run_launch(kernel, slots, grid, total, arena, helpers, chunk, 1, first=done)
+    ARENAS.last_run = start, time.perf_counter_ns() - start
+    return failure
+
+
+def run_launch(
+    kernel: NativeKernel,
+    slots: bytes,
+    grid: Grid,
+    total: int,
+    arena: int,
+    helpers: int,
+    chunk: int,
+    sharers: int,
+    first: int = 0,
+) -> tuple[int, int] | None:
+    """The same, in the pool's machine code, from the program `first` on. What a program takes stays as it was known if its nests
+    were shared, so that the next launch decides the same."""
     place = id(slots) + BYTES_AT
     assert POOL.launch is not None, "the pool has been started"
     with ARENAS.at_least(arena) as memory:
         launch = memory.launch
-        LAUNCH.pack_into(launch, 0, kernel.work_address, place, 0, total, chunk, *grid, 0, arena, sharers, 0, 0)
+        LAUNCH.pack_into(launch, 0, kernel.work_address, place, first, total, chunk, *grid, 0, arena, sharers, 0, 0)
         struct.pack_into("<Q", launch, LAUNCH_PLACES["name"], kernel.name_address)
         start = time.perf_counter_ns()
         POOL.launch(launch, helpers, memory.worker)

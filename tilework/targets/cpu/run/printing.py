@@ -21,7 +21,6 @@ from typing import Any
 
 from tilework.numerics.formats import IR_NAMES, of_ir
 
-PRINT_SYMBOL = "tilework_print"
 AGAIN = 0.05  # seconds
 INTERRUPTS: list[threading.Timer] = []  # at most one, that waits to be sent again
 SIGNATURE = ctypes.CFUNCTYPE(

@@ -12,7 +12,16 @@ from tilework import knobs
 from tilework.targets.cpu.run.interface import STARVED, Interface
 from tilework.targets.cpu.run.launch_record import MOST_EXTRA
 from tilework.targets.cpu.run.library import NativeKernel
-from tilework.targets.cpu.run.pool import Grid, default_threads, is_short, is_worth_sharing, run_inline, run_shared
+from tilework.targets.cpu.run.pool import (
+    POOL,
+    Grid,
+    default_threads,
+    is_short,
+    is_worth_sharing,
+    run_inline,
+    run_shared,
+    run_unknown,
+)
 
 MOST_PROGRAMS = 2**31
 MOST_THREADS = 4096  # more would take what the process needs for itself
@@ -33,6 +42,8 @@ def run(kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid, er
         )
     elif (threads := thread_count()) == 1 and not interface.waits:
         failure = run_inline(kernel, slots, grid, total, interface.arena)
+    elif kernel.program_ns is None and not interface.waits and POOL.words[1] < min(threads, total) - 1:
+        failure = run_unknown(kernel, slots, grid, total, interface.arena, threads)
     else:
         failure = run_shared(kernel, slots, grid, total, interface.arena, threads, interface.waits)
     if failure is not None:
