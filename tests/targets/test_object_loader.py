@@ -160,16 +160,16 @@ def test_calls_of_x86_go_through_stubs() -> None:
         module.triple = "x86_64-unknown-linux-gnu"
         layout = Layout(Object(machine.emit_object(module), X86))
     base, far = 0x7000_0000_0000, {"exp": 0x7FFF_1234_5678, "give": 0x1111_2222}
-    image = layout.image(base, lambda name: far[name])
+    content, _ = layout.image(base, lambda name: far[name])
     seen = set()
     for section, offset, kind, symbol, _ in layout.relocations:
         if kind in X86.calls and symbol.name in far:
             at = layout.places[section] + offset
-            (distance,) = struct.unpack_from("<i", image.content, at)
+            (distance,) = struct.unpack_from("<i", content, at)
             stub = at + 4 + distance
-            assert bytes(image.content[stub : stub + 6]) == bytes.fromhex("ff2502000000")
-            assert struct.unpack_from("<Q", image.content, stub + 8) == (far[symbol.name],)
+            assert bytes(content[stub : stub + 6]) == bytes.fromhex("ff2502000000")
+            assert struct.unpack_from("<Q", content, stub + 8) == (far[symbol.name],)
             seen.add(symbol.name)
     assert seen == set(far)
     (table,) = [place for symbol, place in layout.entries.items() if symbol.name == "exp"]
-    assert struct.unpack_from("<Q", image.content, table) == (far["exp"],)
+    assert struct.unpack_from("<Q", content, table) == (far["exp"],)
