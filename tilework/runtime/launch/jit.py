@@ -27,7 +27,7 @@ from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
-from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder
+from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder, native_bound
 from tilework.runtime.launch.small_arrays import specialize_small
 from tilework.runtime.launch.specialization import Specialization, unwrapped
 from tilework.runtime.launch.specialize import specialize
@@ -415,17 +415,6 @@ def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None
     from tilework.runtime.launch.native_launch import binder_of  # lazily: only launches on the host need it
 
     return binder_of(fn) if type(fn) is JITFunction else None
-
-
-def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
-    """A bound launch in machine code, where that is possible."""
-    for _ in range(2):  # the first one may be a launch through Python, while the launcher is being compiled
-        bind = getattr(kernel[bound.grid], "__self__", None)
-    if type(bind) is not tuple:
-        return bound
-    from tilework.runtime.launch.native_machine import make_bound  # lazily: only native launches need it
-
-    return make_bound(bind[0], bound)
 
 
 def jit(

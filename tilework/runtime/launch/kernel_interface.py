@@ -130,3 +130,14 @@ def first_binder(fn: Any) -> Callable[[Any], Callable[..., Any]] | None:
         return None
     LAUNCHED.append(True)
     return partial(by_python, fn)
+
+
+def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
+    """A bound launch in machine code, where that is possible."""
+    for _ in range(2):  # the first one may be a launch through Python, while the launcher is being compiled
+        bind = getattr(kernel[bound.grid], "__self__", None)
+    if type(bind) is not tuple:
+        return bound
+    from tilework.runtime.launch.native_machine import make_bound  # lazily: only native launches need it
+
+    return make_bound(bind[0], bound)

@@ -32,8 +32,8 @@ from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfRe
 from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import JITFunction, KernelInterface, native_bound
-from tilework.runtime.launch.kernel_interface import first_binder
+from tilework.runtime.launch.jit import JITFunction
+from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder, native_bound
 from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat

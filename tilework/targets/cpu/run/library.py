@@ -25,7 +25,12 @@ class NativeKernel:
     """A kernel in memory: `library` owns its code, `name` is a C string."""
 
     def __init__(
-        self, library: Any, range: Callable[..., int], work: Callable[..., int], has_forks: bool = False, name: Any = None
+        self,
+        library: Any,
+        range: Callable[..., int],
+        work: Callable[..., int],
+        has_forks: bool = False,
+        name: Any = None,
     ) -> None:
         self.library, self.range, self.work, self.name = library, range, work, name
         self.has_forks = has_forks  # whether it has nests that threads can share, see `fork.py`

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tilework.targets.cpu.processor import available_cores
 from tilework.targets.cpu.run.interface import (
     CONTROL,
     FAULT,
@@ -32,7 +33,6 @@ from tilework.targets.cpu.run.interface import (
 )
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER
 from tilework.targets.cpu.run.library import NativeKernel
-from tilework.targets.cpu.processor import available_cores
 from tilework.targets.llvm.object_loader import load_object
 
 WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
