@@ -229,6 +229,11 @@ def test_divergent_code() -> None:
     assert "divergent matrix instruction" in found(matrix)[0]
 
 
+def test_lanes_that_call_a_function_on_their_own_are_waited_for() -> None:
+    called = "  br i1 %even, label %a, label %b\na:\n  %t = call i32 @triple(i32 %i)\n  br label %b\nb:\n  %p = phi i32 [ %t, %a ], [ 1, %entry ]\n"
+    assert execute(f"{called}{BARRIER}  %r = add i32 %p, 0").tolist() == np.where(LANES % 2, 1, 3 * LANES).tolist()
+
+
 def test_errors_say_where() -> None:
     with pytest.raises(EmulatorError, match=r"LLVM line \d+: llvm.amdgcn.unknown is not supported"):
         execute("  %r = call i32 @llvm.amdgcn.unknown()")

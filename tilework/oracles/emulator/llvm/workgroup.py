@@ -90,6 +90,7 @@ class Workgroup:
         self.saturates = False
         self.place = (0, 0, 0)
         self.finished = ~self.exists
+        self.apart: dict[str, bool] = {}  # functions that lanes may call on their own
         self.kernel = self.lay_out(kernel, (), None)
 
     # for rules
@@ -144,7 +145,7 @@ class Workgroup:
                 if not is_end:
                     body.append(ins)
                     continue
-                collective = ins.opcode == "call" or any(is_collective(one) for one in body)
+                collective = self.brings_together(ins) or any(map(is_collective, body))
                 segment = Segment((*prefix, len(code.segments)), label, body, ins, code, collective)
                 code.segments.append(segment)
                 code.at_label.setdefault(label, segment)
@@ -153,6 +154,19 @@ class Workgroup:
 
     def ends_segment(self, ins: Instruction) -> bool:
         return ins.callee in BARRIERS or ins.callee in self.module.functions
+
+    def brings_together(self, ins: Instruction) -> bool:
+        """Whether lanes must be together for a call: it is a barrier, or leads to something that needs them all."""
+        if ins.opcode != "call":
+            return False
+        if ins.callee in self.apart:
+            return not self.apart[ins.callee]
+        if ins.callee not in self.module.functions:
+            return ins.callee in BARRIERS or is_collective(ins)
+        self.apart[ins.callee] = True  # by itself, should it call itself
+        blocks = self.module.functions[ins.callee].blocks.values()
+        self.apart[ins.callee] = not any(self.brings_together(one) for block in blocks for one in block)
+        return not self.apart[ins.callee]
 
     def operations(self, segment: Segment) -> list[Op]:
         if segment.ops is None:
