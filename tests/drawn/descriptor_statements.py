@@ -79,7 +79,7 @@ class DescriptorStatements(MemoryStatements):
         index = self.fresh("i")
         with self.block(f"for {index} in range({self.random.choice(('1', 'm & 3', '2'))}):"):
             by_descriptor = self.random.random() < 0.6
-            by_adding = by_descriptor and self.random.random() < 0.3
+            by_adding = by_descriptor and self.random.random() < 0.3 and not (self.promises and dtype is FP32)
             change = f"{total.text} + {index}"
             if by_adding:
                 self.line(f"{desc}.atomic_add([{index}, 0], {change})")

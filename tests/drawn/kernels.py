@@ -147,6 +147,7 @@ class Writer(Expressions):
     def __init__(self, seed: int, capability: int = 90, odd: bool = False) -> None:
         super().__init__(Random(seed))
         self.odd = odd  # sizes need not be powers of two
+        self.promises = False  # the same bits everywhere
         self.seed = seed
         self.capability = capability
         self.lines: list[str] = []
@@ -318,17 +319,24 @@ def draw_elementwise(seed: int, odd: bool = False) -> Kernel:
 
 
 def draw_kernel(
-    seed: int, capability: int = 90, about_descriptors: bool = False, odd: bool = False, about_python: bool = False
+    seed: int,
+    capability: int = 90,
+    about_descriptors: bool = False,
+    odd: bool = False,
+    about_python: bool = False,
+    promises: bool = False,
 ) -> Kernel:
     """A kernel with everything that Triton has in it, or mostly with descriptors, or with Python that Triton does not have.
 
-    `odd`: with sizes that are no powers of two.
+    `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
+    matters take turns; and it may return between its accesses to memory.
     """
     from tests.drawn.python_statements import HELPERS, PythonStatements
     from tests.drawn.statements import Statements
 
     plain = Statements(seed, capability, about_descriptors, odd)
     writer = PythonStatements(seed, capability, odd) if about_python else plain
+    writer.promises = promises
     writer.prologue()
     if writer.random.random() < 0.1:
         with writer.block(f"if n > {writer.random.randrange(30, 70)}:"):
@@ -337,6 +345,9 @@ def draw_kernel(
         writer.load(writer.shape(), writer.random.choice(ARITHMETIC))
     for _ in range(writer.random.randint(4, 7)):
         writer.statement(2)
+        if promises and writer.random.random() < 0.1:
+            with writer.block(f"if n > {writer.random.randrange(30, 100)}:"):
+                writer.line("return")
     drawn = [value for value in writer.pool if value.text not in SCALARS]
     for value in writer.random.sample(drawn, min(9, len(drawn))):
         writer.store(value)

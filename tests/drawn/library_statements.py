@@ -163,7 +163,8 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         call = (
             f"tl.atomic_{self.random.choice(names)}({pointer} + {self.offsets(shape)}, {value.text}, mask={mask.text}"
         )
-        self.line(f'{call}, sem="{sem}", scope="{scope}")')
+        order = ", ordered=True" if self.promises and (dtype.is_float or self.random.random() < 0.3) else ""
+        self.line(f'{call}, sem="{sem}", scope="{scope}"{order})')
 
     def swap_tiles(self) -> None:
         shape, dtype = self.shape(limit=64), self.random.choice((INT32, UINT32))

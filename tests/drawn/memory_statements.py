@@ -64,7 +64,8 @@ class MemoryStatements(ValueStatements):
         names = ["add", "max", "min", "xchg"] if dtype.is_float else ["add", "max", "min", "xchg", "and", "or", "xor"]
         pointer, value = self.pointer(dtype, "io"), self.typed(shape, dtype, 1)
         address = f"{pointer} + ({self.offsets(shape)}) // 2" if shape else pointer
-        text = f"tl.atomic_{self.random.choice(names)}({address}, {value.text})"
+        order = ", ordered=True" if self.promises else ""
+        text = f"tl.atomic_{self.random.choice(names)}({address}, {value.text}{order})"
         self.assign(Value(text, dtype, shape, unknown))
 
     def swap(self) -> None:
@@ -150,7 +151,8 @@ class MemoryStatements(ValueStatements):
             with self.block("for _i in range(m & 3):"):
                 self.line(f"{name} += {desc}.load([_i * {rows}, 0])")
         change = self.typed(shape, dtype, 1)
-        if dtype in (INT32, UINT32, FP32) and self.random.random() < 0.5:
+        atomic = (INT32, UINT32) if self.promises else (INT32, UINT32, FP32)
+        if dtype in atomic and self.random.random() < 0.5:
             kind = self.random.choice(("add",) if dtype is FP32 else ("add", "max", "min", "and", "or", "xor"))
             self.line(f"{desc}.atomic_{kind}([m & 15, 0], {change.text})")
         else:

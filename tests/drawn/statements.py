@@ -44,6 +44,7 @@ NESTED = (
     ("memory_loop", 2),
     ("twins", 3),
 )
+MORE_HINTS = (", flatten=True", ", warp_specialize=True", ", num_stages=2, disallow_acc_multi_buffer=True")
 
 
 class Statements(LibraryStatements):
@@ -118,7 +119,8 @@ class Statements(LibraryStatements):
                 ("0, 9, (n & 3) + 1", INT32),
             )
         )
-        hint = self.random.choice(("", "", ", loop_unroll_factor=2", ", num_stages=3", ", loop_unroll_factor=4"))
+        hints = ("", "", ", loop_unroll_factor=2", ", num_stages=3", ", loop_unroll_factor=4")
+        hint = self.random.choice((*hints, *MORE_HINTS) if self.promises else hints)
         iterator = f"tl.range({bounds}{hint})" if hint else f"range({bounds})"
         with self.block(f"for {index} in {iterator}:"):
             counter = Value(index, dtype, (), unknown)

@@ -38,3 +38,20 @@ tt.func @ordered(%p: !tt.ptr<f32>, %n: i32) {
 // CHECK-NEXT: arith.addf
 // CHECK-NEXT: gpu.barrier
 // CHECK-NEXT: tt.store
+
+// A kernel that returns in several places: what the blocks before have done holds in the next one.
+tt.func @returns_early(%p: !tt.ptr<f32>, %stop: i1, %x: f32) {
+  tt.store %p, %x : !tt.ptr<f32>
+  cf.cond_br %stop, ^bb1, ^bb2
+^bb1:
+  tt.return
+^bb2:
+  %y = tt.load %p : !tt.ptr<f32>
+  tt.print "y" {hex = false, isSigned = array<i32: 0>} : %y : f32
+  tt.return
+}
+// CHECK-LABEL: tt.func @returns_early
+// CHECK: tt.store
+// CHECK: tt.return
+// CHECK: gpu.barrier
+// CHECK-NEXT: tt.load

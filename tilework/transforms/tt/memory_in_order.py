@@ -7,10 +7,14 @@
 Threads of a program do not wait for each other. An element may be loaded by one and stored by another, whose layouts the number of warps decides:
 then the later access can overtake the earlier one. So there is a barrier between two accesses of which one writes. Which arrays
 they are of is not looked at: any two may overlap. In front of a loop or a branch one barrier stands for all that it would need inside.
+Where a kernel returns in several places its blocks go on with what the blocks before them have done.
 Loops with a barrier are not pipelined, as their loads would be in front of the stores of the iteration before.
 Stage: TTIR to TTIR, for GPUs. Cost: one walk, and one over each loop and branch.
 """
 
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from xdsl.dialects import scf
@@ -45,8 +49,12 @@ class MemoryInOrderPass(FunctionPass):
     name = "tt-memory-in-order"
 
     def run_on(self, function: Operation) -> None:
-        for block in function.regions[0].blocks:
-            order(block, NONE)
+        blocks = function.regions[0].blocks
+        anything = of_blocks(blocks) if len(blocks) > 1 else NONE
+        ends: dict[Block, Accesses] = {}
+        for block in blocks:  # a block that comes later may have been run before this one
+            before = [ends.get(other, anything) for other in blocks if block in successors(other)]
+            ends[block] = order(block, union(before))
 
 
 def order(block: Block, before: Accesses) -> Accesses:
@@ -66,8 +74,7 @@ def order(block: Block, before: Accesses) -> Accesses:
             continue
         inside = before | own if isinstance(op, LOOPS) and own.written else before  # what the iteration before has done
         ends = [order(inner, inside) for region in op.regions for inner in region.blocks]
-        for end in ends:
-            before |= end
+        before = union((before, *ends))
     return before
 
 
@@ -76,10 +83,17 @@ def accesses(op: Operation) -> Accesses:
     if type(op) in SEEN_BY_NO_LOAD or is_pure(op):
         return NONE
     if op.regions:
-        found = NONE
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.ops:
-                    found |= accesses(inner)
-        return found
+        return of_blocks([block for region in op.regions for block in region.blocks])
     return Accesses(reads(op), writes(op))
+
+
+def of_blocks(blocks: Iterable[Block]) -> Accesses:
+    return union(accesses(op) for block in blocks for op in block.ops)
+
+
+def union(parts: Iterable[Accesses]) -> Accesses:
+    return reduce(or_, parts, NONE)
+
+
+def successors(block: Block) -> Sequence[Block]:
+    return block.last_op.successors if block.last_op is not None else ()
