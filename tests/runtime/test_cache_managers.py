@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,7 +18,7 @@ from tilework import knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache import remote as cache_remote
-from tilework.runtime.kernel_cache.key import folder_of
+from tilework.runtime.kernel_cache.key import folder_of, hash_of_sources
 from tilework.runtime.kernel_cache.managers import (
     CacheManager,
     FileCacheManager,
@@ -373,6 +374,33 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
     assert len({first, second, key()}) == 3
     monkeypatch.undo()
     triton_key.cache_clear()
+
+
+def test_the_hash_of_sources_is_kept_like_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, kept = tmp_path / "tt.py", tmp_path / "__pycache__"
+    kept.mkdir()
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def written(text: str, changed: int) -> str:
+        source.write_text(text)
+        os.utime(source, (changed, changed))
+        return hash_of_sources(str(tmp_path))
+
+    first = written("one", int(time.time()))
+    assert not list(kept.iterdir())  # another change may follow that has the same time
+    assert written("one", 1000) == first and len(list(kept.iterdir())) == 1
+    (file,) = kept.iterdir()
+    state, _, _ = file.read_text().partition(" ")
+    file.write_text(f"{state} {'0' * 64}")
+    assert written("one", 1000) == "0" * 64
+    assert written("one", 1001) == first
+    assert written("two", 1000) not in (first, "0" * 64)
+    assert written("three", 1000) != written("two", 1000)
+    file.write_text("what nobody wrote")
+    assert written("one", 1000) == first
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    file.unlink()
+    assert written("one", 1000) == first and not file.exists()
 
 
 def test_the_package_key_is_the_same_in_every_process() -> None:

@@ -8,8 +8,11 @@ import base64
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.util import cache_from_source
 from typing import Any
 
 from tilework.version import __version__
@@ -17,6 +20,7 @@ from tilework.version import __version__
 NAME_CHARS = 150
 NAME_BYTES = 200  # with prefix and extension below the 255 of most file systems
 KEY_BYTES = 64
+TICK = 2_000_000_000  # nanoseconds that two changes of a file may be apart and have the same time, on the coarsest of file systems
 
 
 def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mapping[str, str]) -> str:
@@ -40,14 +44,52 @@ def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mappin
 
 @cache
 def triton_key() -> str:
-    """What identifies this compiler: version, Python, and a hash of its sources. Takes some ms, once."""
+    """What identifies this compiler: version, Python, and a hash of its sources."""
     root = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3))
+    return f"{__version__}-{sys.implementation.cache_tag}-{hash_of_sources(root)}"
+
+
+def hash_of_sources(root: str) -> str:
+    """A hash of the Python files of a package.
+
+    Reading them takes tens of milliseconds, so the hash is kept where Python keeps bytecode, and is good as long as bytecode is: while
+    every file has the size and the time of change that it had.
+    """
+    sources = sorted(sources_below(root))
+    state = hashlib.sha256(repr((root, sources)).encode()).hexdigest()
+    kept = cache_from_source(os.path.join(root, "sources.py")) + ".hash"
+    try:
+        known, _, found = content_of(kept).decode().partition(" ")
+        if known == state and len(found) == len(state):
+            return found
+    except (OSError, UnicodeDecodeError):
+        pass
+    found = hash_of_files(root, [path for path, _, _ in sources])
+    settled = time.time_ns() - max(changed for _, _, changed in sources) > TICK
+    if settled and not sys.dont_write_bytecode and sorted(sources_below(root)) == sources:
+        keep(kept, f"{state} {found}")
+    return found
+
+
+def hash_of_files(root: str, paths: list[str]) -> str:
     content = hashlib.sha256()
-    for path in sorted(sources_below(root)):
+    for path in paths:
         data = content_of(path)
         content.update(f"{path[len(root) + 1 :]} {len(data)}\n".encode())
         content.update(data)
-    return f"{__version__}-{sys.implementation.cache_tag}-{content.hexdigest()}"
+    return content.hexdigest()
+
+
+def keep(path: str, text: str) -> None:
+    """Write a file, whole or not at all."""
+    draft = f"{path}.{os.getpid()}"
+    try:
+        with open(draft, "x") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except OSError:  # a package that its user may not change, as its bytecode
+        with suppress(OSError):
+            os.remove(draft)
 
 
 def content_of(path: str) -> bytes:
@@ -62,13 +104,14 @@ def content_of(path: str) -> bytes:
         os.close(source)
 
 
-def sources_below(folder: str) -> list[str]:
-    """Every Python file of a package."""
-    found: list[str] = []
+def sources_below(folder: str) -> list[tuple[str, int, int]]:
+    """Every Python file of a package, with its size and when it was changed."""
+    found: list[tuple[str, int, int]] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                found.append(entry.path)
+                status = entry.stat()
+                found.append((entry.path, status.st_size, status.st_mtime_ns))
             elif entry.name != "__pycache__" and entry.is_dir():
                 found += sources_below(entry.path)
     return found
