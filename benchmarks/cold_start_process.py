@@ -105,7 +105,7 @@ def watch() -> Clock:
     clock = Clock()
     sys.meta_path.insert(0, WrappingFinder(clock))
     plain, timed = builtins.__import__, clock.timed(builtins.__import__, "imports")
-    builtins.__import__ = lambda name, *args: (plain if name in sys.modules else timed)(name, *args)
+    builtins.__import__ = lambda name, *args, **named: (plain if name in sys.modules else timed)(name, *args, **named)
     importlib.import_module = clock.timed(importlib.import_module, "imports")
     return clock
 

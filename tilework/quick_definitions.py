@@ -1,19 +1,23 @@
-"""Import in half of the time: methods that classes may never need are made when they are first called.
+"""Import in half of the time: what classes may never need is made when it is first asked for.
 
     with quick_definitions():
         from tilework.frontend.generator import compile_to_ttir
 
-xDSL and tilework define some 300 dataclasses, and Python compiles five methods for each from text, 80 us apiece: half of the
-time that loading them takes. Here the methods of their classes (nobody else's) are compiled when they are first called. The
+xDSL and tilework define some 300 dataclasses, and Python looks at their fields and compiles five methods for each from text: half of
+the time that loading them takes. Here their classes (nobody else's) find their fields when one is made, compared or asked for
+them, and compile a method when it is first called. The
 garbage collector, which would look through all those classes again and again and find nothing, runs less often meanwhile.
 """
 
 import dataclasses
 import gc
+import inspect
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 OWNERS = ("xdsl", "tilework")
@@ -29,15 +33,13 @@ def quick_definitions() -> Iterator[None]:
     if not LOADING.acquire(blocking=False):
         yield
         return
-    plain, thresholds, modules = getattr(dataclasses, "_create_fn", None), gc.get_threshold(), len(sys.modules)
+    thresholds, modules = gc.get_threshold(), len(sys.modules)
     try:
         gc.set_threshold(max(OBJECTS, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
-        if plain is not None:  # Python 3.13 compiles the methods of a class at once
-            dataclasses._create_fn = deferring(plain)  # pyright: ignore[reportAttributeAccessIssue]
+        dataclasses.dataclass = put_off  # pyright: ignore[reportAttributeAccessIssue]
         yield
     finally:
-        if plain is not None:
-            dataclasses._create_fn = plain  # pyright: ignore[reportAttributeAccessIssue]
+        dataclasses.dataclass = PLAIN
         if len(sys.modules) - modules >= MODULES:
             promote()
         gc.set_threshold(*thresholds)
@@ -51,11 +53,183 @@ def promote() -> None:
         gc.unfreeze()
 
 
+def is_ours(module: object) -> bool:
+    return str(module).partition(".")[0] in OWNERS
+
+
+# Classes
+
+PLAIN: Any = dataclasses.dataclass
+OPTIONS = {"init": True, "repr": True, "eq": True, "frozen": False, "kw_only": False}  # of classes that can wait
+FOUND = (
+    "__dataclass_params__",
+    "__match_args__",
+    "__dataclass_fields__",
+)  # about fields; these last, as they are asked for
+CAN_WAIT = sys.version_info < (3, 14)  # later ones have annotations that wait themselves
+DEFINING = threading.RLock()
+WAITING: dict[type, "Waiting"] = {}
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=DEFINING.acquire, after_in_parent=DEFINING.release, after_in_child=DEFINING.release)
+
+
+def put_off(cls: Any = None, /, **options: Any) -> Any:
+    """`dataclasses.dataclass`; classes of `OWNERS` wait."""
+    if cls is None:
+        return lambda cls: put_off(cls, **options)
+    chosen = {**OPTIONS, **options}
+    frozen_by_hand = chosen["frozen"] and not vars(cls).keys().isdisjoint(("__setattr__", "__delattr__"))
+    if chosen.keys() != OPTIONS.keys() or frozen_by_hand or not CAN_WAIT or not is_ours(cls.__module__):
+        return PLAIN(cls, **options)
+    WAITING[cls] = Waiting(cls, chosen)
+    return cls
+
+
+class Waiting:
+    """A class whose fields nobody has looked at: what stands in for its methods, and how it was written."""
+
+    def __init__(self, cls: Any, options: dict[str, Any]) -> None:
+        self.options = options
+        self.written: dict[str, Any] = {}
+        given = vars(cls)
+        for name in given.get("__annotations__", ()):
+            if name in given:
+                self.written[name] = value = given[name]
+                if isinstance(value, dataclasses.Field):
+                    leave_default(cls, name, value)
+        names = [name for name, key in (("__init__", "init"), ("__repr__", "repr"), ("__eq__", "eq")) if options[key]]
+        names = [name for name in names if name not in given]
+        if options["eq"] and (given.get("__hash__", None) is None and ("__eq__" in given or "__hash__" not in given)):
+            if options["frozen"]:
+                names.append("__hash__")
+            else:
+                cls.__hash__ = None
+        self.methods = {name: waiting_method(cls, name) for name in names}
+        for name, method in self.methods.items():
+            setattr(cls, name, method)
+        if options["frozen"]:
+            cls.__setattr__, cls.__delattr__ = refusing(cls)
+        for name in FOUND:
+            if name not in given:
+                setattr(cls, name, Unknown(cls, name))
+        if hasattr(dataclasses, "_replace"):  # from Python 3.13 on
+            cls.__replace__ = dataclasses._replace  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def leave_default(cls: Any, name: str, field: Any) -> None:
+    """What a class keeps of ``field(default=3)``: the value."""
+    if field.default is dataclasses.MISSING:
+        delattr(cls, name)
+    else:
+        setattr(cls, name, field.default)
+
+
+class Unknown:
+    """Something about the fields of a class, that is known when it is asked for."""
+
+    def __init__(self, cls: type, name: str) -> None:
+        self.cls = cls
+        self.name = name
+
+    def __get__(self, instance: object, owner: Any = None) -> Any:
+        define(self.cls)
+        return vars(self.cls)[self.name]
+
+
+def waiting_method(cls: type, name: str) -> Callable[..., Any]:
+    """A method that defines the class, and is another one then."""
+
+    def method(self: Any, *given: Any, **named: Any) -> Any:
+        define(cls)
+        return vars(cls)[name](self, *given, **named)
+
+    method.__name__ = name
+    method.__qualname__ = f"{cls.__qualname__}.{name}"
+    return method
+
+
+def refusing(cls: Any) -> tuple[Callable[..., None], Callable[..., None]]:
+    """`__setattr__` and `__delattr__` of a frozen class; subclasses may have attributes that are no fields."""
+
+    def check(self: Any, name: str, word: str) -> None:
+        if type(self) is cls or name in cls.__dataclass_fields__:
+            raise dataclasses.FrozenInstanceError(f"cannot {word} field {name!r}")
+
+    def set_attribute(self: Any, name: str, value: object) -> None:
+        check(self, name, "assign to")
+        super(cls, self).__setattr__(name, value)
+
+    def delete_attribute(self: Any, name: str) -> None:
+        check(self, name, "delete")
+        super(cls, self).__delattr__(name)
+
+    return set_attribute, delete_attribute
+
+
+def define(cls: Any) -> None:
+    """Do what `dataclass` does, once. Nothing that the class has is missing meanwhile: other threads may use it."""
+    with DEFINING:
+        if (waiting := WAITING.get(cls)) is None:
+            return
+        made = vars(shadow(cls, waiting))
+        for name, method in waiting.methods.items():
+            if vars(cls).get(name) is method:
+                setattr(cls, name, made[name])
+        for name in FOUND:
+            if isinstance(vars(cls).get(name), Unknown):
+                setattr(cls, name, made[name])
+        del WAITING[cls]
+
+
+def shadow(cls: Any, waiting: Waiting) -> Any:
+    """A dataclass with the fields of `cls`, and nothing else of it."""
+    inherited: dict[str, Any] = {}
+    for base in cls.__mro__[-1:0:-1]:
+        if (fields := getattr(base, "__dataclass_fields__", None)) is not None:
+            inherited |= fields
+            if base.__dataclass_params__.frozen != waiting.options["frozen"]:
+                raise TypeError(f"{cls.__name__} and {base.__name__}: only one of them is frozen")
+    known = {
+        "__dataclass_fields__": inherited,
+        "__dataclass_params__": SimpleNamespace(frozen=waiting.options["frozen"]),
+    }
+    body = {
+        **waiting.written,
+        "__annotations__": inspect.get_annotations(cls),
+        "__module__": cls.__module__,
+        "__qualname__": cls.__qualname__,
+        "__doc__": "as the other one",
+    }
+    if hasattr(cls, "__post_init__"):
+        body["__post_init__"] = None
+    bases = (type("Base", (), known),) if inherited else ()
+    with methods_later():
+        return PLAIN(type(cls.__name__, bases, body), **waiting.options)
+
+
+# Methods
+
+
+@contextmanager
+def methods_later() -> Iterator[None]:
+    """Dataclasses that are made inside of the block compile a method when it is called; `DEFINING` is held."""
+    plain = getattr(dataclasses, "_create_fn", None)
+    if plain is None:  # Python 3.13 compiles the methods of a class at once
+        yield
+        return
+    dataclasses._create_fn = deferring(plain)  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        dataclasses._create_fn = plain  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def deferring(create: Callable[..., Any]) -> Callable[..., Any]:
     """`dataclasses._create_fn` that gives classes of `OWNERS` methods which compile themselves when they are called."""
 
     def create_later(name: str, args: Any, body: Any, *, globals: Any = None, **details: Any) -> Any:
-        if str((globals or {}).get("__name__")).partition(".")[0] not in OWNERS:
+        if not is_ours((globals or {}).get("__name__")):
             return create(name, args, body, globals=globals, **details)
         made: Any = None
 

@@ -19,7 +19,7 @@ from tilework.explorer.limits import limits_of, resources_of
 from tilework.explorer.located import Located, located
 from tilework.explorer.small_kernel import small_source
 from tilework.explorer.tables import Tables
-from tilework.ir.deferred_formats import deferred_formats
+from tilework.ir.deferred_definitions import deferred_definitions
 from tilework.ir.locations import source_positions
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
@@ -112,7 +112,7 @@ def warm_up(request: Request) -> None:
 
 
 @quick_definitions()
-@deferred_formats()
+@deferred_definitions()
 def compiled(request: Request, seen: Recording, shows: bool = True) -> Compilation:
     """Run the stages as far as they go; what stops a later one is a note."""
     source, backend = request.source, find_backend(request.target)

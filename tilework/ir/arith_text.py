@@ -21,6 +21,7 @@ from xdsl.parser import Parser
 from tilework.ir.arith_ext import Arith, SelectOp
 from tilework.ir.form_writer import WRITERS, attributes_text
 from tilework.ir.forms import EXTRA, FORMS, Form, Property
+from tilework.ir.infer import OPERANDS
 from tilework.ir.property_text import Codec, OpPrinter, keywords, same
 from tilework.ir.types import i1, i64, with_element
 
@@ -87,8 +88,7 @@ def declare_form(cls: type[Operation]) -> None:
         infer = {"rhs": "lhs", "result": (compared_type, "lhs")}
         FORMS[cls] = Form("$predicate, $lhs, $rhs(? $fastmath) {} : type($lhs)", infer)
     else:
-        operands = [name for name, _ in cls.get_irdl_definition().operands]  # pyright: ignore[reportAttributeAccessIssue]
-        infer = dict.fromkeys(operands, "result")
+        infer = {OPERANDS: "result"}
         FORMS[cls] = Form("$operands(? $fastmath)(? $overflowFlags) {} : type($result)", infer)
 
 

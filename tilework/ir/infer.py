@@ -4,7 +4,7 @@
 
 The type of `result` is a function of that of `ptr`; `other` has the type of `result` (and the other way round). An
 argument may be a property, as its Python value: ``{"result": (expanded_type, "src", "axis")}``; such a rule is for
-builders alone. A fixed type stands for itself. Of a variadic operand each type is taken on its own. A kind that only one
+builders alone. A fixed type stands for itself. ``{"$operands": "result"}`` is about every operand. Of a variadic operand each type is taken on its own. A kind that only one
 type is of (`I32`) and the trait `SameType` say as much without a rule.
 """
 
@@ -16,6 +16,8 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir.constraints import SameType
 from tilework.ir.forms import FORMS, Fields
+
+OPERANDS = "$operands"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ def rules_of(cls: type[Operation], fields: Fields) -> list[Rule]:
     rules = [Rule(slot.name, None, (), slot.only) for slot in slots if slot.only is not None]
     turned: list[Rule] = []
     declared = dict(FORMS[cls].infer) if cls in FORMS else {}
+    if (source := declared.pop(OPERANDS, None)) is not None:
+        declared = dict.fromkeys(fields.operands, source) | declared
     if cls.has_trait(SameType):
         declared |= {slot.name: slots[0].name for slot in slots[1:]}
     for target, rule in declared.items():

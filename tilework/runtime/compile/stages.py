@@ -14,7 +14,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
-from tilework.ir.deferred_formats import deferred_formats
+from tilework.ir.deferred_definitions import deferred_definitions
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.times import Timer, microseconds
@@ -30,7 +30,7 @@ device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits"
 
 
 @quick_definitions()
-@deferred_formats()
+@deferred_definitions()
 def lower(
     source: ASTSource | IRSource,
     target: GPUTarget,
@@ -138,7 +138,7 @@ def read_product(stage: str, data: bytes, path: str) -> Any:
 
 
 @quick_definitions()
-@deferred_formats()
+@deferred_definitions()
 def build(
     source: ASTSource | IRSource,
     target: GPUTarget,

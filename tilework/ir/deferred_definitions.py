@@ -1,0 +1,171 @@
+"""Ops and attributes of xDSL and tilework that are defined when one of them is first looked at: a compilation needs few of 300.
+
+    with deferred_definitions():
+        from xdsl.dialects import arith         # 50 classes
+    arith.AddiOp.create(...).lhs                # here one of them finds out what `lhs` is
+
+`irdl_op_definition` makes constraints and accessors of the fields of a class. Here the fields stay as they were written, and
+the first of them that is read from an op, or whoever asks for the definition, verifies, parses or prints, has the class defined. Name and
+traits are there at once. Textual formats are read later still: tilework prints and parses most ops by itself. The constraints of an attribute's
+parameters are found when one is made.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+OWNERS = ("xdsl", "tilework")
+DEFINING = threading.RLock()
+UNDEFINED: dict[type, Any] = {}  # classes, with the check that they have themselves
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=DEFINING.acquire, after_in_parent=DEFINING.release, after_in_child=DEFINING.release)
+
+
+@contextmanager
+def deferred_definitions() -> Iterator[None]:
+    """Ops that are declared inside of the block are defined when that is needed."""
+    from xdsl import irdl  # lazily: only a compiler needs it
+    from xdsl.ir import TypedAttribute
+
+    plain, read = irdl.irdl_op_definition, irdl.ParamAttrDef.from_pyrdl
+    prepare()
+
+    def put_off(cls: type) -> type:
+        return define_later(cls) if cls.__module__.partition(".")[0] in OWNERS else plain(cls)
+
+    class ParametersLater:
+        """`ParamAttrDef` of a class, read when it is needed."""
+
+        def __init__(self, cls: type) -> None:
+            self.source = cls
+
+        def __getattr__(self, name: str) -> Any:
+            self.__dict__.update(vars(found := read(self.source)))  # pyright: ignore[reportArgumentType]
+            return getattr(found, name)
+
+        def verify(self, attribute: Any) -> None:
+            irdl.ParamAttrDef.verify(self, attribute)  # pyright: ignore[reportArgumentType]
+
+    def read_later(cls: type) -> Any:
+        can_wait = cls.__module__.partition(".")[0] in OWNERS and not issubclass(cls, TypedAttribute)
+        return ParametersLater(cls) if can_wait else read(cls)  # pyright: ignore[reportArgumentType]
+
+    definitions: Any = irdl.ParamAttrDef
+    irdl.irdl_op_definition = irdl.operations.irdl_op_definition = put_off
+    definitions.from_pyrdl = staticmethod(read_later)
+    try:
+        yield
+    finally:
+        irdl.irdl_op_definition = irdl.operations.irdl_op_definition = plain
+        definitions.from_pyrdl = staticmethod(read)
+
+
+def define_later(cls: Any) -> Any:
+    """What `irdl_op_definition` does, without looking at the fields."""
+    from xdsl.ir import Operation, OpTraits  # lazily, as above
+    from xdsl.irdl import traits_def
+
+    declared = [vars(base)["traits"] for base in cls.mro() if "traits" in vars(base) and base not in Operation.mro()]
+    if not declared:
+        cls.traits = traits_def()
+    elif len(declared) > 1:
+        cls.traits = OpTraits(lambda: tuple(trait for traits in declared for trait in traits.gen_traits()))
+    UNDEFINED[cls] = getattr(cls, "verify_", None)
+    cls.get_irdl_definition = GET_DEFINITION
+    cls.verify_ = verify_
+    return cls
+
+
+def define(cls: Any) -> bool:
+    """Define a class; False if it is already."""
+    from xdsl.irdl.operations import OpDef, get_accessors_from_op_def  # lazily, as above
+
+    if cls not in UNDEFINED:
+        return False
+    with DEFINING:
+        if cls in UNDEFINED:
+            definition = OpDef.from_pyrdl(cls)
+            definition.traits = cls.traits
+            with deferred_formats():
+                accessors = get_accessors_from_op_def(definition, UNDEFINED[cls])
+            for name, accessor in accessors.items():
+                setattr(cls, name, accessor)
+            del UNDEFINED[cls]
+    return True
+
+
+@classmethod
+def GET_DEFINITION(cls: Any) -> Any:
+    """`get_irdl_definition` of a class that is not defined."""
+    define(defining(cls))
+    return cls.get_irdl_definition()
+
+
+def verify_(self: Any) -> None:
+    """`verify_` of a class that is not defined."""
+    define(defining(type(self)))
+    self.verify_()
+
+
+def defining(cls: Any) -> Any:
+    """The class, or the one it inherits from, whose definition is missing."""
+    return next(base for base in cls.mro() if "get_irdl_definition" in vars(base))
+
+
+@cache
+def prepare() -> None:
+    """Let fields, and the default way to print and parse, define the class that they are asked of."""
+    from xdsl.ir import Operation  # lazily, as above
+    from xdsl.irdl.operations import _OpDefField
+
+    def set_name(self: Any, owner: type, name: str) -> None:
+        self.name = name
+
+    def get(self: Any, op: Any, owner: Any = None) -> Any:
+        if op is None:
+            return self
+        if not define(defining(type(op))):
+            raise AttributeError(f"{type(op).__name__}.{self.name} is a field of a class that is no definition")
+        return getattr(op, self.name)
+
+    def put(self: Any, op: Any, value: Any) -> None:
+        get(self, op)
+        setattr(op, self.name, value)
+
+    field: Any = _OpDefField
+    field.__set_name__, field.__get__, field.__set__ = set_name, get, put
+    plain_print, plain_parse = Operation.print, Operation.parse.__func__
+
+    def print(self: Any, printer: Any) -> Any:
+        return self.print(printer) if define(type(self)) else plain_print(self, printer)
+
+    def parse(cls: Any, parser: Any) -> Any:
+        return cls.parse(parser) if define(cls) else plain_parse(cls, parser)
+
+    Operation.print, Operation.parse = print, classmethod(parse)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@contextmanager
+def deferred_formats() -> Iterator[None]:
+    """Ops that are defined inside of the block read their format when it is needed."""
+    from xdsl.irdl.declarative_assembly_format import FormatProgram  # lazily, as above
+
+    read = FormatProgram.from_str
+
+    class Later:
+        def __init__(self, text: str, definition: Any) -> None:
+            self.source = (text, definition)
+
+        def __getattr__(self, name: str) -> Any:
+            self.__dict__.update(vars(program := read(*self.source)))
+            return getattr(program, name)
+
+    FormatProgram.from_str = staticmethod(Later)  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        FormatProgram.from_str = staticmethod(read)
