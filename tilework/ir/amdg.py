@@ -12,16 +12,7 @@ Types that the text leaves out follow from the tensor. `stride` is a hint for ca
 from functools import cache
 
 from xdsl.ir import Attribute, Dialect, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -85,7 +76,6 @@ class BufferLoadOp(Op):
     result = result_def(TENSOR)
     form = "$ptr[$offsets](?, $mask)(?, $other)(? cacheModifier = $cache)(? stride = $stride) {} : type($result)"
     infer = {**PLACES, "other": "result"}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), TensorSize())
 
     def verify_(self) -> None:
@@ -106,7 +96,6 @@ class BufferStoreOp(Op):
     mask = opt_operand_def(BOOL_LIKE)
     form = "$value, $ptr[$offsets](?, $mask)(? cacheModifier = $cache)(? stride = $stride) {} : type($value)"
     infer = {name: (rule, "value") for name, (rule, _) in PLACES.items()}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:
@@ -128,7 +117,6 @@ class BufferAtomicRMWOp(Op):
     result = result_def(TENSOR)
     form = "$atomic_rmw_op, $sem, $scope, $value, $ptr[$offsets](?, $mask)(? stride = $stride) {} : type($result)"
     infer = {**PLACES, "value": "result"}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:
@@ -181,7 +169,6 @@ class BufferLoadToLocalOp(Op):
         "bare($ptr)[type($offsets)] (?type($other)) -> bare($dest)"
     )
     infer = {"mask": (copied_mask, "offsets")}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:

@@ -12,7 +12,6 @@
         is_volatile = prop_def(I1_PROPERTY, default_value=FALSE, prop_name="isVolatile")
         form = "$operands(? cacheModifier = $cache) {} : type($ptr)"
         infer = {"result": (loaded_type, "ptr"), "mask": (mask_type, "result"), "other": "result"}
-        irdl_options = (AttrSizedOperandSegments(as_property=True),)
         traits = traits_def(MemoryReadEffect(), SameEncoding(), TensorSize())
 
 From this follow
@@ -25,6 +24,7 @@ From this follow
                   regions, and the types of results that cannot be inferred, in the order of the fields; then the
                   location; then properties that have a default and the inferred type, by name. Properties are given as
                   Python values (`ir/property_text.py`). One that must compute something is written by hand as `make`.
+    the segments  how many operands each field has is a property where several fields may have none, or many
     the effects   the traits `Pure`, `NoMemoryEffect`, `MemoryReadEffect`, `MemoryWriteEffect`, `RecursiveMemoryEffect`,
                   `IsTerminator`, `Elementwise` say it; an op without traits reads and writes; `ir/effects.py` answers questions
     the dialect   the prefix of the name: ``dialect_ops("tt")`` are all ops declared with it
@@ -35,7 +35,14 @@ Reader, writer and builder are made when an op of the class is first read, writt
 from typing import Any, Self
 
 from xdsl.ir import Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    OptOperandDef,
+    VarOperandDef,
+    irdl_op_definition,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
@@ -61,6 +68,9 @@ class Op(IRDLOperation):
             delattr(cls, key)
         if "traits" not in cls.__dict__:
             cls.traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+        kinds = [getattr(field, "cls", None) for field in vars(cls).values()]  # of the fields of operands and the like
+        if sum(kind in (VarOperandDef, OptOperandDef) for kind in kinds) > 1 and "irdl_options" not in cls.__dict__:
+            cls.irdl_options = (AttrSizedOperandSegments(as_property=True),)
         irdl_op_definition(cls)
         FORMS[cls] = Form(own.get("form", ""), own.get("infer", {}))
         if "form" in own or hasattr(cls, "text"):

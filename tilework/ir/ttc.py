@@ -25,7 +25,6 @@ from math import prod
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_attr_definition,
     operand_def,
@@ -242,7 +241,6 @@ class ReduceOp(Op):
     combine = region_def()
     form = "$srcs into $accumulators[$indices] $combine {} : type($accumulators)"
     infer = {"srcs": (element_of, "accumulators")}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def verify_(self) -> None:
         verify_combine(self, [value.type for value in self.srcs], YieldOp)
@@ -303,7 +301,6 @@ class ScanOp(Op):
     combine = region_def()
     form = "$srcs into $targets {} $combine : type($srcs)"
     infer = {"targets": "srcs"}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def verify_(self) -> None:
         sources, targets = [v.type for v in self.srcs], [v.type for v in self.targets]

@@ -4,15 +4,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -100,7 +92,6 @@ class DotScaledOp(Op):
         "type($a)(?, type($a_scale)) * type($b)(?, type($b_scale)) -> type($d)"
     )
     infer = {"d": "c"}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(Pure(), TensorSize())
 
     def verify_(self) -> None:

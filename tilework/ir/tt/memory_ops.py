@@ -4,15 +4,7 @@ from functools import cache
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def, opt_prop_def, result_def, traits_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -76,7 +68,6 @@ class LoadOp(Op):
     is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
     form = ACCESS
     infer = {"result": (loaded_type, "ptr"), "mask": (mask_type, "result"), "other": "result"}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), SameEncoding(), TensorSize())
 
     def verify_(self) -> None:

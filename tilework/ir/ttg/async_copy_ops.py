@@ -9,15 +9,7 @@
 from functools import cache
 
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
@@ -56,7 +48,6 @@ class AsyncCopyGlobalToLocalOp(Op):
         "type($src) -> bare($dst)"
     )
     infer = {"mask": (copied_mask_type, "src"), "other": (loaded_type, "src")}
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:

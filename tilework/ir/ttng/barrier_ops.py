@@ -10,14 +10,7 @@ told to expect, have come:
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    var_operand_def,
-)
+from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I1, I1_PROPERTY, I32, I32_PROPERTY
@@ -95,7 +88,6 @@ class WaitBarrierOp(Op):
     pred = opt_operand_def(I1)
     deps = var_operand_def(MEMDESC)
     form = "$alloc, $phase(?, $pred)(? deps $deps) {} : type($alloc)(?, type($deps))"
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def verify_(self) -> None:
         verify_barrier(self.alloc.type)

@@ -6,7 +6,7 @@ ttng.tensormap_fenceproxy_acquire %p : !tt.ptr<i8>
 """
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.irdl import AttrSizedOperandSegments, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -35,7 +35,6 @@ class TensormapCreateOp(Op):
     swizzle_mode = prop_def(I32_PROPERTY)
     fill_mode = prop_def(I32_PROPERTY)
     form = "$desc_ptr, $global_address, [$box_dim], [$global_dim], [$global_stride], [$element_stride] {} : signature"
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def verify_(self) -> None:
         rank = len(self.box_dim)
