@@ -57,23 +57,23 @@ tt.func public @unchecked(%p: !tt.ptr<i8>, %n: i64, %s: i64, %o: i32) -> tensor<
   tt.return %v : tensor<8xi8>
 }
 
-// A loop carries one offset per axis, a branch yields them; attributes of the loop stay.
+// A loop carries base, shape, strides and offsets, and a branch yields them; `canonicalize` leaves the offsets. Attributes of the loop stay.
 // CHECK-LABEL: tt.func public @loop
-// CHECK:       %[[L:.*]]:3 = scf.for %i = %c0 to %o step %c4 iter_args(%[[X:.*]] = %[[O0:.*]], %[[Y:.*]] = %[[O1:.*]], %a = %z) -> (i64, i64, tensor<8x4xf32>)
+// CHECK:       %[[L:.*]]:8 = scf.for %i = %c0 to %o step %c4 iter_args(%[[P:.*]] = %p, %[[N0:.*]] = %n, %[[N1:.*]] = %n, %[[S0:.*]] = %s, %[[S1:.*]] = %c1, %[[X:.*]] = %[[O0:.*]], %[[Y:.*]] = %[[O1:.*]], %a = %z) -> (!tt.ptr<f32>, i64, i64, i64, i64, i64, i64, tensor<8x4xf32>)
 // CHECK:         tt.splat %[[X]] : i64 -> tensor<8xi64>
 // CHECK:         tt.splat %[[Y]] : i64 -> tensor<4xi64>
-// CHECK:         %[[I:.*]]:2 = scf.if %c -> (i64, i64) {
+// CHECK:         %[[I:.*]]:7 = scf.if %c -> (!tt.ptr<f32>, i64, i64, i64, i64, i64, i64) {
 // CHECK:           %[[D0:.*]] = arith.addi %[[X]], %{{.*}} : i64
 // CHECK:           %[[D1:.*]] = arith.addi %[[Y]], %{{.*}} : i64
-// CHECK-NEXT:      scf.yield %[[D0]], %[[D1]] : i64, i64
+// CHECK-NEXT:      scf.yield %[[P]], %[[N0]], %[[N1]], %[[S0]], %[[S1]], %[[D0]], %[[D1]] :
 // CHECK-NEXT:    } else {
-// CHECK-NEXT:      scf.yield %[[X]], %[[Y]] : i64, i64
+// CHECK-NEXT:      scf.yield %[[P]], %[[N0]], %[[N1]], %[[S0]], %[[S1]], %[[X]], %[[Y]] :
 // CHECK-NEXT:    }
-// CHECK-NEXT:    scf.yield %[[I]]#0, %[[I]]#1, %w : i64, i64, tensor<8x4xf32>
+// CHECK-NEXT:    scf.yield %[[I]]#0, %[[I]]#1, %[[I]]#2, %[[I]]#3, %[[I]]#4, %[[I]]#5, %[[I]]#6, %w :
 // CHECK-NEXT:  } {tt.num_stages = 3 : i32}
-// CHECK:       tt.splat %[[L]]#0 : i64 -> tensor<8xi64>
-// CHECK:       tt.splat %[[L]]#1 : i64 -> tensor<4xi64>
-// CHECK:       tt.store %{{.*}}, %[[L]]#2 : tensor<8x4x!tt.ptr<f32>>
+// CHECK:       tt.splat %[[L]]#5 : i64 -> tensor<8xi64>
+// CHECK:       tt.splat %[[L]]#6 : i64 -> tensor<4xi64>
+// CHECK:       tt.store %{{.*}}, %[[L]]#7 : tensor<8x4x!tt.ptr<f32>>
 tt.func public @loop(%p: !tt.ptr<f32>, %n: i64, %s: i64, %o: i32, %c: i1) {
   %c0 = arith.constant 0 : i32
   %c4 = arith.constant 4 : i32
@@ -97,11 +97,11 @@ tt.func public @loop(%p: !tt.ptr<f32>, %n: i64, %s: i64, %o: i32, %c: i1) {
 
 // The inner loop starts where the outer one is.
 // CHECK-LABEL: tt.func public @nested
-// CHECK:       scf.for %i = {{.*}} iter_args(%[[X:.*]] = %{{.*}}) -> (i64)
-// CHECK-NEXT:    %[[IN:.*]] = scf.for %j = {{.*}} iter_args(%[[Y:.*]] = %[[X]]) -> (i64)
-// CHECK:           %[[N:.*]] = arith.addi %[[Y]], %{{.*}} : i64
-// CHECK-NEXT:      scf.yield %[[N]] : i64
-// CHECK:         scf.yield %[[IN]] : i64
+// CHECK:       scf.for %i = {{.*}} iter_args(%[[P:.*]] = %p, %[[N:.*]] = %n, %[[S:.*]] = %s, %[[X:.*]] = %{{.*}})
+// CHECK-NEXT:    %[[IN:.*]]:4 = scf.for %j = {{.*}} iter_args(%[[P2:.*]] = %[[P]], %[[N2:.*]] = %[[N]], %[[S2:.*]] = %[[S]], %[[Y:.*]] = %[[X]])
+// CHECK:           %[[D:.*]] = arith.addi %[[Y]], %{{.*}} : i64
+// CHECK-NEXT:      scf.yield %[[P2]], %[[N2]], %[[S2]], %[[D]] :
+// CHECK:         scf.yield %[[IN]]#0, %[[IN]]#1, %[[IN]]#2, %[[IN]]#3 :
 tt.func public @nested(%p: !tt.ptr<f32>, %n: i64, %s: i64, %o: i32) {
   %c0 = arith.constant 0 : i32
   %c4 = arith.constant 4 : i32
@@ -116,13 +116,13 @@ tt.func public @nested(%p: !tt.ptr<f32>, %n: i64, %s: i64, %o: i32) {
   tt.return
 }
 
-// Branches on two arrays: the base is yielded too.
+// Branches on two arrays.
 // CHECK-LABEL: tt.func public @two_arrays
-// CHECK:       %[[I:.*]]:2 = scf.if %c -> (i64, !tt.ptr<f32>) {
-// CHECK:         scf.yield %{{.*}}, %p : i64, !tt.ptr<f32>
-// CHECK:         scf.yield %{{.*}}, %q : i64, !tt.ptr<f32>
-// CHECK:       tt.splat %[[I]]#1 : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
-// CHECK-NEXT:  tt.splat %[[I]]#0 : i64 -> tensor<8xi64>
+// CHECK:       %[[I:.*]]:4 = scf.if %c -> (!tt.ptr<f32>, i64, i64, i64) {
+// CHECK:         scf.yield %p, %n, %s, %{{.*}} :
+// CHECK:         scf.yield %q, %n, %s, %{{.*}} :
+// CHECK:       tt.splat %[[I]]#0 : !tt.ptr<f32> -> tensor<8x!tt.ptr<f32>>
+// CHECK-NEXT:  tt.splat %[[I]]#3 : i64 -> tensor<8xi64>
 tt.func public @two_arrays(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i64, %s: i64, %o: i32, %c: i1) -> tensor<8xf32> {
   %b = scf.if %c -> (!tt.ptr<tensor<8xf32>>) {
     %x = tt.make_tensor_ptr %p, [%n], [%s], [%o] {order = array<i32: 0>} : <tensor<8xf32>>

@@ -74,6 +74,48 @@ def test_block_pointers_address_the_same_elements(m: int, n: int, x: int, y: int
     check_same(POINTER, BLOCK_POINTERS, [array, np.zeros_like(array)], [m, n, n + 2, x, y, steps])
 
 
+BLOCK = "!tt.ptr<tensor<4xf32>>"
+BLOCK_POINTERS_ANYWHERE = f"""
+tt.func private @pick(%a: {BLOCK}, %b: {BLOCK}, %c: i1) -> {BLOCK} attributes {{noinline = true}} {{
+  %r = arith.select %c, %a, %b : {BLOCK}
+  tt.return %r : {BLOCK}
+}}
+tt.func public @f(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %m: i64, %n: i64, %x: i32, %steps: i32) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {{
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %one = arith.constant 1 : i64
+  %b = tt.make_tensor_ptr %p, [%m], [%one], [%x] {{order = array<i32: 0>}} : <tensor<4xf32>>
+  %w:2 = scf.while (%a = %b, %k = %c0) : ({BLOCK}, i32) -> ({BLOCK}, i32) {{
+    %more = arith.cmpi slt, %k, %steps : i32
+    scf.condition(%more) %a, %k : {BLOCK}, i32
+  }} do {{
+  ^bb0(%a: {BLOCK}, %k: i32):
+    %d = tt.advance %a, [%c1] : <tensor<4xf32>>
+    %l = arith.addi %k, %c1 : i32
+    scf.yield %d, %l : {BLOCK}, i32
+  }}
+  %moved = scf.for %i = %c0 to %steps step %c1 iter_args(%a = %b) -> ({BLOCK}) : i32 {{
+    %d = tt.make_tensor_ptr %q, [%n], [%one], [%i] {{order = array<i32: 0>}} : <tensor<4xf32>>
+    scf.yield %d : {BLOCK}
+  }}
+  %t = arith.cmpi slt, %x, %steps : i32
+  %picked = tt.call @pick(%b, %moved, %t) : ({BLOCK}, {BLOCK}, i1) -> {BLOCK}
+  cf.br ^bb1(%w#0 : {BLOCK})
+^bb1(%branched: {BLOCK}):
+  %u = tt.load %branched {{boundaryCheck = array<i32: 0>, padding = 1 : i32}} : {BLOCK}
+  %v = tt.load %moved {{boundaryCheck = array<i32: 0>, padding = 1 : i32}} : {BLOCK}
+  %z = tt.load %picked {{boundaryCheck = array<i32: 0>, padding = 1 : i32}} : {BLOCK}
+  tt.return %u, %v, %z : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_block_pointers_go_through_loops_branches_and_calls(steps: int) -> None:
+    arrays = [np.arange(9, dtype=np.float32), np.arange(50, 57, dtype=np.float32)]
+    check_same(POINTER, BLOCK_POINTERS_ANYWHERE, arrays, [9, 7, 2, steps])
+
+
 DESCRIPTORS = """
 tt.func private @pick(%d: !tt.tensordesc<tensor<8x16xf32>>, %e: !tt.tensordesc<tensor<8x16xf32>>, %c: i1)
     -> !tt.tensordesc<tensor<8x16xf32>> attributes {noinline = true} {
@@ -163,48 +205,7 @@ def test_unrolled_loops_compute_the_same(lower: int, upper: int, step: int, fact
 
 
 LOC = 'loc("kernel.py":12:5)'
-MAKE = "%b = tt.make_tensor_ptr %p, [%n], [%n], [%o] {order = array<i32: 0>} : <tensor<8xf32>>"
 ERRORS = {
-    "while": (
-        POINTER,
-        f"""tt.func @f(%p: !tt.ptr<f32>, %n: i64, %o: i32, %c: i1) {{
-        {MAKE}
-        %k = scf.while (%a = %b) : (!tt.ptr<tensor<8xf32>>) -> (!tt.ptr<tensor<8xf32>>) {{
-          scf.condition(%c) %a : !tt.ptr<tensor<8xf32>>
-        }} do {{
-        ^bb0(%a: !tt.ptr<tensor<8xf32>>):
-          scf.yield %a : !tt.ptr<tensor<8xf32>>
-        }} {LOC}
-        tt.return }}""",
-        "'scf.while' uses a block pointer",
-    ),
-    "branch": (
-        POINTER,
-        f"""tt.func @f(%p: !tt.ptr<f32>, %n: i64, %o: i32) {{
-        {MAKE}
-        cf.br ^bb1(%b : !tt.ptr<tensor<8xf32>>) {LOC}
-      ^bb1(%a: !tt.ptr<tensor<8xf32>>):
-        tt.return }}""",
-        "'cf.br' uses a block pointer",
-    ),
-    "another array": (
-        POINTER,
-        f"""tt.func @f(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i64, %o: i32) {{
-        {MAKE}
-        %r = scf.for %i = %o to %o step %o iter_args(%a = %b) -> (!tt.ptr<tensor<8xf32>>) : i32 {{
-          %d = tt.make_tensor_ptr %q, [%n], [%n], [%o] {{order = array<i32: 0>}} : <tensor<8xf32>>
-          scf.yield %d : !tt.ptr<tensor<8xf32>> {LOC}
-        }}
-        tt.return }}""",
-        "changes its base, shape or strides",
-    ),
-    "argument": (
-        POINTER,
-        f"""tt.func @f(%b: !tt.ptr<tensor<8xf32>>) {{
-        %v = tt.load %b : !tt.ptr<tensor<8xf32>>
-        tt.return }} {LOC}""",
-        "'tt.func' uses a block pointer",
-    ),
     "nan of integers": (
         POINTER,
         f"""tt.func @f(%p: !tt.ptr<i32>, %n: i64, %o: i32) {{

@@ -12,22 +12,17 @@ an argument is marked (`DESCRIBED`).
 Stage: TTIR to TTIR. Cost: one walk.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import nan
 
-from xdsl.dialects import cf, scf, ub
 from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    DictionaryAttr,
-    FunctionType,
     IntegerType,
     ModuleOp,
     Signedness,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import tt
@@ -35,14 +30,13 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import DESCRIBED
-from tilework.ir.rewrite import erase_op, insert_before, recreate
+from tilework.ir.rewrite import erase_op
 from tilework.ir.types import (
     Shape,
     TensorDescType,
     bit_width,
     element_type,
     i1,
-    i32_array,
     i64,
     integer_type,
     is_descriptor,
@@ -54,6 +48,7 @@ from tilework.ir.types import (
 )
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.flattening import Flattening
 from tilework.transforms.passes import Pass
 
 
@@ -82,10 +77,9 @@ class OddDescriptorsToPointersPass(Pass):
 def rewrite_descriptors(module: ModuleOp, types: Collection[Attribute], marks: bool = False) -> None:
     """Replace the descriptors of `types`; with `marks`, arguments say so."""
     if types:
-        rewrite = Rewrite(types, marks)
-        rewrite.regions(module)
-        for dead in reversed(rewrite.dead):
-            erase_op(dead)
+        mark = {DESCRIBED: UnitAttr()} if marks else None
+        replaces = lambda type: is_descriptor(type) and type in types  # noqa: E731  # few types are looked up
+        Flattening("a tensor descriptor", replaces, components, RULES, mark).run(module)
 
 
 def descriptors_of(op: Operation) -> Iterable[Attribute]:
@@ -129,125 +123,13 @@ class Descriptor:
     strides: tuple[SSAValue, ...]
     pad_nan: SSAValue
 
-    @property
-    def values(self) -> tuple[SSAValue, ...]:
-        return (self.base, *self.shape, *self.strides, self.pad_nan)
-
 
 def descriptor_of(values: Sequence[SSAValue]) -> Descriptor:
     rank = (len(values) - 2) // 2
     return Descriptor(values[0], tuple(values[1 : 1 + rank]), tuple(values[1 + rank : -1]), values[-1])
 
 
-class Rewrite:
-    """One walk in program order; `descriptors` knows each descriptor seen so far."""
-
-    def __init__(self, types: Collection[Attribute], marks: bool) -> None:
-        self.types, self.marks = types, marks
-        self.descriptors: dict[SSAValue, Descriptor] = {}
-        self.dead: list[Operation] = []
-
-    def replaces(self, type: Attribute) -> bool:
-        """Whether values of `type` are descriptors that are replaced."""
-        return is_descriptor(type) and type in self.types
-
-    def components(self, type: Attribute) -> tuple[Attribute, ...]:
-        """The types that stand for `type`."""
-        return components(type) if self.replaces(type) else (type,)
-
-    def regions(self, op: Operation) -> None:
-        for region in op.regions:
-            blocks = tuple(region.blocks)
-            old_arguments = [argument for block in blocks for argument in self.expand_arguments(block)]
-            for block in blocks:
-                for inner in tuple(block.ops):
-                    self.visit(inner)
-            for argument in old_arguments:
-                argument.block.erase_arg(argument, safe_erase=False)
-
-    def visit(self, op: Operation) -> None:
-        if (rule := RULES.get(type(op))) is not None:
-            rule(self, op)
-        elif any(self.replaces(value.type) for value in (*op.operands, *op.results)):
-            if type(op) not in FLOW:
-                raise PassError(f"'{op.name}' cannot use a tensor descriptor on this target", op.location)
-            self.expand(op)
-        elif op.regions:
-            self.regions(op)
-
-    def expand_arguments(self, block: Block) -> Iterator[BlockArgument]:
-        """Put the components in front of each argument that is a descriptor; the old ones, to be erased."""
-        for argument in block.args:
-            if self.replaces(argument.type):
-                first = argument.index
-                values = [
-                    block.insert_arg(type, first + position, argument.location)
-                    for position, type in enumerate(components(argument.type))
-                ]
-                self.descriptors[argument] = descriptor_of(values)
-                yield argument
-
-    def values(self, value: SSAValue, user: Operation) -> tuple[SSAValue, ...]:
-        """What stands for `value`."""
-        return self.known(value, user).values if self.replaces(value.type) else (value,)
-
-    def known(self, value: SSAValue, user: Operation) -> Descriptor:
-        if (descriptor := self.descriptors.get(value)) is None:
-            raise PassError(f"'{user.name}' uses a tensor descriptor of unknown origin", user.location)
-        return descriptor
-
-    def expand(self, op: Operation) -> None:
-        """Flatten operands, results and regions of a loop, branch, call or terminator."""
-        operands = [new for value in op.operands for new in self.values(value, op)]
-        if not op.results and not op.regions:
-            if "operandSegmentSizes" in op.properties:
-                op.properties["operandSegmentSizes"] = self.segments(op)
-            op.operands = operands
-            return
-        types = [type for result in op.results for type in self.components(result.type)]
-        new = recreate(op, operands=operands, result_types=types, regions=op.regions)
-        insert_before(op, new)
-        results = iter(new.results)
-        for result in op.results:
-            values = [next(results) for _ in self.components(result.type)]
-            if self.replaces(result.type):
-                self.descriptors[result] = descriptor_of(values)
-            else:
-                result.replace_all_uses_with(values[0])
-        self.dead.append(op)
-        self.regions(new)
-
-    def segments(self, op: Operation) -> DenseArrayBase:
-        """The sizes of the operand groups, after flattening."""
-        sizes, position = [], 0
-        for size in op.properties["operandSegmentSizes"].get_values():  # pyright: ignore
-            group = op.operands[position : position + size]
-            sizes.append(sum(len(self.components(value.type)) for value in group))
-            position += size
-        return i32_array(*sizes)
-
-
-def rewrite_function(rewrite: Rewrite, op: Operation) -> None:
-    """New signature; the attributes of a descriptor argument go to its pointer."""
-    signature = op.properties["function_type"]
-    assert isinstance(signature, FunctionType)
-    inputs, outputs = (
-        [new for type in types for new in rewrite.components(type)] for types in (signature.inputs, signature.outputs)
-    )
-    attributes = op.properties.get("arg_attrs")
-    if isinstance(attributes, ArrayAttr) or rewrite.marks:
-        given = attributes.data if isinstance(attributes, ArrayAttr) else [DictionaryAttr({})] * len(signature.inputs)
-        expanded: list[Attribute] = []
-        for type, own in zip(signature.inputs, given, strict=True):
-            mark = {DESCRIBED: UnitAttr()} if rewrite.marks and rewrite.replaces(type) else {}
-            own = DictionaryAttr({**own.data, **mark})  # pyright: ignore
-            expanded.extend((own, *(DictionaryAttr({}),) * (len(rewrite.components(type)) - 1)))
-        op.properties["arg_attrs"] = ArrayAttr(expanded)
-    op.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
-    rewrite.regions(op)
-
-
-def rewrite_make(rewrite: Rewrite, op: Operation) -> None:
+def rewrite_make(rewrite: Flattening, op: Operation) -> None:
     if not rewrite.replaces(op.results[0].type):
         return
     base, *rest = op.operands
@@ -256,32 +138,7 @@ def rewrite_make(rewrite: Rewrite, op: Operation) -> None:
     shape = tuple(code.sign_extended(size) for size in rest[:rank])
     option = op.properties.get("padding")
     pad_nan = code.constant(int(option is not None and option.value.data == PaddingOption.NAN), i1)  # pyright: ignore
-    code.insert_before(op)
-    rewrite.descriptors[op.results[0]] = Descriptor(base, shape, tuple(rest[rank:]), pad_nan)
-    rewrite.dead.append(op)
-
-
-def rewrite_poison(rewrite: Rewrite, op: Operation) -> None:
-    """A descriptor that was never set."""
-    (result,) = op.results
-    if rewrite.replaces(result.type):
-        code = Emitter(op.location)
-        values = [code.append(recreate(op, result_types=(type,))) for type in components(result.type)]
-        code.insert_before(op)
-        rewrite.descriptors[result] = descriptor_of(values)
-        rewrite.dead.append(op)
-
-
-def rewrite_select(rewrite: Rewrite, op: Operation) -> None:
-    condition, a, b = op.operands
-    if not rewrite.replaces(a.type):
-        return
-    code = Emitter(op.location)
-    pairs = zip(rewrite.known(a, op).values, rewrite.known(b, op).values, strict=True)
-    values = [x if x is y else code.append(SelectOp.make(condition, x, y, op.location)) for x, y in pairs]
-    code.insert_before(op)
-    rewrite.descriptors[op.results[0]] = descriptor_of(values)
-    rewrite.dead.append(op)
+    rewrite.replace(op, code, (base, *shape, *rest[rank:], pad_nan))
 
 
 def block_of(type: Attribute) -> Attribute:
@@ -323,9 +180,9 @@ def addresses(access: BlockAccess, descriptor: Descriptor) -> tuple[SSAValue, SS
     return pointers, mask
 
 
-def rewrite_load(rewrite: Rewrite, op: Operation) -> None:
+def rewrite_load(rewrite: Flattening, op: Operation) -> None:
     desc, *indices = op.operands
-    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
     type = tensor_type(shape_of(block_of(desc.type)), element_type(op.results[0].type))
     access = access_at(code, shape_of(type), indices)
     other = padding(code, descriptor, type)
@@ -334,38 +191,38 @@ def rewrite_load(rewrite: Rewrite, op: Operation) -> None:
     finish(code, op, tt.LoadOp.make(pointers, mask, other, op.location, **options))
 
 
-def rewrite_gather(rewrite: Rewrite, op: Operation) -> None:
+def rewrite_gather(rewrite: Flattening, op: Operation) -> None:
     desc, rows, column = op.operands
-    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
     type = op.results[0].type
     pointers, mask = addresses(access_rows(code, shape_of(type), rows, column), descriptor)
     finish(code, op, tt.LoadOp.make(pointers, mask, padding(code, descriptor, type), op.location))
 
 
-def rewrite_store(rewrite: Rewrite, op: Operation) -> None:
+def rewrite_store(rewrite: Flattening, op: Operation) -> None:
     desc, source, *indices = op.operands
-    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
     access = access_at(code, shape_of(block_of(desc.type)), indices)
     pointers, mask = addresses(access, descriptor)
     finish(code, op, tt.StoreOp.make(pointers, in_shape(code, source, access.block), mask, op.location))
 
 
-def rewrite_scatter(rewrite: Rewrite, op: Operation) -> None:
+def rewrite_scatter(rewrite: Flattening, op: Operation) -> None:
     desc, rows, column, source = op.operands
-    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
     access = access_rows(code, shape_of(source.type), rows, column)
     pointers, mask = addresses(access, descriptor)
     finish(code, op, tt.StoreOp.make(pointers, source, mask, op.location))
 
 
-def rewrite_reduce(rewrite: Rewrite, op: Operation) -> None:
+def rewrite_reduce(rewrite: Flattening, op: Operation) -> None:
     desc, source, *indices = op.operands
     element = element_type(block_of(desc.type))
     kind = DescriptorReduceKind(op.properties["kind"].value.data)  # pyright: ignore
     atomic = ATOMICS.get(kind, {}).get(number_kind(element))
     if atomic is None:
         raise PassError(f"Cannot fallback on descriptor atomic op, unsupported for type {element}", op.location)
-    descriptor, code = rewrite.known(desc, op), Emitter(op.location)
+    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
     access = access_at(code, shape_of(block_of(desc.type)), indices)
     pointers, mask = addresses(access, descriptor)
     value = in_shape(code, source, access.block)
@@ -411,7 +268,7 @@ def finish(code: Emitter, op: Operation, new: Operation, keep_attributes: bool =
     erase_op(op)
 
 
-ACCESSES: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
+ACCESSES: dict[type[Operation], Callable[[Flattening, Operation], None]] = {
     tt.DescriptorLoadOp: rewrite_load,
     tt.DescriptorStoreOp: rewrite_store,
     tt.DescriptorGatherOp: rewrite_gather,
@@ -420,29 +277,13 @@ ACCESSES: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
 }
 
 
-def rewrite_access(rewrite: Rewrite, op: Operation) -> None:
+def rewrite_access(rewrite: Flattening, op: Operation) -> None:
     """The descriptor is the first operand."""
     if rewrite.replaces(op.operands[0].type):
         ACCESSES[type(op)](rewrite, op)
 
 
-FLOW = frozenset(
-    {
-        scf.ForOp,
-        scf.IfOp,
-        scf.WhileOp,
-        scf.YieldOp,
-        scf.ConditionOp,
-        cf.BranchOp,
-        cf.ConditionalBranchOp,
-        tt.CallOp,
-        tt.ReturnOp,
-    }
-)
-RULES: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
-    tt.FuncOp: rewrite_function,
+RULES: dict[type[Operation], Callable[[Flattening, Operation], None]] = {
     tt.MakeTensorDescOp: rewrite_make,
-    ub.PoisonOp: rewrite_poison,
-    SelectOp: rewrite_select,
     **dict.fromkeys(ACCESSES, rewrite_access),
 }

@@ -1,0 +1,183 @@
+"""Values that hold several others, such as descriptors and block pointers, become those others.
+
+    scf.for ... iter_args(%b = %first) -> (T)             scf.for ... iter_args(%x = ..., %y = ...) -> (A, B)
+      scf.yield %next : T                           ==>     scf.yield %u, %v : A, B
+
+They take its place in signatures, calls, loops, branches and selects; what never changes in a loop, `canonicalize` takes out of it
+again. What makes such a value and what uses it is a rule of the pass.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from xdsl.dialects import cf, scf, ub
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, FunctionType, ModuleOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from tilework.errors import PassError
+from tilework.ir import tt
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.forms import SEGMENTS
+from tilework.ir.rewrite import erase_op, insert_before, recreate
+from tilework.ir.types import array_values, i32_array
+from tilework.transforms.building.emitter import Emitter
+
+FLOW = frozenset(
+    {
+        scf.ForOp,
+        scf.IfOp,
+        scf.WhileOp,
+        scf.YieldOp,
+        scf.ConditionOp,
+        cf.BranchOp,
+        cf.ConditionalBranchOp,
+        tt.CallOp,
+        tt.ReturnOp,
+    }
+)
+Values = tuple[SSAValue, ...]
+Rule = Callable[["Flattening", Operation], None]
+
+
+class Flattening:
+    """One walk in program order; `known` has what stands for each value seen so far that is replaced.
+
+    Values of types for which `replaces` holds are replaced by values of the types that `components` gives; messages call them `what`.
+    The first of those that stand for an argument of a function has the argument's attributes, and `mark`.
+    """
+
+    def __init__(
+        self, what: str, replaces: Callable[[Attribute], bool], components: Callable[[Attribute], tuple[Attribute, ...]],
+        rules: Mapping[type[Operation], Rule], mark: Mapping[str, Attribute] | None = None,
+    ) -> None:  # fmt: skip
+        self.what, self.replaces, self.held, self.mark = what, replaces, components, mark or {}
+        self.rules = {
+            tt.FuncOp: flatten_function,
+            ub.PoisonOp: flatten_poison,
+            SelectOp: flatten_select,
+            **rules,
+        }
+        self.known: dict[SSAValue, Values] = {}
+        self.dead: list[Operation] = []
+
+    def run(self, module: ModuleOp) -> None:
+        self.regions(module)
+        for dead in reversed(self.dead):
+            erase_op(dead)
+
+    def components(self, type: Attribute) -> tuple[Attribute, ...]:
+        """The types that stand for `type`."""
+        return self.held(type) if self.replaces(type) else (type,)
+
+    def regions(self, op: Operation) -> None:
+        for region in op.regions:
+            blocks = tuple(region.blocks)
+            old_arguments = [argument for block in blocks for argument in self.expand_arguments(block)]
+            for block in blocks:
+                for inner in tuple(block.ops):
+                    self.visit(inner)
+            for argument in old_arguments:
+                argument.block.erase_arg(argument, safe_erase=False)
+
+    def visit(self, op: Operation) -> None:
+        if (rule := self.rules.get(type(op))) is not None:
+            rule(self, op)
+        elif any(self.replaces(value.type) for value in (*op.operands, *op.results)):
+            if type(op) not in FLOW:
+                raise PassError(f"'{op.name}' cannot use {self.what} on this target", op.location)
+            self.expand(op)
+        elif op.regions:
+            self.regions(op)
+
+    def expand_arguments(self, block: Block) -> Iterator[BlockArgument]:
+        """Put the components in front of each argument that is replaced; the old ones, to be erased."""
+        for argument in block.args:
+            if self.replaces(argument.type):
+                first = argument.index
+                self.known[argument] = tuple(
+                    block.insert_arg(type, first + position, argument.location)
+                    for position, type in enumerate(self.held(argument.type))
+                )
+                yield argument
+
+    def values(self, value: SSAValue, user: Operation) -> Values:
+        """What stands for `value`."""
+        if not self.replaces(value.type):
+            return (value,)
+        if (values := self.known.get(value)) is None:
+            raise PassError(f"'{user.name}' uses {self.what} of unknown origin", user.location)
+        return values
+
+    def replace(self, op: Operation, code: Emitter, values: Values) -> None:
+        """`values`, which `code` has computed in front of `op`, stand for its result."""
+        code.insert_before(op)
+        self.known[op.results[0]] = values
+        self.dead.append(op)
+
+    def expand(self, op: Operation) -> None:
+        """Flatten operands, results and regions of a loop, branch, call or terminator."""
+        operands = [new for value in op.operands for new in self.values(value, op)]
+        if not op.results and not op.regions:
+            if SEGMENTS in op.properties:
+                op.properties[SEGMENTS] = self.segments(op)
+            op.operands = operands
+            return
+        types = [type for result in op.results for type in self.components(result.type)]
+        new = recreate(op, operands=operands, result_types=types, regions=op.regions)
+        insert_before(op, new)
+        results = iter(new.results)
+        for result in op.results:
+            values = tuple(next(results) for _ in self.components(result.type))
+            if self.replaces(result.type):
+                self.known[result] = values
+            else:
+                result.replace_all_uses_with(values[0])
+        self.dead.append(op)
+        self.regions(new)
+
+    def segments(self, op: Operation) -> DenseArrayBase:
+        """The sizes of the operand groups, after flattening."""
+        sizes, position = [], 0
+        for size in array_values(op.properties[SEGMENTS]):
+            group = op.operands[position : position + size]
+            sizes.append(sum(len(self.components(value.type)) for value in group))
+            position += size
+        return i32_array(*sizes)
+
+
+def flatten_function(rewrite: Flattening, op: Operation) -> None:
+    """New signature; the attributes of an argument go to the first of its components."""
+    signature = op.properties["function_type"]
+    assert isinstance(signature, FunctionType)
+    inputs, outputs = (
+        [new for type in types for new in rewrite.components(type)] for types in (signature.inputs, signature.outputs)
+    )
+    attributes = op.properties.get("arg_attrs")
+    if isinstance(attributes, ArrayAttr) or rewrite.mark:
+        given = attributes.data if isinstance(attributes, ArrayAttr) else [DictionaryAttr({})] * len(signature.inputs)
+        expanded: list[Attribute] = []
+        for type, own in zip(signature.inputs, given, strict=True):
+            mark = rewrite.mark if rewrite.replaces(type) else {}
+            own = DictionaryAttr({**own.data, **mark})  # pyright: ignore
+            expanded.extend((own, *(DictionaryAttr({}),) * (len(rewrite.components(type)) - 1)))
+        op.properties["arg_attrs"] = ArrayAttr(expanded)
+    op.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
+    rewrite.regions(op)
+
+
+def flatten_poison(rewrite: Flattening, op: Operation) -> None:
+    """One that was never set."""
+    (result,) = op.results
+    if rewrite.replaces(result.type):
+        code = Emitter(op.location)
+        types = rewrite.components(result.type)
+        rewrite.replace(op, code, tuple(code.append(recreate(op, result_types=(type,))) for type in types))
+
+
+def flatten_select(rewrite: Flattening, op: Operation) -> None:
+    """Choose between the parts that differ."""
+    condition, a, b = op.operands
+    if rewrite.replaces(a.type):
+        code = Emitter(op.location)
+        pairs = zip(rewrite.values(a, op), rewrite.values(b, op), strict=True)
+        chosen = (x if x is y else code.append(SelectOp.make(condition, x, y, op.location)) for x, y in pairs)
+        rewrite.replace(op, code, tuple(chosen))
