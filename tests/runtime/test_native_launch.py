@@ -439,11 +439,11 @@ def test_the_record_is_what_the_machine_code_reads() -> None:
     guard, words = layout.Guard(33, -1, 1, 2, 0, 1, 0, 5, 6, 7, 8), layout.HOST.pack(*range(9))
     record = layout.Record(1, 0, 11, 22, words, (guard,), b"12345678", ((77, 0, 0, 2),), (99,), 3, 2**64 - 1, (4,))
     data, end = record.pack(), 128 + layout.HOST.size
-    header = (1, 0, 1, end + 112, 1, end, 1, end + 64, 11, 22, 1, end + 96, 3, 2**64 - 1, 1, end + 104)
+    header = (1, 0, 1, end + 120, 1, end, 1, end + 64, 11, 22, 1, end + 104, 3, 2**64 - 1, 1, end + 112)
     assert layout.HEADER.unpack_from(data) == header
     assert layout.GUARD.unpack_from(data, end) == tuple(guard) and data[128:end] == words
-    assert layout.GROUP.unpack_from(data, end + 64) == (77, 0, 0, 2) and data[end + 112 :] == b"12345678"
-    assert data[end + 104 : end + 112] == (4).to_bytes(8, "little")
+    assert layout.GROUP.unpack_from(data, end + 72) == (77, 0, 0, 2) and data[end + 120 :] == b"12345678"
+    assert data[end + 112 : end + 120] == (4).to_bytes(8, "little")
 
 
 def test_a_launch_may_outlive_the_modules_of_its_process() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.runtime.launch.launch_log import Logged, last_launch
-from tilework.runtime.launch.native_machine import address, fill_places, has_versions
+from tilework.runtime.launch.native_machine import address, fill_places, has_versions, watch
 from tilework.runtime.launch.small_arrays import LIMIT, small_address
 from tilework.targets.cpu.run import launcher_layout as native
 
@@ -133,6 +133,7 @@ def grouped(watched: tuple[Any, ...]) -> tuple[tuple[tuple[int, int, int, int], 
     """(groups of one dictionary each, their keys and values)."""
     by_holder: dict[int, list[Any]] = {}
     for holder, key, value in zip(watched[::3], watched[1::3], watched[2::3], strict=True):
+        watch(holder)
         by_holder.setdefault(id(holder), []).extend((key, value))
     groups, flat = [], []
     for holder, pairs in by_holder.items():

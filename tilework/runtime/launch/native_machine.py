@@ -43,6 +43,7 @@ class Machine(NamedTuple):
     launch: MethodDefinition
     bound: MethodDefinition
     constants: tuple[Any, ...]  # what the context points to
+    watcher: int | None  # who is told of changes of dictionaries
 
 
 def machine(*, waits: bool = True) -> Machine | None:
@@ -89,21 +90,26 @@ def load_machine() -> Machine:
     numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions()), digits()]
     context[: len(numbers)] = numbers
     attach(library["launch.context"] + 8 * native.CONTEXT.index("log"))
-    made = Machine(library, bind, launch, bound, constants)
+    made = Machine(library, bind, launch, bound, constants, watcher_of(library))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # launches may outlive this module when a process ends
     return made
 
 
 def dictionaries_have_versions() -> bool:
     """Whether a word of each dictionary changes when it does, as up to Python 3.13, also if it is that of an object."""
-    if not dict.__basicsize__ >= native.DICT_VERSION + 8:
-        return False
+    return dict.__basicsize__ >= native.DICT_VERSION + 8 and tells_changes(version_of)
+
+
+def tells_changes(count: Callable[[dict[Any, Any]], int], begin: Callable[[dict[Any, Any]], Any] = id) -> bool:
+    """Whether `count` is another one after every change of a dictionary for which `begin` was called, and the same as long as there is none."""
 
     class Holder:
         def __init__(self) -> None:
             self.name: Any = None
 
     holder, plain = Holder(), dict[Any, Any](name=None)
+    for dictionary in (plain, vars(holder)):
+        begin(dictionary)
 
     def assign(value: Any) -> None:
         holder.name = value
@@ -117,13 +123,40 @@ def dictionaries_have_versions() -> bool:
     for holder_of, change in changes:
         for _ in range(40):  # Python replaces what runs often by something faster
             plain.setdefault("name", None)
-            seen = version_of(holder_of)
-            if version_of(holder_of) != seen:
+            seen = count(holder_of)
+            if count(holder_of) != seen:
                 return False
             change(object())
-            if version_of(holder_of) == seen:
+            if count(holder_of) == seen:
                 return False
     return True
+
+
+def watcher_of(library: Any) -> int | None:
+    """Let Python tell the machine code of changes of dictionaries, if it does that, since 3.12; for `watch`."""
+    try:
+        add, clear = ctypes.pythonapi.PyDict_AddWatcher, ctypes.pythonapi.PyDict_ClearWatcher
+        add.argtypes = [ctypes.c_void_p]
+        watcher: int = add(library["dictionary_changes"])
+    except (AttributeError, RuntimeError):  # this Python has none, or no more
+        return None
+    changes = ctypes.c_int64.from_address(library["launch.context"] + 8 * native.CONTEXT.index("changes"))
+    if tells_changes(lambda dictionary: changes.value, lambda dictionary: tell_of(watcher, dictionary)):
+        return watcher
+    clear(watcher)
+    changes.value = 0
+    return None
+
+
+def tell_of(watcher: int, dictionary: dict[Any, Any]) -> None:
+    ctypes.pythonapi.PyDict_Watch(watcher, ctypes.py_object(dictionary))
+
+
+def watch(dictionary: dict[Any, Any]) -> None:
+    """Have changes of a dictionary counted, if anything is."""
+    loaded = machine()
+    if loaded is not None and loaded.watcher is not None:
+        tell_of(loaded.watcher, dictionary)
 
 
 def digits() -> int:

@@ -81,10 +81,14 @@ def extent(b: Writer, grid: Value, sizes: Value) -> None:
 def as_watched(b: Writer, entry: Value, record: Value) -> None:
     """Whether every watched dictionary holds what it held.
 
-    One that has the version in which it was seen last is not looked into. A version is read before the dictionary: what is
-    called to compare keys may change anything.
+    None is looked at while Python tells of no change, and one that has the version in which it was seen last is not looked into. Count and
+    version are read before the dictionary: what is called to compare keys may change anything.
     """
-    watched, groups = b.item(entry, layout.WATCHED), b.gep(record, b.at(record, layout.GROUPS_AT))
+    seen = b.gep(record, b.at(record, layout.GROUPS_AT))
+    watched, groups = b.item(entry, layout.WATCHED), b.gep(seen, 8)
+    changes = b.ptrtoint(b.context("changes"), i64)
+    with b.if_(b.and_(b.icmp("ne", changes, 0), b.icmp("eq", changes, b.load(i64, seen)))):
+        b.ret(YES)
     unversioned = b.is_null(b.context("versions"))
     with b.loop(0, b.mul(b.at(record, layout.GROUP_COUNT), layout.GROUP.size), layout.GROUP.size) as place:
         group = b.gep(groups, place)
@@ -96,7 +100,16 @@ def as_watched(b: Writer, entry: Value, record: Value) -> None:
                 value = b.item(watched, b.add(position, 1))
                 b.need(b.icmp("eq", found, b.select(b.icmp("eq", value, b.context("missing")), NULL, value)))
             b.store(version, b.gep(group, 8))
+    b.store(changes, seen)
     b.finish(YES)
+
+
+@routine("i32 dictionary_changes(i32 event, ptr dictionary, ptr key, ptr value)")
+def dictionary_changes(b: Writer, *about: Value) -> None:
+    """What Python calls, since 3.12, before a watched dictionary becomes another."""
+    changes = b.gep(Value(ptr, "@launch.context"), 8 * layout.CONTEXT.index("changes"))
+    b.store(b.add(b.load(i64, changes), 1), changes)
+    b.finish(constant(i32, 0))
 
 
 @routine("i32 fits(ptr entry, ptr record, ptr args, i64 nargs, ptr kwnames, ptr frame)")

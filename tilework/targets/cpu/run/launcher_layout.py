@@ -40,6 +40,7 @@ CONTEXT = (
     "definition",
     "versions",
     "digits",
+    "changes",  # how many watched dictionaries have seen so far, or 0 where nobody tells
     "log",
     *PLACES,
 )
@@ -47,7 +48,7 @@ CONTEXT = (
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
 SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
 
-EXPORTS = ("launch", "launch_bound", "bind", "launch.context", *GUARDS, *ROUTINES)
+EXPORTS = ("launch", "launch_bound", "bind", "dictionary_changes", "launch.context", *GUARDS, *ROUTINES)
 
 # entry: positions in the tuple
 KERNEL, KEYWORDS, WATCHED, CONTENTS, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, META, KEPT = range(10)
@@ -111,9 +112,9 @@ GUARD = struct.Struct("<qqqiiiiiiqq")
 GUARD_SOURCE, GUARD_OTHER, GUARD_CLASS, GUARD_EXPECTED = 40, 44, 48, 56
 
 
-GROUP = struct.Struct(
-    "<4q"
-)  # a watched dictionary, its version when it was seen last, first and last of its keys and values
+# a watched dictionary, its version when it was seen last, first and last of its keys and values; before the first one stands at which
+# count of changes they all were as they should be
+GROUP = struct.Struct("<4q")
 
 
 class Guard(NamedTuple):
@@ -156,7 +157,7 @@ class Record(NamedTuple):
         """As the machine code reads it."""
         guards_at = HEADER.size + len(self.device)
         groups_at = guards_at + GUARD.size * len(self.guards)
-        empties_at = groups_at + GROUP.size * len(self.groups)
+        empties_at = groups_at + 8 + GROUP.size * len(self.groups)
         numbers_at = empties_at + 8 * len(self.empties)
         slots_at = numbers_at + 8 * len(self.numbers)
         counts = (len(self.slots) // 8, slots_at, len(self.guards), guards_at, len(self.groups), groups_at)
@@ -165,7 +166,7 @@ class Record(NamedTuple):
             self.mark, len(self.numbers), numbers_at,
         )  # fmt: skip
         guards = [GUARD.pack(*guard) for guard in self.guards]
-        groups = [GROUP.pack(*group) for group in self.groups]
+        groups = [struct.pack("<q", 0), *(GROUP.pack(*group) for group in self.groups)]
         words = struct.pack(f"<{len(self.empties) + len(self.numbers)}q", *self.empties, *self.numbers)
         return bytearray(b"".join((header, self.device, *guards, *groups, words, self.slots)))
 
