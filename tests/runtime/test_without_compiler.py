@@ -50,6 +50,33 @@ def test_arguments_are_specialised_and_compiling_is_a_clear_error(tmp_path: Path
     assert len(done.stderr.splitlines()) == 1
 
 
+IMPORTED = """
+import importlib.machinery, sys
+
+class Split(importlib.machinery.PathFinder):  # as where the wheel of the compiler is not installed
+    def find_spec(self, name, path=None, target=None):
+        is_absent = name.startswith(("tilework.frontend", "tilework.explain", "tilework.compiler"))
+        return None if is_absent else super().find_spec(name, path, target)
+
+sys.meta_path[:] = [one for one in sys.meta_path if "PathFinder" not in str(one) and "Editable" not in str(one)] + [Split()]
+import tilework
+for name in ("compiler", "explain.cases", "frontend"):
+    try:
+        exec(f"import tilework.{name}")
+    except ImportError as error:
+        assert ("pip install 'tilework[compiler]" in str(error)) == (name != "frontend"), error
+        assert name == "frontend" or type(error) is tilework.errors.CompilerMissing
+    else:
+        raise AssertionError(name)
+assert not hasattr(sys.modules["tilework"], "nothing")
+"""
+
+
+def test_a_module_of_the_compiler_says_how_to_install_it(tmp_path: Path) -> None:
+    done = run_without_compiler(tmp_path, IMPORTED)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_compiler_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "compiler_version.txt"
     other.write_text("0.0.1\n")

@@ -21,6 +21,7 @@ from tilework.runtime.bundle.bundle_targets import LEVELS, described
 from tilework.runtime.bundle.needed import Needed, read_line
 from tilework.runtime.bundle.own_objects import own_objects
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
+from tilework.runtime.devices.host.own_code import layout_key
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
@@ -203,7 +204,7 @@ def collected(
             product.key, {"key": product.key, "parts": product.parts, "values": job.record.get("values", {})}
         )
     sources = {job.record["kernel"]: product.source for job, product in made}
-    kept = ("kernel", "source", "tuning", "device", "config")
+    kept = ("kernel", "source", "tuning", "device", "reproducible", "config")
     tunings = [
         {**{name: record.get(name, "") for name in kept}, "source": sources.get(record["kernel"], record["source"])}
         for record in records
@@ -219,5 +220,5 @@ def collected(
         [{"name": name, "source": source} for name, source in names],
         list(entries.values()),
         blobs,
-        {"python": ".".join(platform.python_version_tuple()[:2])},
+        {"python": ".".join(platform.python_version_tuple()[:2]), "layout": layout_key()},
     )

@@ -119,10 +119,10 @@ class Writer:
         return repr(value)
 
     def python_class(self, value: type) -> str:
-        """A class by its name; an aggregate with its methods, which run in kernels."""
-        if not getattr(value, "__triton_aggregate__", False):
-            return self.name_of(value)
-        return f"{self.name_of(value)}{{{', '.join(f'{name}: {self.text(method)}' for name, method in methods_of(value))}}}"
+        """A class by its name and what it defines, which kernels and plain functions may use: methods and constants."""
+        members = methods_of(value) if getattr(value, "__triton_aggregate__", False) else own_members(value)
+        shown = ", ".join(f"{name}: {self.text(member)}" for name, member in members)
+        return f"{self.name_of(value)}{{{shown}}}" if shown else self.name_of(value)
 
     def function(self, value: FunctionType) -> str:
         """A plain function, which runs while compiling: its code, and what that refers to."""
@@ -149,7 +149,7 @@ RULES: dict[type, Callable[[Writer, Any], str]] = {
     constexpr: lambda self, value: f"constexpr[{self.text(value.value)}]",
     kernel_tuple: lambda self, value: f"tuple({self.items(value.values)}){value.fields or ''}",
     base_type: Writer.kernel_type,
-    Enum: lambda self, value: f"{self.name_of(type(value))}.{value.name}={self.text(value.value)}",
+    Enum: lambda self, value: f"{self.text(type(value))}.{value.name}={self.text(value.value)}",
     tuple: Writer.sequence,
     list: Writer.sequence,
     dict: Writer.mapping,
@@ -185,6 +185,26 @@ def methods_of(cls: type) -> Iterator[tuple[str, Any]]:
         function = getattr(member, "__func__", member)
         if hasattr(function, "cache_key") or (isinstance(function, FunctionType) and not is_of_language(function)):
             yield name, function
+
+
+def own_members(cls: type) -> Iterator[tuple[str, Any]]:
+    """What a class and its bases define, if they are not of a library: functions, and constants of plain types."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found |= vars(base)
+    for name, member in sorted(found.items()):
+        for function in (member.fget, member.fset) if isinstance(member, property) else (member,):
+            function = getattr(function, "__func__", function)
+            if isinstance(function, FunctionType):
+                if not (is_of_language(function) or is_installed(function) or is_generated(function)):
+                    yield name, function
+            elif (type(function) in PLAIN or type(function) is float) and not name.startswith("__"):
+                yield name, function
+
+
+def is_generated(function: FunctionType) -> bool:
+    """Whether it was made of a text, as those of dataclasses and named tuples are: their fields say it."""
+    return function.__code__.co_filename.startswith("<")
 
 
 def is_of_language(function: FunctionType) -> bool:

@@ -27,12 +27,16 @@ PACKAGE = __name__.split(".", maxsplit=1)[0]
 
 @dataclass
 class Dependencies:
-    """The functions, classes and global values that one jit function uses, in order of first use."""
+    """The functions, classes and global values that one jit function uses, in order of first use, and its default arguments.
+
+    The text of a default is no more than the name of a value, which was looked up when the function was defined.
+    """
 
     functions: list[Any] = field(default_factory=list)
     plain_functions: list[Any] = field(default_factory=list)
     classes: list[type] = field(default_factory=list)
     global_values: dict[tuple[str, int], tuple[Any, Any]] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
 
     def update(self, digest: Any) -> None:
         """Feed everything that decides the compiled code into `digest`."""
@@ -42,11 +46,13 @@ class Dependencies:
             digest.update(constant_text(item).encode())
         for (name, _), (value, _) in self.global_values.items():
             digest.update(f"{name}={constant_text(value)}".encode())
+        for name, value in self.defaults.items():
+            digest.update(f"{name}:{constant_text(value)}".encode())
 
 
 def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
     """Collect the dependencies of the function whose syntax tree is `tree`."""
-    found = Dependencies()
+    found = Dependencies(defaults=defaults_of(function.fn))
     scope = function.get_capture_scope()
     inner = "lambda" in function.src or function.src.count("def") > 1  # most kernels have one list of parameters
     parameters = list(parameter_lists(tree)) if inner else [function_of(tree).args]
@@ -54,6 +60,13 @@ def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
     finder = _Finder(found, scope, function, defaults, parameters)
     finder.visit(tree)
     return found
+
+
+def defaults_of(fn: Any) -> dict[str, Any]:
+    """The default arguments of a Python function, by name."""
+    code, values = fn.__code__, fn.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount][code.co_argcount - len(values) :]
+    return {**dict(zip(names, values, strict=True)), **(fn.__kwdefaults__ or {})}
 
 
 def function_of(tree: ast.Module) -> ast.FunctionDef:
@@ -221,7 +234,8 @@ class _Finder:
 
     def record_value(self, name: str, value: Any, holder: Any = None) -> None:
         """Values that a kernel can use; an array of the same name as something in the kernel is none of its business."""
-        if value is not None and not isinstance(value, constexpr | base_type | int | float | str | tuple):
+        is_constant = value is None or isinstance(value, constexpr | base_type | int | float | str | tuple)
+        if not is_constant and not self.function.runs_at_compile_time:  # such a function may use anything
             return
         module = self.function.__globals__
         if holder is None:

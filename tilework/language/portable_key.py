@@ -67,11 +67,15 @@ def parts_of(fn: JITCallable, seen: dict[int, str]) -> list[str]:
     found = fn.dependencies
     used = [PortableWriter(seen).text(item) for item in (*found.functions, *found.plain_functions, *found.classes)]
     values = [f"{name}={PortableWriter(seen).text(value)}" for (name, _), (value, _) in found.global_values.items()]
-    return used + values
+    defaults = [f"{name}:{PortableWriter(seen).text(value)}" for name, value in found.defaults.items()]
+    return used + values + defaults
 
 
 def globals_of(fn: JITCallable) -> Mapping[str, str]:
-    """The globals that the text of a function names, with their values; one that is a `constexpr` as what it holds."""
-    values = {name: value for (name, _), (value, _) in fn.dependencies.global_values.items()}
+    """The globals that the text of a function names, with their values; one that is a `constexpr` as what it holds. Default arguments
+    are called ``helper.n``."""
+    found = fn.dependencies
+    values = {name: value for (name, _), (value, _) in found.global_values.items()}
+    values |= {f"{fn.__qualname__}.{name}": value for name, value in found.defaults.items()}
     writer = PortableWriter({})
     return {name: writer.text(value.value if isinstance(value, constexpr) else value) for name, value in values.items()}

@@ -47,7 +47,7 @@ FIXED = struct.Struct("<8sIIQQ")
 DIGEST = 32
 HEADER = FIXED.size + 2 * DIGEST
 NO_KEY = bytes(DIGEST)
-LARGEST_INDEX = 1 << 30
+LARGEST_INDEX = 1 << 26  # some 100,000 kernels
 
 
 # plain classes: every process that serves imports this file, and dataclasses take a millisecond to be made
@@ -172,7 +172,7 @@ class BundleFile:
         """Open and verify; `digest` is what the file must have, `key` what it must be signed with."""
         path = os.fspath(path)
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe is no reason to wait
         except OSError as error:
             raise BundleError(f"the bundle {path} cannot be read: {error.strerror}") from error
         try:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from tilework import knobs
 from tilework.target_name import GPUTarget
 from tilework.targets.cpu.processor import processor_facts
 
@@ -34,9 +35,10 @@ MORE = tuple(
     " fma4 fsgsbase gfni pclmulqdq rdrand rdseed sha_ni sse4a tbm vaes vpclmulqdq xop".split()
 )
 ARM = tuple(
-    "aes asimd asimddp asimdfhm asimdhp asimdrdm atomics bf16 crc32 dcpop fcma flagm fp fphp frint i8mm jscvt lrcpc pmull sha1"
-    " sha2 sha3 sha512 ssbs sve sve2".split()
+    "aes asimd asimddp asimdfhm asimdhp asimdrdm atomics bf16 crc32 dcpop fcma flagm flagm2 fp fphp frint i8mm ilrcpc jscvt lrcpc"
+    " pmull sb sha1 sha2 sha3 sha512 ssbs sve sve2 svebf16 svei8mm uscat".split()
 )
+FOR_DOTS = frozenset("avx512_bf16 avx512_vnni avx_vnni bf16 i8mm svebf16 svei8mm".split())  # see TILEWORK_CPU_DOTS
 LEVELS = {"x86-64": (), "x86-64-v2": V2, "x86-64-v3": V3, "x86-64-v4": V4, "armv8-a": ("asimd", "fp")}
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -64,9 +66,13 @@ def this_machine() -> str:
     return MACHINES.get(machine, machine)
 
 
-@cache
 def instructions() -> frozenset[str]:
-    """What the system says that this CPU has, by its names."""
+    """What the system says that this CPU has, by its names, and code may use."""
+    return had_instructions() if knobs.runtime.cpu_dots else had_instructions() - FOR_DOTS
+
+
+@cache
+def had_instructions() -> frozenset[str]:
     facts = processor_facts()
     return frozenset((facts.get("flags") or facts.get("Features") or "").split())
 
@@ -109,7 +115,8 @@ def why_not(target: Mapping[str, Any]) -> str | None:
     if target.get("system") != sys.platform:
         return f"it is for {target.get('system')}, and this is {sys.platform}"
     missing = set(target.get("instructions", ())) - instructions()
-    return f"this CPU does not have {', '.join(sorted(missing))}" if missing else None
+    why = "" if knobs.runtime.cpu_dots else ", or TILEWORK_CPU_DOTS=0 forbids it"
+    return f"this CPU does not have {', '.join(sorted(missing))}{why}" if missing else None
 
 
 RULES: dict[str, Callable[[Mapping[str, Any], GPUTarget], Fit]] = {"cuda": cuda_fit, "cpu": cpu_fit}

@@ -163,10 +163,13 @@ def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
 
 
 def leaves_of(specialization: Specialization) -> Iterator[tuple[str, tuple[Path, str]]]:
-    """The arguments by name, with their paths and types; those in tuples as ``pair[1]``."""
+    """The arguments by name, with their paths and types; those in tuples as ``pair[1]``, and named and empty tuples themselves."""
 
     def inside(name: str, type: Any, path: Path) -> Iterator[tuple[str, tuple[Path, str]]]:
         if isinstance(type, tuple):
+            fields = getattr(type, "_fields", None)
+            if not type or fields is not None:  # which its items do not say
+                yield name, (path, "()" if fields is None else f"{type.__class__.__qualname__}({', '.join(fields)})")
             for index, inner in enumerate(type):
                 yield from inside(f"{name}[{index}]", inner, (*path, index))
         else:

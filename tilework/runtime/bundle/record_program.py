@@ -16,9 +16,11 @@ from tilework.runtime.bundle.manifest import VERSION, append, identity
 from tilework.runtime.bundle.needed import Needed, is_kernel
 from tilework.runtime.bundle.written_constants import Unwritable, name_of, written
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.environment import changes_stages
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.recording.callers import warn_user
 from tilework.runtime.recording.recorder import QUIET, WORKER, is_tuning
+from tilework.runtime.tuning.same_bits import is_reproducible
 from tilework.runtime.tuning.tuning_key import argument_key, device_part
 
 
@@ -56,6 +58,9 @@ class ProgramRecorder:
 
     def needed(self, specialization: Specialization, backend: Any) -> None:
         fn = specialization.fn
+        if changes_stages():
+            self.warn(f"{fn.__qualname__} is not recorded: a hook, or TRITON_KERNEL_OVERRIDE, changes what is compiled")
+            return
         self.write(fn, lambda: {**Needed(specialization, backend).to_json(), **place_of(fn)})
 
 
@@ -98,6 +103,7 @@ def choice(tuner: Any, fn: Any, config: Any, named: Mapping[str, Any], kwargs: M
         "tuning": [written(value) for value in key],
         "names": list(tuner.key_parts(key, given)),
         "device": str(*device_part()),
+        "reproducible": is_reproducible(tuner.fn, kwargs),
         "config": {name: written(value) for name, value in config.all_kwargs().items()},
         **place_of(fn),
     }

@@ -23,13 +23,22 @@ from tilework.runtime.bundle import bundle_targets
 from tilework.runtime.bundle.bundle_file import BundleFile, Entry
 from tilework.runtime.bundle.needed import Needed, is_kernel
 from tilework.runtime.compile.compiled import CompiledKernel
-from tilework.runtime.devices.host.own_code import PROVIDERS
+from tilework.runtime.devices.host.own_code import PROVIDERS, layout_key
 from tilework.target_name import GPUTarget
 
 LOCK = threading.RLock()
 OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE
 MANIFEST, TUNINGS = "manifest", "tunings"  # names of blobs
 PLAIN = "plain_key"  # in the metadata of a kernel: the key of the one for launches that do not justify its copies
+
+
+def after_fork() -> None:
+    global LOCK
+    LOCK = threading.RLock()  # a thread that is not there may hold it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=after_fork)
 
 
 class Bundle:
@@ -128,6 +137,11 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
     """
     secret = knobs.runtime.bundle_key if key is None else key
     file = BundleFile.open(path, digest, secret.encode() if isinstance(secret, str) else secret)
+    made = file.facts.get("layout") or ""
+    if made and (own := layout_key()) and made != own:
+        raise BundleError(
+            f"{file.path} was compiled by another build of tilework {file.version}: compile it again, `tilework precompile`"
+        )
     with LOCK:
         SERVERS.insert(0, bundle := Bundle(file))
         if own_object not in PROVIDERS:
@@ -227,6 +241,7 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
     # lazily: few programs tune
     from tilework.language.portable_key import portable_key
     from tilework.runtime.bundle.written_constants import Unwritable, written
+    from tilework.runtime.tuning.same_bits import fixed, is_reproducible
     from tilework.runtime.tuning.tuning_key import argument_key, device_part
 
     begin()
@@ -240,12 +255,12 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
         texts = [written(value) for value in key]
     except Unwritable:
         texts = None
-    device, source = str(*device_part()), portable_key(fn)
-    found = [
-        row for bundle in tuple(SERVERS) for row in bundle.tunings if (row["source"], row["tuning"]) == (source, texts)
-    ]
+    device, wanted = str(*device_part()), (portable_key(fn), texts, is_reproducible(tuner.fn, kwargs))
+    rows = (row for bundle in tuple(SERVERS) for row in bundle.tunings)
+    found = [row for row in rows if (row["source"], row["tuning"], bool(row["reproducible"])) == wanted]
+    bits = fixed(tuner.configs[0])  # what may not differ where the same bits are promised
     for row in sorted(found, key=lambda row: row["device"] != device):
-        for config in tuner.configs:
+        for config in tuner.configs if not wanted[2] else (one for one in tuner.configs if fixed(one) == bits):
             if {name: written(value) for name, value in config.all_kwargs().items()} == row["config"]:
                 return config
     from tilework.runtime.bundle.missing import missing_choice  # lazily: only what is missing needs it

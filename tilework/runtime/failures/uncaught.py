@@ -137,6 +137,19 @@ def show_diagnostics() -> None:
     if thread is threading.__excepthook__:
         threading.excepthook = uncaught_in_thread
     TritonError._render_traceback_ = in_notebook  # type: ignore[attr-defined]
+    sys.meta_path.append(AbsentModules())
+
+
+class AbsentModules:
+    """Asked last, for modules that nobody has: one of ours is missing because the compiler is not installed, and that is said."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if not name.startswith("tilework."):
+            return
+        from tilework.runtime.compile.compiler_presence import PARTS, require_compiler  # lazily: only mistakes need it
+
+        if name not in PARTS:  # for which it looks itself
+            require_compiler()
 
 
 def in_notebook(error: TritonError, *_: Any) -> list[str]:

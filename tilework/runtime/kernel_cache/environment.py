@@ -35,3 +35,8 @@ def normalised(text: str) -> str:
     """One spelling for each truth value."""
     word = text.lower()
     return "true" if word in {"1", "on", "true"} else "false" if word in {"0", "off", "false"} else text
+
+
+def changes_stages() -> bool:
+    """Whether the user replaces stages of the compiler, or what they make, which no key says: bundles have code without that."""
+    return knobs.runtime.add_stages_inspection_hook is not None or knobs.compilation.override

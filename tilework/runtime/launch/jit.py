@@ -22,7 +22,7 @@ from tilework.language.grid import grid_extent
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
 from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
@@ -304,7 +304,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
         """Compile a specialisation that is not known yet, unless a bundle has it."""
-        is_served, hooks = bool(SERVERS or knobs.runtime.bundle), self.compile_hooks()
+        is_served, hooks = bool(SERVERS or knobs.runtime.bundle) and not changes_stages(), self.compile_hooks()
         # those of what a bundle has are known to be right
         options = None if is_served and not any(hooks) else self.parsed_options(specialization, backend)
         self._globals = unless_same(self._globals, collect_globals(self))

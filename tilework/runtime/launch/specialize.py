@@ -15,6 +15,7 @@ from typing import Any
 
 from tilework.errors import ArgumentError
 from tilework.language import core as tl
+from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable
 from tilework.language.signature_types import canonicalize_dtype
 
@@ -121,8 +122,30 @@ def is_array(arg: Any) -> bool:
 def specialize_tuple(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:
     """A tuple: every leaf is fully specialised; the class of a named tuple is kept."""
     specs = [specialize(item) for item in arg]
-    make: Callable[[list[Any]], Any] = (lambda items: type(arg)(*items)) if hasattr(arg, "_fields") else tuple
-    return (make([spec[0] for spec in specs]), make([spec[1] for spec in specs]))
+    types, keys = [spec[0] for spec in specs], [spec[1] for spec in specs]
+    is_named = hasattr(arg, "_fields")
+    if not is_named and not any(isinstance(key, tl.constexpr) for key in keys):
+        return (tuple(types), tuple(keys))
+    return (type(arg)(*types) if is_named else tuple(types), TupleKeys(keys, type(arg)))
+
+
+class TupleKeys(tuple[Any, ...]):
+    """The keys of a tuple of some class: Python finds named tuples of different classes equal, and 1, True and 1.0 in them."""
+
+    of: Any
+
+    def __new__(cls, keys: list[Any], of: Any) -> "TupleKeys":
+        made = super().__new__(cls, keys)
+        made.of = of, constant_text(keys)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TupleKeys) and self.of == other.of and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
 
 
 def specialize_descriptor(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spec:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from tilework.targets.cpu.target import HostTarget
-from tilework.targets.llvm.compile import data_layout, host_target_machine, linux_target_machine
+from tilework.targets.llvm.compile import data_layout, host_features, host_target_machine, linux_target_machine
 
 # what LLVM calls them, and what they have for our code generator
 MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
@@ -29,6 +29,16 @@ MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
     "aarch64": {"armv8-a": ("generic", frozenset())},
 }
 FEATURES = {"x86_64": "", "aarch64": "+neon"}
+# What code for "native" may use, by LLVM's names: what Linux says of a processor, so that it can be compared where the code is loaded,
+# and what every x86-64 has or the code generator never chooses. New instructions are often used before Linux shows them.
+SHOWN = frozenset(
+    "adx aes avx avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f avx512fp16 avx512ifma avx512vbmi avx512vbmi2 avx512vl"
+    " avx512vnni avx512vpopcntdq avxvnni bmi bmi2 cx16 f16c fma fma4 fsgsbase gfni lzcnt movbe pclmul popcnt rdrnd rdseed sahf sha"
+    " sse3 sse4.1 sse4.2 sse4a ssse3 tbm vaes vpclmulqdq xop".split()
+)
+HARMLESS = frozenset(
+    "64bit clflushopt clwb cmov crc32 cx8 fxsr mmx prfchw sse sse2 xsave xsavec xsaveopt xsaves".split()
+)
 
 
 @dataclass(frozen=True)
@@ -37,11 +47,12 @@ class CpuMachine:
 
     facts: HostTarget
     cpu: str = ""
+    is_compared: bool = False  # whether its instructions are, where the code is loaded
 
     def code_generator(self, level: int) -> Any:
         """LLVM's, of that level."""
         if not self.cpu:
-            return host_target_machine(level)
+            return host_target_machine(level, None, shown_features() if self.is_compared else None)
         features = FEATURES[self.facts.arch]
         if sys.platform == "linux":
             return linux_target_machine(self.facts.arch, self.cpu, features, level)
@@ -59,7 +70,7 @@ def named_machine(name: str) -> CpuMachine:
     if name in ("", "host"):
         return CpuMachine(HostTarget.detect())
     if name == "native":
-        return CpuMachine(machine_of(name)[0])
+        return CpuMachine(machine_of(name)[0], is_compared=True)
     for arch, known in MACHINES.items():
         if name in known:
             check_reachable(name, arch)
@@ -67,6 +78,14 @@ def named_machine(name: str) -> CpuMachine:
             return CpuMachine(HostTarget.of(arch, cpu, features), cpu)
     names = [name for known in MACHINES.values() for name in known]
     raise ValueError(f"no CPU called {name!r}; known: host, {', '.join(names)}")
+
+
+def shown_features() -> str | None:
+    """LLVM's features of this machine, without those that cannot be compared; None: all of them."""
+    if HostTarget.detect().arch != "x86_64":
+        return None
+    found = host_features()[1].split(",")
+    return ",".join(text if text[1:] in SHOWN | HARMLESS else f"-{text[1:]}" for text in found)
 
 
 def check_reachable(name: str, arch: str) -> None:

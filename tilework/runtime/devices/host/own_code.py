@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 PROVIDERS: list[Callable[[str], bytes | None]] = []  # bundles, which bring objects of these names
 
 
+# files that say how machine code and Python talk to each other: numbers in them are in kernels, too
+LAYOUTS = tuple(f"targets/cpu/run/{name}.py" for name in ("interface", "launch_record", "launcher_layout"))
+
+
+def layout_key() -> str:
+    """What these files say, as a hash; nothing where they cannot be read. Between versions it may change with every commit."""
+    content, package = hashlib.sha256(), os.path.dirname(os.path.abspath(knobs.__file__)) + "/../"
+    try:
+        for name in LAYOUTS:
+            with open(package + name, "rb", 0) as file:
+                content.update(file.read())
+    except OSError:
+        return ""
+    return content.hexdigest()[:16]
+
+
 def own_name(name: str, system: str = sys.platform, machine: str = "") -> str:
     """What an object is called in a bundle: ``linux-x86_64/tilework_pool``."""
     return f"{system}-{machine or platform.machine().lower()}/{name}"
