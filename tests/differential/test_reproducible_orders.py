@@ -69,9 +69,24 @@ def product(a: Any, b: Any, c: Any, N: tl.constexpr, K: tl.constexpr) -> None:
 
 
 def test_a_dot_is_one_chain() -> None:
-    for dtype in (np.float32, np.float16):
-        a, b, c = wild(16, 32, dtype=dtype), wild(32, 16, dtype=dtype), wild(16, 16)
-        everywhere(product, {"a": a, "b": b, "c": c}, {"N": 16, "K": 32})
+    for dtype, size, inner in ((np.float32, 16, 32), (np.float16, 32, 64)):  # in registers, and from shared memory
+        a, b, c = wild(size, inner, dtype=dtype), wild(inner, size, dtype=dtype), wild(size, size)
+        everywhere(product, {"a": a, "b": b, "c": c}, {"N": size, "K": inner})
+
+
+@tilework.jit
+def in_a_loop(a: Any, b: Any, c: Any, K: Any, N: tl.constexpr, BK: tl.constexpr) -> None:
+    i, k = tl.arange(0, N), tl.arange(0, BK)
+    total = tl.zeros((N, N), tl.float32)
+    for start in range(0, K, BK):
+        left = tl.load(a + i[:, None] * K + start + k[None, :])
+        total = tl.dot(left, tl.load(b + i[None, :] * K + start + k[:, None]), total)
+    tl.store(c + i[:, None] * N + i[None, :], total)
+
+
+def test_a_dot_reads_buffers_that_are_filled_again() -> None:
+    a, b, c = wild(32, 256), wild(32, 256), np.zeros((32, 32), np.float32)
+    everywhere(in_a_loop, {"a": a, "b": b, "c": c, "K": 256}, {"N": 32, "BK": 64})
 
 
 @tilework.jit

@@ -139,7 +139,7 @@ PHASES = frozenset({
 })  # fmt: skip
 BY_FIRST_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
 COPIES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
-READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
+READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalDotOp, ttg.LocalLoadOp})
 
 
 def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:

@@ -28,6 +28,7 @@ EVERYTHING = Interval(0, FOREVER)
 # The operands that an op reads and writes, by number from the front or from the end.
 READS: dict[type[Operation], tuple[int, ...]] = {
     ttg.LocalLoadOp: (0,),
+    ttg.LocalDotOp: (0, 1),
     ttng.WarpGroupDotOp: (0, 1),
     ttng.AsyncTMACopyLocalToGlobalOp: (-1,),
     ttng.AsyncTMAReduceOp: (-1,),

@@ -93,6 +93,7 @@ PASSES: dict[str, str] = {
     "test-print-allocation": "ttg.print_analyses:PrintAllocationPass",
     "test-print-membar": "ttg.print_analyses:PrintMembarPass",
     "tritongpu-fuse-nested-loops": "ttg.fuse_nested_loops:FuseNestedLoopsPass",
+    "tritongpu-dots-from-memory": "ttg.dots_from_memory:DotsFromMemoryPass",
     "tritongpu-reduce-data-duplication": "ttg.reduce_data_duplication:ReduceDataDuplicationPass",
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:ReorderInstructionsPass",
     "tritongpu-early-loads": "ttg.early_loads:EarlyLoadsPass",

@@ -12,8 +12,10 @@ from tilework.ir.constraints import I32_PROPERTY, POINTER, TENSOR, TensorSize
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
+from tilework.ir.tt.dot_ops import verify_product
 from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN, MemDescType, listed
 from tilework.ir.types import element_type, i8, pointer_type, shape_of
+from tilework.layouts.encodings import Blocked
 
 
 def verify_copy(source: Attribute, target: Attribute) -> None:
@@ -84,6 +86,29 @@ class LocalLoadOp(Op):
 
     def verify_(self) -> None:
         verify_copy(self.src.type, self.result.type)
+
+
+class LocalDotOp(Op):
+    """``d = a @ b + c`` with both factors in shared memory, one multiplication at a time: each thread reads what it multiplies next.
+
+    ``%d = ttg.local_dot %a, %b, %c : !ttg.memdesc<64x32xf16, ...> * !ttg.memdesc<32x64xf16, ...> -> tensor<64x64xf32, #blocked>``
+
+    Factors may have fewer bits than the sums. Only what becomes LLVM text has it (`transforms/ttg/dots_from_memory.py`).
+    """
+
+    name = "ttg.local_dot"
+    a = operand_def(MEMDESC)
+    b = operand_def(MEMDESC)
+    c = operand_def(TENSOR)
+    d = result_def(TENSOR)
+    form = "$a, $b, $c {} : type($a) * type($b) -> type($d)"
+    infer = {"d": "c"}
+    traits = traits_def(MemoryReadEffect(), TensorSize())
+
+    def verify_(self) -> None:
+        verify_product(self, shape_of(self.a.type), shape_of(self.b.type), shape_of(self.d.type))
+        if not isinstance(encoding_of(self.d.type), Blocked):
+            raise VerifyException(f"ttg.local_dot needs a blocked layout of its sums: {self.d.type}")
 
 
 class LocalStoreOp(Op):

@@ -15,6 +15,7 @@ from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import shape_of
 from tilework.numerics.microscaling import unpack_e2m1
 from tilework.numerics.rounding import Array, narrow
+from tilework.oracles.evaluator.dot_rules import product
 from tilework.oracles.evaluator.floats import fit, storage
 from tilework.oracles.evaluator.shared_memory import MemView, assigned_offset, layout_places
 from tilework.oracles.evaluator.table import evaluates, rules
@@ -28,6 +29,9 @@ rules(
         ttg.ConvertLayoutOp: lambda machine, op, src: src,
         ttg.LocalDeallocOp: lambda machine, op, view: None,
         ttg.LocalLoadOp: lambda machine, op, view, *token: machine.shared.read(view),
+        ttg.LocalDotOp: lambda machine, op, a, b, c: product(
+            machine, op, machine.shared.read(a), machine.shared.read(b), c
+        ),
         ttg.LocalStoreOp: lambda machine, op, src, view: machine.shared.write(view, src),
         ttg.MemDescTransOp: lambda machine, op, view: view.viewed(view.places.transpose(machine.integers(op, "order"))),
         ttg.MemDescReshapeOp: lambda machine, op, view: view.viewed(view.places.reshape(shape_of(op.results[0].type))),

@@ -70,6 +70,7 @@ from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.sweep import sweep
 from tilework.targets.llvm.types import Type, array, i8, i64, pointer, ptr, result_of, void
 from tilework.targets.llvm.values import Value
+from tilework.transforms.ttg.dots_from_memory import with_dots_from_memory
 
 # importing these fills the table of rules
 RULE_FILES = (
@@ -81,7 +82,7 @@ RULE_FILES = (
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """LLVM text of every function of a module of TTGIR."""
     facts = Facts(num_warps(module), num_ctas(module), fuses, LONGEST_FIRST in module.attributes)
-    return Emitter(module, gpu, facts, lines).text()
+    return Emitter(with_dots_from_memory(module, gpu.target), gpu, facts, lines).text()
 
 
 class Emitter:

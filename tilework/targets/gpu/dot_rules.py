@@ -1,71 +1,158 @@
-"""`tt.dot`, one multiplication at a time; vendors put matrix instructions in front.
+"""Dots, one multiplication at a time; vendors put matrix instructions in front.
 
     %d = tt.dot %a, %b, %c : tensor<16x8xf32, #dot_op<0, #blocked>> * ... -> tensor<16x16xf32, #blocked>
+    %d = ttg.local_dot %a, %b, %c : !ttg.memdesc<64x32xf32, ...> * ... -> tensor<64x64xf32, #blocked>
 
 Under a blocked accumulator each thread holds all of K: of A the rows of its part of the result, of B the columns. So
 `d[m, n]` is a chain of fused multiply-adds on registers, in the order of K. f16 and bf16 accumulate in f32 and are rounded
 once. Without fusion (`enable_fp_fusion=False`) product and sum are rounded each, but for modules that promise this order.
+From memory the same chain is a loop over K, in which each thread reads its part of a few rows of B and columns of A.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import tt
-from tilework.ir.encodings import layout_of
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import distributed_of, layout_of
 from tilework.ir.reproducible import is_reproducible
+from tilework.ir.ttg.memdesc_types import MemDescType
+from tilework.ir.types import bit_width, shape_of
+from tilework.layouts.banks import offsets_of
+from tilework.layouts.encodings import DotOperand
+from tilework.layouts.linear import LinearLayout
+from tilework.layouts.to_linear import to_linear
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
+from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.views import Places, register_places
-from tilework.targets.llvm.types import Type, bf16, f16, f32
-from tilework.targets.llvm.values import Value
+from tilework.targets.llvm.types import bf16, f16, f32, i32
+from tilework.targets.llvm.values import Value, constant
 
 Line = dict[int, Value]  # the elements of one row of A, or one column of B, by their place along K
+BODY = 256  # multiplications of one round of the loop over K, about
+VECTOR_BITS = 128  # what a thread reads at a time
 
 
 @lowers(tt.DotOp)
 def multiply_add(low: Lowering, op: Operation) -> Registers:
-    a, b, c = op.operands
-    accumulators: Registers = low[c]
-    result = accumulators[0].type
-    compute = f32 if result is f16 or result is bf16 else result
-    left, right = (lines(low, side, axis, lambda x: widened(low, x, compute)) for side, axis in ((a, -1), (b, -2)))
-    places = register_places(layout_of(c.type))
-    sums: dict[Places, Value] = {}
-    for place, value in zip(places, accumulators, strict=True):
-        sums.setdefault(place, widened(low, value, compute))
-    fuses = low.fuses or is_reproducible(op)
-    for place in sums:
-        *batch, row, column = place
-        across, down = left[*batch, row], right[*batch, column]
-        for k in sorted(across):
-            sums[place] = add_product(low, across[k], down[k], sums[place], fuses)
-    return tuple(narrowed(low, sums[place], result) for place in places)
+    a, b, _ = op.operands
+    product = Product(low, op)
+    left, right = (lines(register_places(layout_of(x.type)), low[x], k, product.widened) for x, k in ((a, -1), (b, -2)))
+    return product.result(product.added(product.start(), left, right))
 
 
-def lines(low: Lowering, value: SSAValue, k_axis: int, made: Callable[[Value], Value]) -> dict[Places, Line]:
-    """What is made of the registers of an operand, by their coordinates without K."""
+@lowers(ttg.LocalDotOp)
+def multiply_add_from_memory(low: Lowering, op: Operation) -> Registers:
+    a, b, _ = op.operands
+    product = Product(low, op)
+    start = product.start()
+    size = shape_of(a.type)[-1]
+    widest = max(VECTOR_BITS // bit_width(x.type) for x in (a, b))
+    step = min(size, max(widest, BODY // (1 << (len(start) - 1).bit_length())))
+    sides = [slices(op, x, number, step) for number, x in enumerate((a, b))]
+
+    def round(at: Value, sums: dict[Places, Value]) -> dict[Places, Value]:
+        found: list[dict[Places, Line]] = []
+        for memory, side in zip((a, b), sides, strict=True):
+            held = low[memory]
+            move = Move(low, held.base, side.offsets, side.element, held.origin, more={"step": at})
+            found.append(lines(side.places, move.load(), side.k_axis, product.widened))
+        return product.added(sums, *found)
+
+    if step == size:
+        return product.result(round(constant(i32, 0), start))
+    with low.builder.loop_carrying(constant(i32, 0), size // step, 1, list(start.values()), unroll=1) as loop:
+        loop.next(list(round(loop.index, dict(zip(start, loop.carried, strict=True))).values()))
+    return product.result(dict(zip(start, loop.results, strict=True)))
+
+
+@dataclass(frozen=True)
+class Slices:
+    """How threads read a factor, some of K at a time: `offsets` of the registers, lanes and warps, and of the `step`."""
+
+    offsets: LinearLayout
+    places: Sequence[Places]  # of the registers, in one step
+    k_axis: int
+    element: Attribute
+
+
+def slices(op: Operation, memory: SSAValue, number: int, step: int) -> Slices:
+    sums, type = distributed_of(op.results[0].type), memory.type
+    assert sums is not None and isinstance(type, MemDescType)
+    operand = DotOperand(number, sums)
+    held = to_linear(operand, type.dims)
+    offsets = offsets_of(held, layout_of(type))
+    axis = operand.k_dim
+    kept: list[int] = []
+    steps: dict[int, int] = {}
+    for bit, vector in enumerate(dict(held.bases)["register"]):
+        if vector[axis] >= step:
+            steps[vector[axis]] = offsets.by_in["register"][bit]
+        else:
+            kept.append(bit)
+    assert all(not any(vector[axis] for vector in vectors) for name, vectors in held.bases if name != "register")
+    parts = {**offsets.by_in, "register": tuple(offsets.by_in["register"][bit] for bit in kept)}
+    parts["step"] = tuple(steps[k] for k in sorted(steps))
+    registers = held.replace_in("register", [held.by_in["register"][bit] for bit in kept])
+    moved = LinearLayout.packed(tuple(parts.items()), offsets.outs)
+    return Slices(moved, register_places(registers), axis - operand.rank, type.element_type)
+
+
+class Product:
+    """The sums of one dot, by their places in the result."""
+
+    def __init__(self, low: Lowering, op: Operation) -> None:
+        self.low = low
+        self.given: Registers = low[op.operands[2]]
+        self.type = self.given[0].type
+        self.compute = f32 if self.type is f16 or self.type is bf16 else self.type
+        self.places = register_places(layout_of(op.results[0].type))
+        self.fuses = low.fuses or is_reproducible(op)
+
+    def start(self) -> dict[Places, Value]:
+        """The accumulators."""
+        sums: dict[Places, Value] = {}
+        for place, value in zip(self.places, self.given, strict=True):
+            sums.setdefault(place, self.widened(value))
+        return sums
+
+    def widened(self, value: Value) -> Value:
+        """An accumulator or a factor in the type of the sums."""
+        return value if value.type is self.compute else self.low.builder.cast(value, self.compute)
+
+    def added(
+        self, sums: dict[Places, Value], left: dict[Places, Line], right: dict[Places, Line]
+    ) -> dict[Places, Value]:
+        """The sums and the products along K, in its order: all sums move on together."""
+        for k in sorted(next(iter(left.values()))):
+            sums = {
+                (*batch, row, column): self.add(left[*batch, row][k], right[*batch, column][k], total)
+                for (*batch, row, column), total in sums.items()
+            }
+        return sums
+
+    def add(self, a: Value, b: Value, total: Value) -> Value:
+        builder = self.low.builder
+        if not total.type.is_float:
+            return builder.add(builder.mul(a, b), total)
+        return builder.fma(a, b, total) if self.fuses else builder.fadd(builder.fmul(a, b), total)
+
+    def result(self, sums: dict[Places, Value]) -> Registers:
+        """The sums in the type of the result."""
+        found = (sums[place] for place in self.places)
+        return tuple(x if x.type is self.type else self.low.builder.fptrunc(x, self.type) for x in found)
+
+
+def lines(
+    places: Sequence[Places], registers: Registers, k_axis: int, made: Callable[[Value], Value] = lambda value: value
+) -> dict[Places, Line]:
+    """What is made of the registers of a factor, by their coordinates without K."""
     found: dict[Places, Line] = {}
-    for place, register in zip(register_places(layout_of(value.type)), low[value], strict=True):
+    for place, register in zip(places, registers, strict=True):
         coordinates = list(place)
         k = coordinates.pop(k_axis)
         line = found.setdefault(tuple(coordinates), {})
         if k not in line:
             line[k] = made(register)
     return found
-
-
-def widened(low: Lowering, value: Value, type: Type) -> Value:
-    """An operand in the type of the sums."""
-    return value if value.type is type else low.builder.cast(value, type)
-
-
-def narrowed(low: Lowering, value: Value, type: Type) -> Value:
-    """A sum in the type of the result."""
-    return value if value.type is type else low.builder.fptrunc(value, type)
-
-
-def add_product(low: Lowering, a: Value, b: Value, total: Value, fuses: bool) -> Value:
-    builder = low.builder
-    if not total.type.is_float:
-        return builder.add(builder.mul(a, b), total)
-    return builder.fma(a, b, total) if fuses else builder.fadd(builder.fmul(a, b), total)

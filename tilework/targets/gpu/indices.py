@@ -7,7 +7,7 @@ The part of a register is a constant. Where the two can have no bit in common, x
 addresses are made of.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tilework.layouts.linear import LinearLayout
@@ -53,13 +53,12 @@ def combined(b: Builder, spread: Spread, fixed: int) -> Value:
     return made
 
 
-def spread_of(low: Lowering, layout: LinearLayout, out: str) -> Spread:
-    """What lane, warp and block add to one out of a layout."""
+def spread_of(low: Lowering, layout: LinearLayout, out: str, more: Mapping[str, Value] | None = None) -> Spread:
+    """What lane, warp and block add to one out of a layout, and what `more` values do."""
     position = layout.out_names.index(out)
     bases = dict(layout.bases)
-    parts = [
-        (value, [vector[position] for vector in bases[name]]) for name, value in low.places.items() if name in bases
-    ]
+    values = {**low.places, **(more or {})}
+    parts = [(value, [vector[position] for vector in bases[name]]) for name, value in values.items() if name in bases]
     return image(low.builder, parts)
 
 
@@ -78,9 +77,11 @@ def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:
     ]
 
 
-def offsets(low: Lowering, layout: LinearLayout, extra: int = 0) -> tuple[Spread, list[int]]:
+def offsets(
+    low: Lowering, layout: LinearLayout, extra: int = 0, more: Mapping[str, Value] | None = None
+) -> tuple[Spread, list[int]]:
     """For a layout with the only out `offset`: the thread's part of it (xor `extra`), and what each register adds by xor."""
-    own = spread_of(low, layout, "offset")
+    own = spread_of(low, layout, "offset", more)
     fixed = [found["offset"] ^ extra for found in register_images(layout)]
     return own, fixed
 

@@ -34,7 +34,8 @@ class Move:
     """One way of all registers of a thread to or from shared memory.
 
     With a `round_size` (in elements) those whose offset is in the same round go at a time, all rounds to the same memory.
-    With `matrices` they go as matrices (`Gpu.matrix_form`) where the layout allows it.
+    With `matrices` they go as matrices (`Gpu.matrix_form`) where the layout allows it. `more` are values beside lane, warp and block
+    on which the layout depends.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Move:
         origin: int = 0,
         round_size: int = 0,
         matrices: bool = False,
+        more: Mapping[str, Value] | None = None,
     ) -> None:
         self.low, self.base, self.element = low, base, element
         self.held = held_type(element)
@@ -56,7 +58,7 @@ class Move:
         run = vector_bits(layout, self.held.bits)
         self.run = 0 if origin & ((1 << run) - 1) else run
         self.form = self.matrix_form(layout, origin) if matrices else None
-        self.spread, self.fixed = offsets(low, self.form.addresses(layout) if self.form else layout, origin)
+        self.spread, self.fixed = offsets(low, self.form.addresses(layout) if self.form else layout, origin, more)
 
     def matrix_form(self, layout: LinearLayout, origin: int) -> MatrixForm | None:
         """How registers move as matrices, if that is possible and moves more of them at a time."""

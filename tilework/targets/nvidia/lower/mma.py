@@ -133,7 +133,7 @@ def words_of(low: Lowering, value: SSAValue, k_axis: int) -> Words:
     each = max(1, WORD // bit_width(value.type))
     copied = sum(1 << bit for bit, column in enumerate(layout.by_in["lane"][:K_LANES]) if not column)
     found: Words = {}
-    for place, line in lines(low, value, k_axis, lambda register: register).items():
+    for place, line in lines(register_places(layout), low[value], k_axis).items():
         elements = [line[k] for k in sorted(line)]
         elements += [constant(elements[0].type, 0)] * (-len(elements) % each)
         made = [pack_word(low, elements[first : first + each]) for first in range(0, len(elements), each)]

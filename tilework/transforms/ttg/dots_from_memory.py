@@ -1,0 +1,156 @@
+"""Let dots of single multiplications read their factors from shared memory, a few of K at a time.
+
+    %m = ttg.local_alloc %x                                %m = ttg.local_alloc %x : ... #shared_linear
+    %a = ttg.local_load %m : ... -> #dot_op<0, #blocked>   ==>
+    %d = tt.dot %a, %b, %c                                 %d = ttg.local_dot %m, %n, %c
+
+Under a blocked accumulator each thread holds its rows of A and its columns of B for all of K: more than there are registers
+where tiles are large. `ttg.local_dot` reads memory instead, in a loop over K. It may read later than the load did, so nothing in
+between may write shared memory, or tell others that they may; what a `ttg.local_alloc` was filled with stays as it is. A factor that is in
+no memory gets some. Memory that only this dot reads is arranged so that neither writing nor reading meets bank conflicts.
+
+With `narrow` factors of 16 bits are kept as they are, and become f32 in each thread that reads them: half of the memory, and more work.
+Fires where a thread would hold more than `MOST_HELD` registers of the factors. Stage: TTGIR, when it becomes LLVM text. Cost: one walk.
+"""
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tilework.analysis.alias import VIEWS
+from tilework.analysis.allocation import allocations
+from tilework.ir import amdg, gpu, tt, ttg
+from tilework.ir.create import clone_op, create_op
+from tilework.ir.effects import is_pure, is_value_alloc
+from tilework.ir.encodings import dot_operand_of, layout_of
+from tilework.ir.functions import ops_in_order
+from tilework.ir.module_facts import num_ctas
+from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, replace_op
+from tilework.ir.types import bit_width, element_type, f32, shape_of
+from tilework.layouts.conversion import shared_plan
+from tilework.layouts.encodings import Blocked, SharedLinear
+from tilework.layouts.linear import LinearLayout
+from tilework.target import Target
+from tilework.transforms.passes import Pass
+
+MOST_HELD = 128  # words of both factors that a thread has registers for
+# What neither writes shared memory nor lets others write it.
+HARMLESS = frozenset({
+    tt.LoadOp, ttg.LocalLoadOp, ttg.LocalDotOp, ttg.AsyncWaitOp, ttg.LocalBarrierOp,
+    amdg.AsyncWaitOp, amdg.BufferLoadOp, gpu.GpuBarrierOp,
+})  # fmt: skip
+
+
+class DotsFromMemoryPass(Pass):
+    name = "tritongpu-dots-from-memory"
+    narrow: bool = False
+
+    def run(self, module: ModuleOp) -> None:
+        for dot in large_dots(module):
+            rewrite(dot, self.narrow)
+
+
+def with_dots_from_memory(module: ModuleOp, target: Target) -> ModuleOp:
+    """The module, or one like it whose large dots read memory: of f32 if there is enough of it, else of 16 bits."""
+    if not large_dots(module):
+        return module
+    for narrow in (False, True):
+        DotsFromMemoryPass(narrow).run(made := clone_op(module, {}))
+        if max(found.size for found in allocations(made, target)) <= target.limits.shared_bytes:
+            return made
+    return module
+
+
+def large_dots(module: ModuleOp) -> list[Operation]:
+    """The dots whose factors do not fit into registers."""
+    return [op for op in ops_in_order(*module.regions) if type(op) is tt.DotOp and is_large(op)]
+
+
+def is_large(dot: Operation) -> bool:
+    a, b = (operand.type for operand in dot.operands[:2])
+    operand = dot_operand_of(a)
+    if operand is None or not isinstance(operand.parent, Blocked) or num_ctas(dot) > 1:
+        return False
+    return sum(layout_of(type).in_size("register") * max(1, bit_width(type) // 32) for type in (a, b)) > MOST_HELD
+
+
+def rewrite(dot: Operation, narrow: bool) -> None:
+    a, b, c = dot.operands
+    memory = [memory_of(side, dot, side.type, narrow) for side in (a, b)]
+    replace_op(dot, create_op(ttg.LocalDotOp, (*memory, c), (c.type,), dot.location))
+    for side in (a, b):
+        erase_unused(side)
+
+
+def memory_of(value: SSAValue, dot: Operation, reader: Attribute, narrow: bool) -> SSAValue:
+    """Shared memory that holds `value` where `dot` stands; of what `value` was widened from, if it was."""
+    made = defining_op(value)
+    if isinstance(made, ttg.LocalLoadOp) and can_wait(made, dot):
+        alloc = defining_op(made.src)
+        if alloc is None or not is_filled(alloc):
+            return made.src
+        source = alloc.operands[0]
+        if narrow and (given := widened_from(source)) is not None:
+            return memory_of(given, dot, reader, narrow)
+        is_own = made.src.has_one_use() and value.has_one_use()
+        return filled(source, reader, alloc) if is_own else made.src
+    if (given := widened_from(value)) is not None:
+        return memory_of(given, dot, reader, narrow)
+    if made is not None:
+        return filled(made.operands[0] if type(made) is ttg.ConvertLayoutOp else value, reader, made, behind=True)
+    return filled(value, reader, dot)
+
+
+def widened_from(value: SSAValue) -> SSAValue | None:
+    """What a factor of f32 was made of, if that has 16 bits: in f32 both are the same number."""
+    made = defining_op(value)
+    if not isinstance(made, arith.ExtFOp) or element_type(value.type) is not f32:
+        return None
+    return made.operands[0] if bit_width(made.operands[0].type) == 16 else None
+
+
+def is_filled(alloc: Operation) -> bool:
+    """Memory that is filled where it is made, and never changes."""
+    return type(alloc) is ttg.LocalAllocOp and is_value_alloc(alloc)
+
+
+def can_wait(load: ttg.LocalLoadOp, dot: Operation) -> bool:
+    """Whether memory holds at `dot` what it holds at `load`."""
+    memory = load.src
+    while (made := defining_op(memory)) is not None and type(made) in VIEWS:
+        memory = made.operands[0]
+    if made is not None and is_filled(made):
+        return True
+    between = load.next_op if load.parent is dot.parent else None
+    while between is not None and between is not dot:
+        if not is_pure(between) and type(between) not in HARMLESS:
+            return False
+        between = between.next_op
+    return between is dot
+
+
+def filled(source: SSAValue, reader: Attribute, place: Operation, behind: bool = False) -> SSAValue:
+    """Memory that holds `source`, made in front of an op or behind it, for threads that read it as `reader` says."""
+    encoding = without_conflicts(layout_of(source.type), layout_of(reader), bit_width(source.type))
+    type = ttg.memdesc_type(shape_of(source.type), element_type(source.type), encoding)
+    alloc = ttg.LocalAllocOp.make(source, type, place.location)
+    (insert_after if behind else insert_before)(place, alloc)
+    return alloc.results[0]
+
+
+def without_conflicts(written: LinearLayout, read: LinearLayout, bits: int) -> SharedLinear:
+    plan = shared_plan(written, read, bits, loads_matrices=False, stores_matrices=False)
+    columns = (("offset", plan.layout.by_in["offset"]), ("block", ()))
+    return SharedLinear(LinearLayout.packed(columns, written.outs))
+
+
+def erase_unused(value: SSAValue) -> None:
+    """Remove the loads, conversions and memory that only the dot wanted."""
+    made = defining_op(value)
+    if made is None or made.results[0].first_use is not None:
+        return
+    if is_pure(made) or isinstance(made, ttg.LocalLoadOp):
+        operands = tuple(made.operands)
+        erase_op(made)
+        for operand in operands:
+            erase_unused(operand)
