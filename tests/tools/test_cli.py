@@ -133,7 +133,10 @@ def test_bad_files_are_told_in_a_line(
         (["--num-ctas", "0"], "--num-ctas must be a power of 2, got 0"),
         (["--target", "cdua:90"], "target 'cdua:90': there is no compiler for 'cdua': did you mean 'cuda'?"),
         (["-o", "good.py"], "good.py is no folder"),
-        (["--signature", "*fp32"], "the signature has no entry for n, B"),
+        (
+            ["--signature", "*fp32"],
+            "fill has the parameters p, n, B; the signature has 1 entries, and no entry for n, B",
+        ),
     ],
 )
 def test_bad_options_are_told_in_a_line(

@@ -12,13 +12,13 @@ HIP's; for CPUs (``-t cpu``) a header and an object file, for which no C compile
 """
 
 import argparse
-import importlib.util
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilework.aot.find_kernels import executed, kernel_in
 from tilework.aot.gpu_source import EXTENSIONS, c_texts
 from tilework.aot.grid import parse_grid
 from tilework.aot.signature import Entry, Names, parse_signature, passed, source_of
@@ -100,18 +100,8 @@ def compile_kernel(args: CompileArgs) -> tuple[str, list[Path]]:
 
 def load_kernel(path: str, name: str) -> JITFunction:
     """The kernel in a file, which is executed as a module; a tuned kernel counts as the kernel inside."""
-    file = Path(path)
-    sys.path.insert(0, str(file.parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None, f"{path} is no Python file"
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, name)
-    while not isinstance(found, JITFunction) and hasattr(found, "fn"):
-        found = found.fn
-    if not isinstance(found, JITFunction):
-        raise TypeError(f"{name} of {path} is no kernel, but {type(found).__name__}")
-    return found
+    sys.path.insert(0, str(Path(path).parent))
+    return kernel_in(executed(path, Path(path).stem), name)
 
 
 def write_kernel(

@@ -23,7 +23,7 @@ MAIN = "__main__"
 AS_MODULE = "__mp_main__"  # as multiprocessing calls a script that is imported
 
 
-class NotFound(Exception):
+class NotFound(ValueError):
     """A kernel that is not where it was; the message says what was tried."""
 
 

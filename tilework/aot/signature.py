@@ -1,11 +1,12 @@
-"""What a kernel is compiled ahead of time for: the entries of a signature, and the names that follow from them.
+"""What a kernel is compiled for: the entries of a signature, and the names in C that follow from them.
 
 >>> entries = parse_signature(add, "*fp32:16, *fp32:16, i32:1, 128")
 >>> Names.of("add", entries, num_warps=4, num_stages=3).function
 'add_2c8f7d51_0d1d2c3'
 
 An entry is a type (``*fp32``, ``i32``), with ``:16`` for a multiple of 16 or ``:1`` for the number 1, or the value of a compile-time
-parameter: a number, as in Triton, or also ``True``, ``None``, ``"text"`` and a type for a parameter that is a `tl.constexpr`.
+parameter: a number, as in Triton, or also ``True``, ``None``, ``"text"`` and a type for a parameter that is a `tl.constexpr`. Who does not
+compile ahead of time can also say ``:S`` (``:16S``), an array of less than 2 GiB.
 """
 
 import ast
@@ -19,6 +20,7 @@ from typing import Any
 from tilework.compiler import ASTSource
 from tilework.language import core as tl
 from tilework.language.function import JITFunction
+from tilework.runtime.launch.specialize import parse_attr
 
 POINTER = "CUdeviceptr"
 C_TYPES = {
@@ -51,6 +53,7 @@ class Entry:
     type: str
     value: Any = None
     hint: int | None = None
+    is_small: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -125,55 +128,79 @@ def linked(entries: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.type != "constexpr"]
 
 
-def parse_signature(kernel: JITFunction, text: str) -> list[Entry]:
+def parse_signature(kernel: JITFunction, text: str, hints: Sequence[str] = ("1", "16")) -> list[Entry]:
     """An entry for each parameter; those that are left out at the end take their defaults."""
-    texts = [part.strip() for part in re.split(r",(?![^<\[]*[>\]])", text)]
-    given, left = len(texts), kernel.params[len(texts) :]
-    if given > len(kernel.params) or any(not param.has_default for param in left):
+    texts = split_entries(text)
+    left = kernel.params[len(texts) :]
+    missing = [param.name for param in left if not param.has_default]
+    if len(texts) > len(kernel.params) or missing:
+        more = f", and no entry for {', '.join(missing)}" if missing else ""
+        example = "" if texts else ': it is like "*fp32:16, i32, 1024"'
         raise ValueError(
-            f"{kernel.__name__} has the parameters {', '.join(kernel.arg_names)}; the signature has {given} entries"
+            f"{kernel.__name__} has the parameters {', '.join(kernel.arg_names)}; the signature has {len(texts)} entries{more}{example}"
         )
-    entries = [parse_entry(param, part) for param, part in zip(kernel.params, texts, strict=False)]
+    entries = [parse_entry(param, part, hints) for param, part in zip(kernel.params, texts, strict=False)]
     return entries + [Entry(param.name, repr(param.default), "constexpr", param.default) for param in left]
 
 
-def parse_entry(param: Any, text: str) -> Entry:
-    if (value := number(text)) is not None:
-        return Entry(param.name, text, "constexpr", value)
-    if param.is_constexpr:
-        return Entry(param.name, text, "constexpr", constant_of(param.name, text))
-    type, _, rest = text.partition(":")
-    hint = number(rest)
-    if hint is not None:
-        assert hint in (1, 16), f"Only 1 and 16 are valid hints, got {hint}"
-    return Entry(param.name, text, type.strip(), 1 if hint == 1 else None, int(hint) if hint is not None else None)
+def split_entries(text: str) -> list[str]:
+    """Split at commas outside brackets and quotes."""
+    entries, depth, start, quote = [], 0, 0, ""
+    for position, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "<[(":
+            depth += 1
+        elif char in ">])":
+            depth -= 1
+        elif char == "," and depth == 0:
+            entries.append(text[start:position].strip())
+            start = position + 1
+    return [*entries, text[start:].strip()] if text[start:].strip() else entries
 
 
-def number(text: str) -> int | float | None:
-    """An integer or float literal."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
+def parse_entry(param: Any, text: str, hints: Sequence[str]) -> Entry:
+    found = re.fullmatch(r"(.*):\s*(\d+S?|S)\s*", text)
+    code, hint = (found[1].strip(), found[2]) if found is not None else (text, "")
+    if param.is_constexpr or type_of(code) is None:
+        return Entry(param.name, text, "constexpr", constant_of(param, text))
+    assert not hint or hint in hints, f"Only {' and '.join(hints)} are valid hints, got {hint}"
+    number = int(hint.removesuffix("S") or 0) or None
+    return Entry(param.name, text, code, 1 if number == 1 else None, number, hint.endswith("S"))
 
 
-def constant_of(name: str, text: str) -> Any:
-    """What is not a number: a Python literal, or the name of a type."""
+def type_of(code: str) -> Any:
+    """``*fp32``, ``i32``, ``tensordesc<...>`` as a type; None for anything else."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        pass
-    try:
-        return tl.str_to_ty(text, None)
+        return tl.str_to_ty(code, None)
     except (KeyError, ValueError, AssertionError, TypeError, AttributeError, IndexError):
-        raise ValueError(f"{name} is a compile-time parameter, and {text!r} is not a value for it") from None
+        return None
+
+
+def constant_of(param: Any, text: str) -> Any:
+    """A Python literal, ``nan`` or ``inf``, or the name of a type."""
+    for read in (ast.literal_eval, float):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError):
+            continue
+    if (found := type_of(text)) is not None:
+        return found
+    if param.is_constexpr:
+        raise ValueError(f"{param.name} is a compile-time parameter, and {text!r} is not a value for it")
+    raise ValueError(f"{param.name}: {text!r} is neither a type nor a constant")
+
+
+def called_with(entries: Sequence[Entry]) -> tuple[dict[str, str], dict[str, Any], dict[tuple[int, ...], Any]]:
+    """Types, constants and facts."""
+    signature = {entry.name: "constexpr" if entry.is_constant else entry.type for entry in entries}
+    constants = {entry.name: entry.value for entry in entries if entry.is_constant}
+    keys = [("D" if entry.hint == 16 else "") + ("S" if entry.is_small else "") for entry in entries]
+    return signature, constants, {(index,): parse_attr(key) for index, key in enumerate(keys) if key}
 
 
 def source_of(kernel: JITFunction, entries: Sequence[Entry]) -> ASTSource:
     """The kernel with the types and facts of a signature."""
-    signature = {entry.name: "constexpr" if entry.is_constant else entry.type for entry in entries}
-    constants = {entry.name: entry.value for entry in entries if entry.is_constant}
-    multiples = [(index,) for index, entry in enumerate(entries) if entry.hint == 16]
-    return ASTSource(kernel, signature, constants, {path: [["tt.divisibility", 16]] for path in multiples})
+    return ASTSource(kernel, *called_with(entries))

@@ -12,9 +12,7 @@ name and with the options of Triton's `triton.tools.compile`.
 """
 
 import argparse
-import ast
 import importlib.util
-import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -23,14 +21,12 @@ from typing import Any
 
 from tilework.aot import command as aot
 from tilework.errors import CompilationError, PassError, StageError, TritonError, did_you_mean
-from tilework.language import core as tl
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.jit import KernelInterface
-from tilework.runtime.launch.specialize import parse_attr
 from tilework.tools.messages import plain
 
 WRONG = (AssertionError, ValueError, TypeError, OSError, RuntimeError)
-FACTS = {"": "", "16": "D", "S": "S", "16S": "DS"}
+HINTS = ("1", "16", "S", "16S")
 
 
 class UsageError(Exception):
@@ -215,76 +211,9 @@ def case_of(fn: JITFunction) -> Any:
 
 def parse_signature(fn: JITFunction, text: str) -> tuple[dict[str, str], dict[str, Any], dict[tuple[int, ...], Any]]:
     """Types, constants and facts from the text of a signature; see the module docstring."""
-    entries = split_entries(text)
-    if len(entries) > len(fn.arg_names):
-        raise UsageError(f"{fn.__name__} has {len(fn.arg_names)} parameters, the signature has {len(entries)} entries")
-    signature: dict[str, str] = {}
-    constants: dict[str, Any] = {}
-    attrs: dict[tuple[int, ...], Any] = {}
-    for index, (param, entry) in enumerate(zip(fn.params, entries, strict=False)):
-        found = re.fullmatch(r"(.*):\s*(\d*S?)\s*", entry)
-        code, fact = (found[1].strip(), found[2]) if found is not None and found[2] else (entry, "")
-        if param.is_constexpr or not is_type_code(code):
-            signature[param.name] = "constexpr"
-            constants[param.name] = parse_constant(param.name, entry)
-        elif fact == "1":
-            signature[param.name] = "constexpr"
-            constants[param.name] = 1
-        elif fact in FACTS:
-            signature[param.name] = code
-            if known := parse_attr(FACTS[fact]):
-                attrs[(index,)] = known
-        else:
-            words = ":16 (divisible by 16), :1 (equal to 1) and :S (an array of less than 2 GiB)"
-            raise UsageError(f"{param.name}: {entry!r}: only {words} are known")
-    missing = [param.name for param in fn.params[len(entries) :] if not param.has_default]
-    if missing:
-        words = f"the signature has no entry for {', '.join(missing)}"
-        raise UsageError(words if entries else f'{words}: give one each with --signature "*fp32:16, i32, 1024"')
-    for param in fn.params[len(entries) :]:
-        signature[param.name] = "constexpr"
-        constants[param.name] = param.default
-    return signature, constants, attrs
+    from tilework.aot import signature  # lazily: the compiler loads when something is compiled
 
-
-def split_entries(text: str) -> list[str]:
-    """Split at commas outside brackets and quotes."""
-    entries, depth, start, quote = [], 0, 0, ""
-    for position, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "<[(":
-            depth += 1
-        elif char in ">])":
-            depth -= 1
-        elif char == "," and depth == 0:
-            entries.append(text[start:position].strip())
-            start = position + 1
-    if text[start:].strip():
-        entries.append(text[start:].strip())
-    return entries
-
-
-def is_type_code(code: str) -> bool:
-    """``*fp32``, ``i32``, ``tensordesc<...>``."""
-    try:
-        tl.str_to_ty(code, None)
-    except (KeyError, ValueError, AssertionError, TypeError, AttributeError, IndexError):
-        return False
-    return True
-
-
-def parse_constant(name: str, text: str) -> Any:
-    """A Python literal, or the name of a dtype."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        pass
-    if is_type_code(text):
-        return tl.str_to_ty(text, None)
-    raise UsageError(f"{name}: {text!r} is neither a type nor a constant")
+    return signature.called_with(signature.parse_signature(fn, text, HINTS))
 
 
 if __name__ == "__main__":
