@@ -9,7 +9,10 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.differential.everywhere import everywhere
+from tilework import knobs
+from tilework.explain.devices import NATIVE, Launch, run_on
 from tilework.oracles.interpreter import InterpretedFunction
+from tilework.targets.cpu.run.pool import POOL
 from tilework.targets.cpu.target import HostTarget
 from tilework.triton.runtime.interpreter import execute_with_tools
 
@@ -121,6 +124,18 @@ def all_in_turn(x: Any, out: Any, old: Any) -> None:
     tl.store(found + 3, tl.atomic_or(out + 3, value, ordered=True))
     tl.store(found + 4, tl.atomic_xor(out + 4, value, ordered=True))
     tl.store(found + 5, tl.atomic_xchg(out + 5, value, ordered=True))
+
+
+def test_turns_go_on_where_helpers_are_started_late() -> None:
+    """The first programs of a first launch run before there are helpers."""
+    x, places, sums = wild(64, 16), np.zeros((64, 16), np.int32), []
+    for threads in (1, POOL.words[1] + 2):
+        out = np.zeros(1, np.float32)
+        with knobs.runtime.scope():
+            knobs.runtime.num_threads = threads
+            run_on(NATIVE, Launch(meeting, (x.copy(), places, out, 16), (2, 32, 1), {"reproducible": True}))
+        sums.append(out[0])
+    assert sums[0] == sums[1]
 
 
 def test_what_ordered_atomics_return() -> None:

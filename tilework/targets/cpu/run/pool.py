@@ -299,6 +299,7 @@ def run_launch(
         launch = memory.launch
         LAUNCH.pack_into(launch, 0, kernel.work_address, place, first, total, chunk, *grid, 0, arena, sharers, 0, 0)
         struct.pack_into("<Q", launch, LAUNCH_PLACES["name"], kernel.name_address)
+        struct.pack_into("<q", launch, LAUNCH_PLACES["turn"], first)
         start = time.perf_counter_ns()
         POOL.launch(launch, helpers, memory.worker)
         took = time.perf_counter_ns() - start
