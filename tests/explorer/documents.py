@@ -34,6 +34,12 @@ def compiled(target: str, warps: int = 4) -> dict[str, Any]:
     return build([request(target, launched=False, num_warps=warps)])
 
 
+@cache
+def odd_tiles() -> dict[str, Any]:
+    """The same with a tile that GPUs pad."""
+    return build([request("cuda:90", block=200, launched=False)])
+
+
 def explored(target: str) -> dict[str, Any]:
     return build([request(target)])
 

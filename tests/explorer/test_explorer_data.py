@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tests.explorer import kernels_to_explore as kernels
-from tests.explorer.documents import SIZE, compiled, explored, keys_by_stage, line_of, request, text_of
+from tests.explorer.documents import SIZE, compiled, explored, keys_by_stage, line_of, odd_tiles, request, text_of
 from tilework.explorer.counting import Launch, count
 from tilework.explorer.document import NotExplored, read, write
+from tilework.explorer.layout_data import layouts_of, sizes_in
 from tilework.explorer.located import located_assembly, located_ir, located_llvm, located_sass
 from tilework.explorer.tables import Tables, edited
 from tilework.explorer.watching import watching
@@ -75,6 +76,15 @@ def test_types_have_the_layouts_of_the_layout_tool(gpu: dict[str, Any]) -> None:
     assert data["bases"]["register"] == [[1]]
     assert data["bases"]["lane"] == [[2], [4], [8], [16], [32]]
     assert data["bases"]["warp"] == [[64], [128]]
+
+
+def test_layouts_of_padded_tiles_say_how_much_is_seen() -> None:
+    (entry,) = odd_tiles()["kernels"]
+    seen = {tuple(data["shape"]): data.get("seen") for type, data in entry["layouts"].items() if "xf32" in type}
+    assert seen == {(256,): [[200]]}
+    both = "tensor<64x128xf32, #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [2, 2], order = [1, 0]}>>"
+    (data,) = layouts_of([[both]], sizes_in(["tensor<48x96xf32> -> tensor<64x128xf32>, tensor<48x128xi1>"])).values()
+    assert data["seen"] == [[48, 96], [64, 128], [48, 128]]
 
 
 def test_counters_limits_and_remarks_are_those_of_the_tools(gpu: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.explorer.browser import Browser, find_chromium
-from tests.explorer.documents import compiled, line_of, request
+from tests.explorer.documents import compiled, line_of, odd_tiles, request
 from tilework.explorer.compare import compare, data_of
 from tilework.explorer.document import build, write
 from tilework.explorer.page import COMPARISON
@@ -94,6 +94,21 @@ def test_a_type_opens_the_picture_of_its_layout(page: Browser) -> None:
     left, top, width = page.evaluate(place)
     page.send("Input.dispatchMouseEvent", type="mouseMoved", x=left + 36 + 5.5 * (width - 37) / 32, y=top + 22)
     assert page.evaluate("document.querySelector('.tip').textContent") == "[5]\nT2 (warp 0, lane 2), register 1"
+
+
+def test_lanes_that_hold_no_element_are_grey(browser: Browser) -> None:
+    write(odd_tiles(), browser.folder / "odd.html")
+    browser.open((browser.folder / "odd.html").as_uri())
+    row = "[...document.querySelectorAll('.row')].find((row) => row.textContent.includes('tt.load'))"
+    browser.evaluate(f"{row}.querySelector('.has-layout').click()")  # behind the right border, perhaps
+    assert "200 seen" in browser.evaluate("document.querySelector('.tools').textContent")
+    assert "padding, which nobody sees" in browser.evaluate("document.querySelector('.legend').textContent")
+    pixels = """(() => { const canvas = document.querySelector('canvas'), pen = canvas.getContext('2d');
+        const [wide, high] = [(canvas.width - 37 * devicePixelRatio) / 32, (canvas.height - 19 * devicePixelRatio) / 8];
+        return [199, 200, 255].map((at) => [...pen.getImageData(36 + (at % 32 + 0.5) * wide, 18 + (Math.floor(at / 32) + 0.5) * high, 1, 1).data].slice(0, 3)); })()"""
+    last, first, end = browser.evaluate(pixels)
+    assert first == end == [228, 228, 228] != last
+    assert browser.problems == []
 
 
 def test_search_finds_everywhere_and_goes_there(page: Browser) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilework.errors import LIBRARY, CompilationError, StageError, TritonError
 from tilework.explorer.counting import Launch, count
-from tilework.explorer.layout_data import layouts_of
+from tilework.explorer.layout_data import layouts_of, sizes_in
 from tilework.explorer.limits import limits_of, resources_of
 from tilework.explorer.located import Located, located
 from tilework.explorer.small_kernel import small_source
@@ -28,6 +28,7 @@ from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, fi
 from tilework.targets.nvidia.cubin import SLOW
 from tilework.targets.options import CompileOptions
 from tilework.targets.recording import PassRun, Recording, recording
+from tilework.transforms.padding.pad_tiles import PadTilesPass
 
 TITLES = {
     "ttir": "TTIR", "ttgir": "TTGIR", "ttcir": "TTCIR", "llir": "LLVM", "ptx": "PTX", "amdgcn": "AMDGCN", "asm": "assembly", "sass": "SASS",
@@ -92,13 +93,23 @@ def collect(request: Request, tables: Tables) -> dict[str, Any]:
         "stages": stages,
         "notes": made.notes,
         "runs": [run_data(run, lines, tables) for run, lines in zip(seen.runs, runs, strict=True)],
-        "layouts": layouts_of([[text for text, _ in lines] for lines in laid_out]),
+        "layouts": layouts_of([[text for text, _ in lines] for lines in laid_out], sizes_in(before_padding(seen))),
         "times": [[TITLES.get(stage, stage), milliseconds(seconds)] for stage, seconds in made.times.items()],
         "metrics": metrics_of(made, used, limits),
         "limits": limits,
         "remarks": remarks_of(seen, tables),
         "counters": counters,
     }
+
+
+def before_padding(seen: Recording) -> list[str]:
+    """The text in which tiles have the sizes that the user gave them, in lines; none where nothing is padded."""
+    for run in seen.runs:
+        texts = [run.text, *(step.text for step in run.steps)]
+        for text, step in zip(texts, run.steps, strict=False):
+            if step.name == PadTilesPass.name:
+                return text.splitlines()
+    return []
 
 
 WARM: set[str] = set()

@@ -3,7 +3,8 @@
     types = layouts_of(["tensor<128x64xf16, #ttg.blocked<{...}>>"])
     types[...]["bases"]["lane"]      [[0, 8], [0, 16], ...]: where the lanes 1, 2, 4, ... are
 
-Types are spelled without aliases, since passes number those as they come (`spelled_out`).
+Types are spelled without aliases, since passes number those as they come (`spelled_out`). Tiles whose sizes are no powers of two are padded before they
+are laid out: `seen` lists the sizes that became this one, if not all of it is seen.
 """
 
 import re
@@ -15,13 +16,15 @@ from xdsl.utils.exceptions import ParseError
 from tilework.explorer.located import closing
 from tilework.ir.encodings import encoding_attr, encoding_of, shared_of
 from tilework.ir.parser import IRParser, IRSyntaxError
-from tilework.ir.types import bit_width, shape_of
+from tilework.ir.types import Shape, bit_width, shape_of
 from tilework.layouts.banks import access_table
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.to_linear import to_linear
+from tilework.transforms.padding.padded import padded_shape
 
 TYPE = re.compile(r"(?:!ttg\.memdesc|tensor)<")
 ALIAS = re.compile(r"^#(\w+) = (.*)$")
+SIZES = re.compile(r"tensor<((?:\d+x)+)")
 NAME = re.compile(r"#(\w+)\b(?!\.)")
 
 
@@ -46,8 +49,17 @@ def types_in(line: str) -> Iterator[str]:
             yield line[match.start() : end + 1]
 
 
-def layouts_of(texts: Iterable[Iterable[str]]) -> dict[str, dict[str, Any]]:
-    """The layouts of all types in some texts, by the type without aliases."""
+def sizes_in(lines: Iterable[str]) -> list[Shape]:
+    """The sizes of all tiles in a text."""
+    found = dict.fromkeys(match[1] for line in lines for match in SIZES.finditer(line))
+    return [tuple(map(int, sizes.split("x")[:-1])) for sizes in found]
+
+
+def layouts_of(texts: Iterable[Iterable[str]], sizes: Iterable[Shape] = ()) -> dict[str, dict[str, Any]]:
+    """The layouts of all types in some texts, by the type without aliases; `sizes` are those that tiles had before they were padded."""
+    padded: dict[Shape, list[Shape]] = {}
+    for size in sizes:
+        padded.setdefault(padded_shape(size), []).append(size)
     found: dict[str, dict[str, Any]] = {}
     for lines in texts:
         lines = list(lines)
@@ -55,6 +67,9 @@ def layouts_of(texts: Iterable[Iterable[str]]) -> dict[str, dict[str, Any]]:
         for type in dict.fromkeys(type for line in lines if not line.startswith("#") for type in types_in(line)):
             whole = spelled_out(type, aliases)
             if whole not in found and (data := layout_of(whole)) is not None:
+                shape = tuple(data["shape"])
+                if (seen := padded.get(shape, [shape])) != [shape]:
+                    data["seen"] = [list(size) for size in seen]
                 found[whole] = data
     return found
 

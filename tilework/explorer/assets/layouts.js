@@ -8,6 +8,12 @@ class Layout {
     Object.assign(this, data);
     this.isShared = "offset" in data.bases;
     this.sizes = Object.fromEntries(Object.entries(data.bases).map(([name, bases]) => [name, 2 ** bases.length]));
+    this.ends = (data.seen ?? [])[0] ?? this.shape; // what is behind them is padding
+  }
+  isPadding(flat) { return this.ends !== this.shape && coordinates(this, flat).some((part, dim) => part >= this.ends[dim]); }
+  seenCell(flat, cell) {
+    // as it is drawn: grey and empty where it is padding
+    return this.isPadding(flat) ? { ...cell, colour: paddingColour(), text: "", tip: `padding, which nobody sees\n${cell.tip}` } : cell;
   }
   place(name, value) {
     // of one index, as a vector
@@ -39,6 +45,7 @@ class Layout {
 }
 const isDark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
 const bankColour = (bank) => `hsl(${(360 * bank) / BANKS} ${isDark() ? 45 : 65}% ${(isDark() ? 52 : 82) - 9 * (bank % 2)}%)`;
+const paddingColour = () => (isDark() ? "#39404d" : "#e4e4e4");
 const coordinates = (layout, flat) => {
   const at = [];
   for (let dim = layout.shape.length - 1; dim >= 0; dim--) { at.unshift(flat % layout.shape[dim]); flat = Math.floor(flat / layout.shape[dim]); }
@@ -55,10 +62,10 @@ function tensorGrid(layout) {
     if (!held.length) return { colour: "transparent", text: "", tip: "nobody holds it", group: -1, thread: -1 };
     const [block, warp, lane, register] = held[0];
     const who = held.slice(0, 8).map((one) => `T${layout.thread(one)} (warp ${one[1]}, lane ${one[2]}), register ${one[3]}${layout.sizes.block > 1 ? `, block ${one[0]}` : ""}`);
-    return {
+    return layout.seenCell(flat, {
       colour: layout.colour(warp, lane), text: `T${layout.thread(held[0])}:${register}`, group: block * (layout.sizes.warp ?? 1) + warp, thread: layout.thread(held[0]),
       tip: `[${coordinates(layout, flat).join(", ")}]\n${who.join("\n")}${held.length > 8 ? `\nand ${held.length - 8} more` : ""}`,
-    };
+    });
   } };
 }
 function threadGrid(layout) {
@@ -67,7 +74,7 @@ function threadGrid(layout) {
   return { columns, rows: warps.length * registers.length, heading: (row) => (row % registers.length === 0 ? `warp ${Math.floor(row / registers.length)}` : ""), cell: (row, lane) => {
     const [warp, register] = [Math.floor(row / registers.length), row % registers.length];
     const flat = blocks[0] ^ warps[warp] ^ lanes[lane] ^ registers[register];
-    return { colour: layout.colour(warp, lane), text: coordinates(layout, flat).join(","), group: warp, thread: warp * columns + lane, tip: `T${warp * columns + lane}, register ${register}: [${coordinates(layout, flat).join(", ")}]` };
+    return layout.seenCell(flat, { colour: layout.colour(warp, lane), text: coordinates(layout, flat).join(","), group: warp, thread: warp * columns + lane, tip: `T${warp * columns + lane}, register ${register}: [${coordinates(layout, flat).join(", ")}]` });
   } };
 }
 const bankOf = (layout, offset) => Math.floor((offset * layout.bits) / 32) % BANKS;
@@ -83,7 +90,7 @@ function addressGrid(layout) {
   return { columns, rows: Math.ceil(offsets.length / columns), cell: (row, column) => {
     const offset = row * columns + column;
     const cell = bankCell(layout, offset, offsets[offset]);
-    return { ...cell, text: cell.at.replace(" ", "") };
+    return layout.seenCell(offsets[offset], { ...cell, text: cell.at.replace(" ", "") });
   } };
 }
 function bankGrid(layout) {
@@ -94,7 +101,7 @@ function bankGrid(layout) {
   return { columns, rows: offsets.length / columns, cell: (row, column) => {
     const flat = row * columns + column;
     const cell = bankCell(layout, offsets[flat], flat);
-    return { ...cell, text: `b${cell.bank}` };
+    return layout.seenCell(flat, { ...cell, text: `b${cell.bank}` });
   } };
 }
 const GRIDS = { tensor: tensorGrid, threads: threadGrid, banks: bankGrid, addresses: addressGrid };
@@ -148,7 +155,9 @@ class LayoutsView {
     this.buttons[index].scrollIntoView({ block: "nearest" });
     const { shape, sizes, bits, isShared } = this.layout;
     const words = isShared ? `${shape.join(" × ")}, ${bits} bits each` : `${shape.join(" × ")} on ${plural(sizes.warp ?? 1, "warp")} × ${plural(sizes.lane ?? 1, "lane")} × ${plural(sizes.register ?? 1, "register")}`;
-    fill(this.tools, el("strong", {}, words), el("span", { class: "grow" }),
+    const seen = (entry.data.seen ?? []).map((sizes) => [sizes, `${sizes.join(" × ")} seen`]);
+    const choice = seg("how much of it is seen", seen, this.layout.ends, (sizes) => { this.layout.ends = sizes; this.draw(); });
+    fill(this.tools, el("strong", {}, words), seen.length > 1 ? choice : el("span", {}, seen[0]?.[1] ?? ""), el("span", { class: "grow" }),
       seg("what a cell is", modes, this.mode, (mode) => { this.mode = mode; this.draw(); }),
       el("label", {}, "zoom", el("input", { type: "range", min: 0, max: 6, step: 1, value: this.zoom, "aria-label": "zoom", oninput: (event) => { this.zoom = Number(event.target.value); this.draw(); } })));
     this.encoding.textContent = entry.data.encoding;
@@ -172,6 +181,7 @@ class LayoutsView {
       const copies = layout.owners.length ? Math.max(...layout.owners.map((held) => held.length)) : 1;
       if (copies > 1) parts.push(el("span", {}, `each element is held ${copies} times`));
     }
+    if (layout.seen) parts.push(el("span", {}, strip([paddingColour(), paddingColour()]), "padding, which nobody sees"));
     this.legend.replaceChildren(...parts);
   }
 
