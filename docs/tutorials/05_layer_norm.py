@@ -21,24 +21,21 @@ QUICK = "--quick" in sys.argv
 # ## Forward
 #
 # `y = (x - mean) * rstd * w + b` for each row, where `rstd` is one over the standard deviation. One program does one row, as in
-# [softmax](02_fused_softmax.py), and keeps `mean` and `rstd` for the way back. Elements past the end are zero; in
-# `centred` they must be zero *after* the mean is subtracted, too, or they would count in the variance.
+# [softmax](02_fused_softmax.py), and keeps `mean` and `rstd` for the way back. A layer has one width, which is a constant of its kernels:
+# [a tile is as wide as a row](../python.md#tiles-of-any-size), whatever that is, and nothing is masked. (With tiles of the next power of two, elements
+# past the end would have to be zero, and in `centred` zero *again* after the mean is subtracted, or they would count in the variance.)
 
 
 @tilework.jit
-def forward_kernel(
-    x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, n_cols, eps, BLOCK: tl.constexpr
-):
+def forward_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, eps, COLS: tl.constexpr):
     row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    mask = cols < n_cols
-    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
-    mean = tl.sum(x, axis=0) / n_cols
-    centred = tl.where(mask, x - mean, 0.0)
-    rstd = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / n_cols + eps)
-    w = tl.load(w_ptr + cols, mask=mask)
-    b = tl.load(b_ptr + cols, mask=mask)
-    tl.store(y_ptr + row * n_cols + cols, centred * rstd * w + b, mask=mask)
+    cols = tl.arange(0, COLS)
+    x = tl.load(x_ptr + row * COLS + cols)
+    mean = tl.sum(x, axis=0) / COLS
+    centred = x - mean
+    rstd = 1 / tl.sqrt(tl.sum(centred * centred, axis=0) / COLS + eps)
+    y = centred * rstd * tl.load(w_ptr + cols) + tl.load(b_ptr + cols)
+    tl.store(y_ptr + row * COLS + cols, y)
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
 
@@ -58,30 +55,24 @@ def forward_kernel(
 
 @tilework.jit
 def backward_kernel(
-    x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, n_rows, n_cols,
-    PROGRAMS: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr, w_ptr, dy_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, n_rows,
+    PROGRAMS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    cols = tl.arange(0, BLOCK)
-    mask = cols < n_cols
-    w = tl.load(w_ptr + cols, mask=mask, other=0.0)
-    dw = tl.zeros((BLOCK,), tl.float32)
-    db = tl.zeros((BLOCK,), tl.float32)
+    cols = tl.arange(0, COLS)
+    w = tl.load(w_ptr + cols)
+    dw = tl.zeros((COLS,), tl.float32)
+    db = tl.zeros((COLS,), tl.float32)
     for row in range(tl.program_id(0), n_rows, PROGRAMS):
-        x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
-        dy = tl.load(dy_ptr + row * n_cols + cols, mask=mask, other=0.0)
-        rstd = tl.load(rstd_ptr + row)
-        xhat = tl.where(mask, (x - tl.load(mean_ptr + row)) * rstd, 0.0)
+        x, dy = [tl.load(rows + row * COLS + cols) for rows in (x_ptr, dy_ptr)]
+        mean, rstd = [tl.load(numbers + row) for numbers in (mean_ptr, rstd_ptr)]
+        xhat = (x - mean) * rstd
         wdy = w * dy
-        dx = (
-            wdy
-            - xhat * (tl.sum(xhat * wdy, axis=0) / n_cols)
-            - tl.sum(wdy, axis=0) / n_cols
-        )
-        tl.store(dx_ptr + row * n_cols + cols, dx * rstd, mask=mask)
+        dx = wdy - xhat * (tl.sum(xhat * wdy, axis=0) / COLS) - tl.sum(wdy, axis=0) / COLS
+        tl.store(dx_ptr + row * COLS + cols, dx * rstd)
         dw += dy * xhat
         db += dy
-    tl.store(dw_ptr + tl.program_id(0) * n_cols + cols, dw, mask=mask)
-    tl.store(db_ptr + tl.program_id(0) * n_cols + cols, db, mask=mask)
+    tl.store(dw_ptr + tl.program_id(0) * COLS + cols, dw)
+    tl.store(db_ptr + tl.program_id(0) * COLS + cols, db)
 
 
 @tilework.jit
@@ -106,34 +97,20 @@ class LayerNorm:
 
     def __init__(self, cols: int) -> None:
         self.w, self.b = np.ones(cols, "f4"), np.zeros(cols, "f4")
-        self.block = tilework.next_power_of_2(cols)
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         rows, cols = x.shape
         self.x, y = x, np.empty_like(x)
         self.mean, self.rstd = np.empty(rows, "f4"), np.empty(rows, "f4")
-        forward_kernel[(rows,)](
-            x, self.w, self.b, y, self.mean, self.rstd, cols, 1e-5, BLOCK=self.block
-        )
+        forward_kernel[(rows,)](x, self.w, self.b, y, self.mean, self.rstd, 1e-5, COLS=cols)
         return y
 
     def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rows, cols = dy.shape
         dx, dw, db = np.empty_like(dy), np.empty(cols, "f4"), np.empty(cols, "f4")
         parts = np.empty((2, PROGRAMS, cols), "f4")
-        backward_kernel[(PROGRAMS,)](
-            self.x,
-            self.w,
-            dy,
-            self.mean,
-            self.rstd,
-            dx,
-            *parts,
-            rows,
-            cols,
-            PROGRAMS=PROGRAMS,
-            BLOCK=self.block,
-        )
+        saved = (self.x, self.w, dy, self.mean, self.rstd)
+        backward_kernel[(PROGRAMS,)](*saved, dx, *parts, rows, PROGRAMS=PROGRAMS, COLS=cols)
         for part, out in zip(parts, (dw, db), strict=True):
             sum_rows[(tilework.cdiv(cols, 256),)](part, out, cols, ROWS=PROGRAMS, BLOCK=256)
         return dx, dw, db
@@ -250,7 +227,7 @@ chart.bars(
 # %%
 # ## Try it
 #
-# - `tl.atomic_add(dw_ptr + cols, dw, mask=mask)` instead of the partial sums: one kernel less, and results that differ in the
+# - `tl.atomic_add(dw_ptr + cols, dw)` instead of the partial sums: one kernel less, and results that differ in the
 #   last bits from run to run, because additions come in any order.
 # - With torch: put both launches into a `torch.autograd.Function`; tensors are passed to kernels as arrays are.
 #

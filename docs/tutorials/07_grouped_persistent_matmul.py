@@ -148,15 +148,14 @@ def grouped_kernel(
     number = tl.program_id(0)
     before = 0  # tiles of earlier products
     for product in range(products):
-        M = tl.load(sizes_ptr + product * 3)
-        N = tl.load(sizes_ptr + product * 3 + 1)
-        K = tl.load(sizes_ptr + product * 3 + 2)
+        M, N, K = [tl.load(sizes_ptr + product * 3 + i) for i in range(3)]
         tiles_n = tl.cdiv(N, BN)
         after = before + tl.cdiv(M, BM) * tiles_n
         while number < after:
-            a = tl.load(a_table + product).to(tl.pointer_type(tl.float32))
-            b = tl.load(b_table + product).to(tl.pointer_type(tl.float32))
-            c = tl.load(c_table + product).to(tl.pointer_type(tl.float32))
+            a, b, c = [
+                tl.load(table + product).to(tl.pointer_type(tl.float32))
+                for table in (a_table, b_table, c_table)
+            ]
             tile = number - before
             product_tile(a, b, c, tile // tiles_n, tile % tiles_n, M, N, K, BM, BN, BK)
             number += PROGRAMS

@@ -13,7 +13,7 @@ class Layout {
   isPadding(flat) { return this.ends !== this.shape && coordinates(this, flat).some((part, dim) => part >= this.ends[dim]); }
   seenCell(flat, cell) {
     // as it is drawn: grey and empty where it is padding
-    return this.isPadding(flat) ? { ...cell, colour: paddingColour(), text: "", tip: `padding, which nobody sees\n${cell.tip}` } : cell;
+    return this.isPadding(flat) ? { ...cell, colour: paddingColour(), group: -2, text: "", tip: `padding, which nobody sees\n${cell.tip}` } : cell;
   }
   place(name, value) {
     // of one index, as a vector
