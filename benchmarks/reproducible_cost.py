@@ -66,6 +66,7 @@ def rows(is_gpu: bool) -> list[Row]:
             {"COLS": width},
         ),
         product("matmul_f32", np.float32, size, f32),
+        *([product("matmul_f32, tiles as of f16", np.float32, size, {**f16, "BK": 32})] if is_gpu else []),
         product("matmul_f16", np.float16, size, f16),
         product("matmul_f16, tiles as of f32", np.float16, size, f32),
         Row(

@@ -5,6 +5,7 @@
 #d0 = #ttg.dot_op<{opIdx = 0, parent = #c}>
 #d1 = #ttg.dot_op<{opIdx = 1, parent = #c}>
 #s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#t = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0, 1]}>
 #smem = #ttg.shared_memory
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
 
@@ -49,6 +50,18 @@ tt.func public @written_between(%m: !ttg.memdesc<64x64xf32, #s, #smem, mutable>,
   %a = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d0>
   ttg.local_store %x, %m : tensor<64x64xf32, #b> -> !ttg.memdesc<64x64xf32, #s, #smem, mutable>
   %b = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d1>
+  %d = tt.dot %a, %b, %z : tensor<64x64xf32, #d0> * tensor<64x64xf32, #d1> -> tensor<64x64xf32, #c>
+  tt.return %d : tensor<64x64xf32, #c>
+}
+
+// Lanes that read neighbouring columns of this B meet in the same banks.
+// CHECK-LABEL: @conflicts(
+// CHECK-NEXT: %[[B:.*]] = ttg.local_load %n : !ttg.memdesc<64x64xf32, #shared{{.*}}, mutable> -> tensor<64x64xf32, #blocked{{.*}}>
+// CHECK-NEXT: %[[N:.*]] = ttg.local_alloc %[[B]]
+// CHECK-NEXT: ttg.local_dot %m, %[[N]], %z
+tt.func public @conflicts(%m: !ttg.memdesc<64x64xf32, #s, #smem, mutable>, %n: !ttg.memdesc<64x64xf32, #t, #smem, mutable>, %z: tensor<64x64xf32, #c>) -> tensor<64x64xf32, #c> {
+  %a = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem, mutable> -> tensor<64x64xf32, #d0>
+  %b = ttg.local_load %n : !ttg.memdesc<64x64xf32, #t, #smem, mutable> -> tensor<64x64xf32, #d1>
   %d = tt.dot %a, %b, %z : tensor<64x64xf32, #d0> * tensor<64x64xf32, #d1> -> tensor<64x64xf32, #c>
   tt.return %d : tensor<64x64xf32, #c>
 }

@@ -7,7 +7,8 @@
 Under a blocked accumulator each thread holds its rows of A and its columns of B for all of K: more than there are registers
 where tiles are large. `ttg.local_dot` reads memory instead, in a loop over K. It may read later than the load did, so nothing in
 between may write shared memory, or tell others that they may; what a `ttg.local_alloc` was filled with stays as it is. A factor that is in
-no memory gets some. Memory that only this dot reads is arranged so that neither writing nor reading meets bank conflicts.
+no memory gets some. Memory that only this dot reads is arranged so that neither writing nor reading meets bank conflicts; from
+memory where a copy of the pipeline put it, and reading meets many, the factor is moved to such memory.
 
 With `narrow` factors of 16 bits are kept as they are, and become f32 in each thread that reads them: half of the memory, and more work.
 Fires where a thread would hold more than `MOST_HELD` registers of the factors. Stage: TTGIR, when it becomes LLVM text. Cost: one walk.
@@ -22,18 +23,22 @@ from tilework.analysis.allocation import allocations
 from tilework.ir import amdg, gpu, tt, ttg
 from tilework.ir.create import clone_op, create_op
 from tilework.ir.effects import is_pure, is_value_alloc
-from tilework.ir.encodings import dot_operand_of, layout_of
+from tilework.ir.encodings import dot_operand_of, encoding_attr, layout_of
 from tilework.ir.functions import ops_in_order
-from tilework.ir.module_facts import num_ctas
+from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, replace_op
-from tilework.ir.types import bit_width, element_type, f32, shape_of
+from tilework.ir.types import bit_width, element_type, f32, shape_of, tensor_type
+from tilework.layouts.banks import bank_conflicts
+from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import shared_plan
 from tilework.layouts.encodings import Blocked, SharedLinear
 from tilework.layouts.linear import LinearLayout
+from tilework.layouts.swizzle import VECTOR_BITS
 from tilework.target import Target
 from tilework.transforms.passes import Pass
 
 MOST_HELD = 128  # words of both factors that a thread has registers for
+MANY_CONFLICTS = 3  # when a copy costs less
 # What neither writes shared memory nor lets others write it.
 HARMLESS = frozenset({
     tt.LoadOp, ttg.LocalLoadOp, ttg.LocalDotOp, ttg.AsyncWaitOp, ttg.LocalBarrierOp,
@@ -88,7 +93,7 @@ def memory_of(value: SSAValue, dot: Operation, reader: Attribute, narrow: bool) 
     if isinstance(made, ttg.LocalLoadOp) and can_wait(made, dot):
         alloc = defining_op(made.src)
         if alloc is None or not is_filled(alloc):
-            return made.src
+            return made.src if narrow else without_many_conflicts(made, reader)
         source = alloc.operands[0]
         if narrow and (given := widened_from(source)) is not None:
             return memory_of(given, dot, reader, narrow)
@@ -136,6 +141,24 @@ def filled(source: SSAValue, reader: Attribute, place: Operation, behind: bool =
     alloc = ttg.LocalAllocOp.make(source, type, place.location)
     (insert_after if behind else insert_before)(place, alloc)
     return alloc.results[0]
+
+
+def without_many_conflicts(load: ttg.LocalLoadOp, reader: Attribute) -> SSAValue:
+    """The memory that `load` reads; a copy of it, arranged anew, where the threads that read it would wait for each other."""
+    memory, given, held = load.src, load.results[0].type, layout_of(load.src.type)
+    if bank_conflicts(layout_of(reader), held, bit_width(given)) < MANY_CONFLICTS:
+        return memory
+    shape = shape_of(reader)
+    fastest = next(dim for dim, step in enumerate(dict(held.bases)["offset"][0]) if step)
+    order = (fastest, *(dim for dim in reversed(range(len(shape))) if dim != fastest))
+    vector = min(shape[fastest], VECTOR_BITS // bit_width(given))
+    width = tuple(vector if dim == fastest else 1 for dim in range(len(shape)))
+    rows = default_blocked(shape, width, order, find_num_warps(load) or 1, threads_per_warp(load))
+    copy = ttg.LocalLoadOp.make(
+        memory, tensor_type(shape, element_type(given), encoding_attr(rows)), load.location, load.token
+    )
+    insert_before(load, copy)
+    return filled(copy.results[0], reader, load)
 
 
 def without_conflicts(written: LinearLayout, read: LinearLayout, bits: int) -> SharedLinear:
