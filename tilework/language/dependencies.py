@@ -12,7 +12,6 @@ global costs at most an unneeded recompile.
 import ast
 import builtins
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -25,18 +24,18 @@ ARRAY_LIBRARIES = ("numpy", "torch", "cupy", "jax")
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 
 
-@dataclass
 class Dependencies:
     """The functions, classes and global values that one jit function uses, in order of first use, and its default arguments.
 
     The text of a default is no more than the name of a value, which was looked up when the function was defined.
     """
 
-    functions: list[Any] = field(default_factory=list)
-    plain_functions: list[Any] = field(default_factory=list)
-    classes: list[type] = field(default_factory=list)
-    global_values: dict[tuple[str, int], tuple[Any, Any]] = field(default_factory=dict)
-    defaults: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, defaults: dict[str, Any]) -> None:
+        self.functions: list[Any] = []
+        self.plain_functions: list[Any] = []
+        self.classes: list[type] = []
+        self.global_values: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self.defaults = defaults
 
     def update(self, digest: Any) -> None:
         """Feed everything that decides the compiled code into `digest`."""
@@ -52,7 +51,7 @@ class Dependencies:
 
 def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
     """Collect the dependencies of the function whose syntax tree is `tree`."""
-    found = Dependencies(defaults=defaults_of(function.fn))
+    found = Dependencies(defaults_of(function.fn))
     scope = function.get_capture_scope()
     inner = "lambda" in function.src or function.src.count("def") > 1  # most kernels have one list of parameters
     parameters = list(parameter_lists(tree)) if inner else [function_of(tree).args]

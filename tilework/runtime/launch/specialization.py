@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
@@ -14,17 +14,23 @@ from tilework.runtime.launch.specialize import Spec, parse_attr
 Path = tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Specialization:
-    """What the compiler needs to know about a launch."""
+    """What the compiler needs to know about a launch; `values` are its arguments, for messages."""
 
-    fn: Any
-    signature: dict[str, Any]
-    constants: dict[Path, Any]
-    attrs: dict[Path, list[list[Any]]]
-    options: dict[str, Any]
-    key: str
-    values: Sequence[Any] = field(default=(), compare=False)  # the arguments of the launch, for messages
+    # a plain class: every first launch makes one, and making the methods of a dataclass takes half a millisecond
+
+    def __init__(
+        self,
+        fn: Any,
+        signature: dict[str, Any],
+        constants: dict[Path, Any],
+        attrs: dict[Path, list[list[Any]]],
+        options: dict[str, Any],
+        key: str,
+        values: Sequence[Any] = (),
+    ) -> None:
+        self.fn, self.signature, self.constants, self.attrs = fn, signature, constants, attrs
+        self.options, self.key, self.values = options, key, values
 
     @classmethod
     def of(cls, fn: Any, values: Sequence[Any], specs: Sequence[Spec], options: dict[str, Any]) -> "Specialization":
