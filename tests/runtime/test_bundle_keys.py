@@ -131,6 +131,21 @@ def test_what_differs_has_keys_and_code_of_its_own(name: str) -> None:
     assert keys[0] != keys[1] and tuple(results) == expected
 
 
+def test_settings_that_change_code_change_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = np.zeros(1, np.float32)
+    keys = [key_of(first, out, Point(1, 2))]
+    settings = {"PTXAS_OPTIONS": "--fmad=false", "TRITON_DEFAULT_FP_FUSION": "0", "TRITON_F32_DEFAULT": "tf32"}
+    for name, value in settings.items():
+        with monkeypatch.context() as changed:
+            changed.setenv(name, value)
+            keys.append(key_of(first, out, Point(1, 2)))
+    for name, value in {"reproducible": True, "sanitize": True, "debug": True}.items():
+        with knobs.runtime.scope():
+            setattr(knobs.runtime, name, value)
+            keys.append(key_of(first, out, Point(1, 2)))
+    assert len(set(keys)) == 7
+
+
 def test_equal_constants_of_other_classes_in_a_tuple() -> None:
     out = np.zeros(1, np.float32)
     keys = {key_of(halved, out, (tl.constexpr(value),)) for value in (1, True, 1.0)}

@@ -65,6 +65,7 @@ def test_the_list_is_complete() -> None:
     assert set(CACHE_INVALIDATING) == {
         *LISTED,
         "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE",
+        "PTXAS_OPTIONS",
         "TILEWORK_PERFORMANCE_REMARKS",
         "TILEWORK_PLAIN_DOTS",
         "TILEWORK_STRICT_TRITON",

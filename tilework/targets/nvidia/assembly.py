@@ -9,16 +9,16 @@ The modules that do the work are imported when a stage runs; LLVM is not needed 
 
 import warnings
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import StageError
 from tilework.targets.base import Backend, Stage
-from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.arch import number_of
 from tilework.targets.nvidia.assemblers import assembler, required_assembler
-from tilework.targets.observe import write_reproducer
-from tilework.targets.options import CompileOptions
+
+if TYPE_CHECKING:
+    from tilework.targets.options import CompileOptions
 
 NO_KERNEL = "no kernel: in PTX it is an .entry, in LLVM text a function with the calling convention ptx_kernel"
 LOWERING = ("allocate-shared-memory-nv", "triton-nvidia-gpu-proxy-fence-insertion", "convert-triton-gpu-to-llvm")
@@ -28,10 +28,11 @@ BANNER = "// -----// NVPTX Dump //----- //"
 class LaterStages(Backend):
     """The part of a backend that comes after TTGIR."""
 
-    def later_stages(self, options: CompileOptions) -> dict[str, Stage]:
+    def later_stages(self, options: "CompileOptions") -> dict[str, Stage]:
         def llir(module: Any) -> str:
             # lazily: the compiler loads when something is compiled
             from tilework.targets.nvidia.lower.emit import emit_module
+            from tilework.targets.observe import write_reproducer
 
             number = number_of(options.arch) if options.arch else int(self.target.arch)
             given = f"{{compute-capability={number}}}"
@@ -45,19 +46,21 @@ class LaterStages(Backend):
             "cubin": lambda text: cubin_of(text, options),
         }
 
-    def entering(self, options: CompileOptions) -> dict[str, Stage]:
+    def entering(self, options: "CompileOptions") -> dict[str, Stage]:
+        from tilework.targets.nvidia import ptx_text  # lazily: what a bundle serves is not compiled
+
         most = options.maxnreg
         return {
             "llir": lambda text: tried(text, options),
             "ptx": lambda text: shown(text if most is None else ptx_text.with_maxnreg(text, most)),
         }
 
-    def binary_after(self, stage: str, options: CompileOptions) -> str:
+    def binary_after(self, stage: str, options: "CompileOptions") -> str:
         """A cubin that the user brings stays one."""
         return "ptx" if stage != "cubin" and assembler(number_of(options.arch or "")) is None else "cubin"
 
     def kernel_facts(
-        self, stage: str, product: Any, name: str, options: CompileOptions, given: Collection[str]
+        self, stage: str, product: Any, name: str, options: "CompileOptions", given: Collection[str]
     ) -> dict[str, Any]:
         """From PTX: name, warps, clusters, dynamic shared memory, scratch memory.
 
@@ -65,6 +68,8 @@ class LaterStages(Backend):
         """
         if stage != "ptx":
             return {}
+        from tilework.targets.nvidia import ptx_text  # lazily: what a bundle serves is not compiled
+
         kernels = ptx_text.entries(product)
         if name not in kernels:
             if len(kernels) != 1:
@@ -82,7 +87,7 @@ class LaterStages(Backend):
         return {"name": name, **facts, **ptx_text.launch_facts(name, kernels[name], asked)}
 
 
-def settings_of(options: CompileOptions) -> Any:
+def settings_of(options: "CompileOptions") -> Any:
     """What decides the PTX."""
     from tilework.targets.nvidia.ptx import PtxSettings  # lazily: the compiler loads when something is compiled
     from tilework.targets.nvidia.ptx_version import chosen_version, cpu_name, driver_release
@@ -103,13 +108,13 @@ def settings_of(options: CompileOptions) -> Any:
     )
 
 
-def ptx_of(text: str, options: CompileOptions) -> str:
+def ptx_of(text: str, options: "CompileOptions") -> str:
     from tilework.targets.nvidia.ptx import to_ptx  # lazily: the compiler loads when something is compiled
 
     return to_ptx(text, settings_of(options))
 
 
-def tried(text: str, options: CompileOptions) -> str:
+def tried(text: str, options: "CompileOptions") -> str:
     """LLVM text of the user's that LLVM survives."""
     from tilework.targets.nvidia.ptx import survives  # lazily: the compiler loads when something is compiled
 
@@ -124,8 +129,9 @@ def shown(text: str) -> str:
     return text
 
 
-def cubin_of(text: str, options: CompileOptions) -> bytes:
+def cubin_of(text: str, options: "CompileOptions") -> bytes:
     # lazily: the compiler loads when something is compiled
+    from tilework.targets.nvidia import ptx_text
     from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
     from tilework.targets.nvidia.ptx_version import cpu_name
 

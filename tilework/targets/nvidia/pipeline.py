@@ -5,18 +5,18 @@
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.knobs import is_on
 from tilework.target import Feature, Target
 from tilework.targets.base import Stage, run_passes
-from tilework.targets.diagnostics import wants_limits, wants_remarks
 from tilework.targets.nvidia.arch import target_of
 from tilework.targets.nvidia.assemblers import BLACKWELL, assembler
 from tilework.targets.nvidia.assembly import LaterStages
-from tilework.targets.options import CompileOptions
-from tilework.targets.recording import is_recording
+
+if TYPE_CHECKING:
+    from tilework.targets.options import CompileOptions
 
 
 def flag(value: bool) -> str:
@@ -82,7 +82,7 @@ SPECIALIZE_WORDS = {"0": "never", "1": "asked", "auto": "pays"}
 LEVELS = ("unfit", "never", "asked", "pays")  # which loops are warp specialized
 
 
-def copying(target: Target, options: CompileOptions) -> list[str]:
+def copying(target: Target, options: "CompileOptions") -> list[str]:
     """The passes that make copies of loads of rectangles: where they were asked for, and there is a unit that does them."""
     if not options.auto_tma or Feature.TMA not in target.features or options.num_ctas != 1:
         return []
@@ -114,12 +114,16 @@ def make_ttgir(module: Any, target: Target, names: list[str], whole: Callable[[]
 
 def looks() -> list[str]:
     """The passes that look at finished TTGIR, when remarks about speed are wanted (`targets/diagnostics.py`)."""
+    from tilework.targets.diagnostics import wants_limits, wants_remarks  # lazily: when something is compiled
+
     own = ["tritongpu-limit-remarks"] if wants_limits() else []
     return [*(["tritongpu-performance-remarks"] if wants_remarks() else []), *own]
 
 
 def disassembled(cubin: bytes, options: Mapping[str, Any]) -> str:
-    from tilework.targets.nvidia.sass import disassemble  # lazily: few look at it
+    # lazily: few look at it
+    from tilework.targets.nvidia.sass import disassemble
+    from tilework.targets.recording import is_recording
 
     return disassemble(cubin, lines=is_recording())
 
@@ -130,7 +134,7 @@ class CudaBackend(LaterStages):
     binary_ext = "cubin"
     views = {"sass": ("cubin", disassembled)}
 
-    def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
+    def parse_options(self, settings: Mapping[str, Any]) -> "CompileOptions":
         """Options with what the hardware implies: fp8 formats, tf32 dots, clusters only from Hopper on."""
         arch = knobs.runtime.override_arch or settings.get("arch") or f"sm{self.target.arch}"
         target = target_of(arch)
@@ -138,6 +142,8 @@ class CudaBackend(LaterStages):
         if not libraries.get("libdevice") and (path := knobs.nvidia.find_libdevice()) is not None:
             libraries["libdevice"] = path
         ptx_options = settings.get("ptx_options") or knobs.nvidia.ptxas_options
+        from tilework.targets.options import CompileOptions  # lazily: what a bundle serves is not compiled
+
         options = CompileOptions.of(
             {**settings, "arch": arch, "extern_libs": libraries, "ptx_options": ptx_options},
             backend_name="cuda",
@@ -164,10 +170,10 @@ class CudaBackend(LaterStages):
         has_copies = asked is not False and Feature.TMA in Target.of(self.target).features
         return {"auto_tma": asked or "pays"} if has_copies and not knobs.compilation.override else {}
 
-    def target_for(self, options: CompileOptions) -> Target:
+    def target_for(self, options: "CompileOptions") -> Target:
         return target_of(options.arch) if options.arch else Target.of(self.target)
 
-    def stages(self, options: CompileOptions) -> dict[str, Stage]:
+    def stages(self, options: "CompileOptions") -> dict[str, Stage]:
         """TTIR, TTGIR, LLVM text, PTX, cubin."""
         # lazily: the compiler loads when something is compiled
         from tilework.transforms.pipelines import checking_pipeline, ttir_pipeline
@@ -195,7 +201,7 @@ class CudaBackend(LaterStages):
             **self.later_stages(options),
         }
 
-    def check_fit(self, stage: str, product: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
+    def check_fit(self, stage: str, product: Any, options: "CompileOptions", properties: Mapping[str, int]) -> None:
         """Raise DoesNotFit if TTGIR needs more shared memory, threads or registers than there are."""
         if stage == "ttgir":
             from tilework.targets.nvidia.fit import check_fit  # lazily: the compiler loads when something is compiled

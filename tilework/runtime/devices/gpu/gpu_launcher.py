@@ -14,7 +14,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tilework.runtime.devices.dlpack import Exported, exported, is_cuda_export
 from tilework.runtime.devices.gpu.own_interface import DeviceArray, Gpus
@@ -28,11 +28,12 @@ from tilework.runtime.devices.gpu.parameters import (
 )
 from tilework.runtime.devices.gpu.turn_counters import TurnCounters
 from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
-from tilework.runtime.launch.native_entry import Memory, Native, tensor_memory
-from tilework.runtime.launch.native_run import repeated
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.cpu.run.launcher_layout import LARGEST_X, LARGEST_YZ
 from tilework.targets.driver_library import INVALID_VALUE, LaunchConfig
+
+if TYPE_CHECKING:
+    from tilework.runtime.launch.native_entry import Memory, Native
 
 
 class Functions(Protocol):
@@ -119,11 +120,15 @@ class GpuLauncher(Launcher):
 
     def repeated(self, function: Any) -> Callable[..., None]:
         """In machine code, if it can be: see `launch/native_run.py`."""
+        from tilework.runtime.launch.native_run import repeated  # lazily: a first launch from a bundle is not repeated
+
         return repeated(self, function) if self.is_plain else self
 
-    def memory_of(self, value: Any) -> Memory | None:
+    def memory_of(self, value: Any) -> "Memory | None":
         """Torch tensors on a GPU, arrays of our own, and what has ``__cuda_array_interface__``."""
         if getattr(value, "is_cuda", False) is True:
+            from tilework.runtime.launch.native_entry import tensor_memory  # lazily: as above
+
             is_own = type(value) is self.array_cls
             return ("guard_tensor", 0, 0, (value.dtype, value.device)) if is_own else tensor_memory(value)
         if any(hasattr(value, name) for name in ("data_ptr", "__array_interface__", "cache_key")):
@@ -132,11 +137,13 @@ class GpuLauncher(Launcher):
             return None if type(interface) is not dict else ("guard_interface", 0, 0, interface["typestr"])
         return ("guard_asked", 0, 0, partial(same_export, exported(value, 0))) if is_cuda_export(value) else None
 
-    def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> Native | None:
+    def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
         """See `targets/cpu/run/launcher_gpu.py`."""
         plan = self.plans.get(len(args))
         if not self.is_plain or plan is None or (stream := driver.stream_call()) is None:
             return None
+        from tilework.runtime.launch.native_entry import Native  # lazily: as above
+
         layout, library = plan[0].layout, self.gpus.library()
         buffer = ctypes.create_string_buffer(layout.total)
         plan[0].pack(buffer, args, NO_SCRATCH)
