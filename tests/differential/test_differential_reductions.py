@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilework.language as tl
-from tests.differential.devices import FLOATS, INTS, NUMPY, Refused
-from tests.differential.harness import agree, sample
+from tests.differential.devices import FLOATS, HOSTS, INTS, NUMPY, Refused, gpu_of
+from tests.differential.harness import agree, launch, sample
 from tests.differential.settings import drawn, seeds, shapes
 from tilework.language.function import jit
 
@@ -315,3 +315,36 @@ def float_bits(x):
 def test_both_refuse(fn: Any, text: str) -> None:
     with pytest.raises(Refused, match=text):
         agree(fn, sample("fp32", (8,), 1))
+
+
+@jit
+def higher(a, i, b, j):
+    return tl.where(a > b, a, b), tl.where(a > b, i, j)
+
+
+@jit
+def falling_columns(x, out, counts, M: tl.constexpr, N: tl.constexpr):
+    row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    tile, place = tl.load(x + row + column * M), row * N + column
+    _, first = tl.reduce((tl.ravel(tile), tl.arange(0, M * N)), 0, higher)
+    _, again = tl.reduce((tile, place), None, higher)
+    tl.store(out, tl.argmax(tl.ravel(tile), 0))
+    tl.store(out + 1, first)
+    tl.store(out + 2, again)
+    tl.store(out + 3, tl.reduce(tl.ravel(tile), 0, later))
+    few = tl.arange(0, M * N) < M
+    tl.store(counts + tl.arange(0, 8), tl.histogram(tl.ravel(tile) % 8, 8, mask=few))
+
+
+@pytest.mark.parametrize("gpu", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("shape", [(32, 16), (6, 20)])
+def test_reductions_keep_the_order_of_a_tile_that_lies_in_columns(gpu: str, shape: tuple[int, int]) -> None:
+    """A GPU may lay out the columns first; which element of the rows is meant must not depend on that."""
+    m, n = shape
+    x = np.random.default_rng(3).permutation(m * n).astype(np.int32)
+    tile = x.reshape(n, m).T.ravel()
+    args = {"x": x, "out": np.zeros(4, np.int32), "counts": np.zeros(8, np.int32)}
+    devices = HOSTS | {"emulator": gpu_of([gpu])}
+    got = launch(falling_columns, args, {"M": m, "N": n}, devices=devices)
+    np.testing.assert_array_equal(got["out"], [tile.argmax()] * 3 + [tile[-1]])
+    np.testing.assert_array_equal(got["counts"], np.bincount(tile[:m] % 8, minlength=8))

@@ -166,16 +166,36 @@ def test_reduce_of_different_sizes() -> None:
     check_reduce(tile, 1, [narrow, wide], swapped, [narrow.max(1), wide.sum(1)], 4)
 
 
-def test_reduce_keeps_the_order() -> None:
-    """An associative function that is not commutative, where registers, lanes and warps follow each other."""
+def affine_of(x: Array, y: Array, axis: int) -> list[Array]:
+    """The composition of the functions ``t -> t * x + y`` along `axis`."""
+    product, rest = np.ones_like(x.take(0, axis)), np.zeros_like(x.take(0, axis))
+    with np.errstate(over="ignore"):
+        for place in range(x.shape[axis]):
+            factor = x.take(place, axis)
+            product, rest = product * factor, rest * factor + y.take(place, axis)
+    return [product, rest]
+
+
+def odd_numbers(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return (2 * rng.integers(-9, 9, shape) + 1).astype(np.int32)
+
+
+@pytest.mark.parametrize(("size", "warps"), [(512, 8), (1024, 4), (4096, 1), (2048, 8)])
+def test_reduce_keeps_the_order(size: int, warps: int) -> None:
+    """An associative function that is not commutative, where registers, lanes and warps follow each other, and where they do not."""
     rng = np.random.default_rng(7)
-    tile = Tile((512,), blocked((2,), (32,), (8,), (0,)))
-    x, y = (rng.integers(-9, 9, tile.shape).astype(np.int32) for _ in range(2))
-    product, rest = 1, 0
-    for factor, term in zip(x.tolist(), y.tolist(), strict=True):
-        product, rest = product * factor & 0xFFFFFFFF, (rest * factor + term) & 0xFFFFFFFF
-    wanted = [np.array(value, np.uint32).view(np.int32) for value in (product, rest)]
-    check_reduce(tile, 0, [x, y], AFFINE, wanted, 8)
+    tile = Tile((size,), blocked((2,), (32,), (warps,), (0,)))
+    x, y = (odd_numbers(rng, tile.shape) for _ in range(2))
+    check_reduce(tile, 0, [x, y], AFFINE, affine_of(x, y, 0), warps)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_reduce_keeps_the_order_in_drawn_layouts(seed: int) -> None:
+    rng = np.random.default_rng(300 + seed)
+    shape, axis, warps = drawn(rng)
+    tile = Tile(shape, layout(rng, shape, warps))
+    x, y = (odd_numbers(rng, shape) for _ in range(2))
+    check_reduce(tile, axis, [x, y], AFFINE, affine_of(x, y, axis), warps, ARCHS[seed % 2])
 
 
 def test_copies_agree_where_lanes_combine_differently() -> None:

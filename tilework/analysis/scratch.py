@@ -19,6 +19,7 @@ from math import prod
 from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.private_atomics import window
+from tilework.analysis.reduction_order import follows_axis
 from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.encodings import (
     distributed_of,
@@ -27,7 +28,6 @@ from tilework.ir.encodings import (
 )
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import threads_per_warp
-from tilework.ir.reproducible import follows_tree
 from tilework.ir.rewrite import attr_value
 from tilework.ir.types import array_values, axis_of, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
@@ -84,7 +84,7 @@ def reduce_scratch(op: Operation, target: Target) -> int:
     warps = warps_along(layout_of(source), axis)
     if warps == 1:
         return 0
-    if follows_tree(op):
+    if follows_axis(op):
         return tree_places(layout_of(source), axis) * sum(element_bytes(operand.type) for operand in op.operands)
     shape = list(shape_per_cta(encoding, shape_of(source)))
     shape[axis] = warps

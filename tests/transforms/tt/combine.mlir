@@ -252,6 +252,30 @@ tt.func public @reshape_before_reduce(%x: tensor<32x16xf32>) -> f32 {
   tt.return %r : f32
 }
 
+// CHECK-LABEL: tt.func public @reshape_before_argmax(
+// CHECK-NEXT: tt.reshape %x : tensor<32x16xf32> -> tensor<512xf32>
+// CHECK-NEXT: tt.reshape %i : tensor<32x16xi32> -> tensor<512xi32>
+tt.func public @reshape_before_argmax(%x: tensor<32x16xf32>, %i: tensor<32x16xi32>) -> i32 {
+  %a = tt.reshape %x : tensor<32x16xf32> -> tensor<512xf32>
+  %b = tt.reshape %i allow_reorder : tensor<32x16xi32> -> tensor<512xi32>
+  %r, %s = "tt.reduce"(%a, %b) <{axis = 0 : i32}> ({
+  ^bb0(%u: f32, %j: i32, %v: f32, %k: i32):
+    %w = arith.cmpf ogt, %u, %v : f32
+    %m = arith.select %w, %u, %v : f32
+    %n = arith.select %w, %j, %k : i32
+    tt.reduce.return %m, %n : f32, i32
+  }) : (tensor<512xf32>, tensor<512xi32>) -> (f32, i32)
+  tt.return %s : i32
+}
+
+// CHECK-LABEL: tt.func public @reshape_before_masked_histogram(
+// CHECK-NEXT: tt.reshape %x : tensor<16x4xi32> -> tensor<64xi32>
+tt.func public @reshape_before_masked_histogram(%x: tensor<16x4xi32>, %m: tensor<64xi1>) -> tensor<16xi32> {
+  %a = tt.reshape %x : tensor<16x4xi32> -> tensor<64xi32>
+  %r = tt.histogram %a, %m : tensor<64xi32> -> tensor<16xi32>
+  tt.return %r : tensor<16xi32>
+}
+
 // CHECK-LABEL: tt.func public @reshape_before_histogram(
 // CHECK-NEXT: %[[A:[^ :,)]+]] = tt.reshape %x allow_reorder : tensor<16x4xi32> -> tensor<64xi32>
 // CHECK-NEXT: %[[B:[^ :,)]+]] = tt.histogram %[[A]] : tensor<64xi32> -> tensor<16xi32>

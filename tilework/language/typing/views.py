@@ -108,7 +108,7 @@ class Views(Operators):
         return self.counted(value, bins, condition)
 
     def reduce(self, inputs: Sequence[tensor], axis: int | None, region_builder: Body) -> tuple[tensor, ...]:
-        """Combine all elements along `axis` (of the whole block for None, in any order)."""
+        """Combine all elements along `axis` (of the whole block for None)."""
         shape = common_input_shape(inputs, "reduce")
         if axis is None:
             inputs = [self.reshape(value, (prod(shape),), True) for value in inputs]

@@ -8,19 +8,11 @@ values that its returns give meet in phis.
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
-from xdsl.ir import Operation, Region
+from xdsl.ir import Region
 
-from tilework.ir.nesting import only_op
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.llvm.op_lowering import REGION_ENDS
 from tilework.targets.llvm.values import Value
-
-SYMMETRIC = frozenset({
-    arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp,
-    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
-    arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
-})  # fmt: skip
 
 
 def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
@@ -50,12 +42,6 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
         edges = ", ".join(f"[ {values[place].text}, %{block} ]" for values, block in returned)
         made.append(b.effect(f"phi {type.text} {edges}", type))
     return made
-
-
-def single_op(region: Region) -> type[Operation] | None:
-    """The op that is the whole function of two scalars, if the order of the two does not matter to it."""
-    found = type(only_op(region.blocks[0])) if len(region.blocks) == 1 else None
-    return found if found in SYMMETRIC else None
 
 
 def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:

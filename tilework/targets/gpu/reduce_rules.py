@@ -9,8 +9,8 @@ Only bits that move along the axis take part: copies (zero bases) are not counte
 keep apart. Where warps share the axis, one lane of each row writes its warp's part to scratch memory, and all threads read the
 parts of their rows. In memory, what one thread moves at a time comes first, then the lanes (no bank conflicts), then the warps.
 
-The combine function must be associative. Within registers, lanes and warps its arguments are in the order of the axis, but
-registers that are far apart (a layout that goes over the axis several times) come together before lanes do.
+The combine function must be associative. Its arguments are in the order of the axis: where a layout goes over the axis several times,
+so that registers lie behind lanes and warps, `reduce_tree.py` reduces for every function but those to which order does not matter.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from typing import NamedTuple
 from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
+from tilework.analysis.reduction_order import follows_axis, single_op
 from tilework.ir import tt
 from tilework.ir.encodings import is_accumulator, layout_of
-from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import axis_of, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, exchange_layouts, mask_of, moving_bits, numbers, stays_in_block, subsets
-from tilework.targets.gpu.combine import call, fold, single_op
+from tilework.targets.gpu.combine import call, fold
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.reduce_tree import reduced_by_tree
 from tilework.targets.gpu.shared_access import exchange_moves
@@ -57,7 +57,7 @@ def lower_reduce(low: Lowering, op: Operation) -> list[Registers]:
     layout, axis = layout_of(op.operands[0].type), axis_of(op)
     bits = moving_bits(low, op, layout)
     stays_in_block(low, op, bits, axis)
-    if follows_tree(op):
+    if follows_axis(op):
         return results(op, axis, layout, reduced_by_tree(low, op, layout, bits, axis))
     ways = Ways(layout, [bit for bit in bits if bit.dim == axis], [bit for bit in bits if bit.dim != axis])
     region = op.regions[0]

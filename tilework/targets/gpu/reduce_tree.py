@@ -2,10 +2,11 @@
 
     4096 elements on 4 warps, four registers side by side, eight times:
 
-    bits 0-1: registers     3 additions in each of the eight groups
-    bits 2-6: lanes         5 butterflies in each of them
-    bits 7-8: warps         eight totals of each warp meet in scratch memory
-    bits 9-11: registers    7 additions
+    bits 0-1: registers     3 combinations in each of the eight groups
+    bits 2-4: lanes         each trades half of its groups for the other lane's part of the rest: 4, 2, 1 shuffles, and one group is left
+    bits 5-6: lanes         2 butterflies
+    bits 7-8: warps         the eight groups of each warp meet in scratch memory
+    bits 9-11: lanes        where the groups are now: 3 butterflies
 
 No layout is asked for: the bits are taken in the order of the axis, so the number of warps changes who adds, and not what is added.
 """
@@ -15,11 +16,13 @@ from itertools import groupby
 
 from xdsl.ir import Operation
 
+from tilework.analysis.reduction_order import single_op
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.axes import Bit, has_bits, mask_of, subsets
-from tilework.targets.gpu.combine import fold, single_op
+from tilework.targets.gpu.axes import Bit, has_bits, mask_of, numbers, subsets
+from tilework.targets.gpu.combine import fold
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.gpu.scan import Scan, Values
+from tilework.targets.llvm.values import Value
 
 
 def reduced_by_tree(
@@ -27,8 +30,14 @@ def reduced_by_tree(
 ) -> dict[int, Values]:
     """A value of each operand, by register without its bits along the axis."""
     tree = Tree(low, op, layout, bits, axis)
-    along = [bit for bit in bits if bit.dim == axis]
-    tree.join([list(group) for _, group in groupby(along, lambda bit: bit.level)])
+    steps = {"register": tree.in_threads, "lane": tree.in_warps, "warp": tree.across_warps}
+    while left := sorted(filter(tree.is_open, tree.bits), key=lambda bit: bit.place):
+        held = [bit for bit in left if bit.level == "register"]
+        if left[0].level == "lane" and held:
+            tree.trade(left[0], held[0])
+        else:
+            level, group = next(groupby(left, lambda bit: bit.level))
+            steps[level](numbers(group, level), False)
     return tree.totals
 
 
@@ -44,22 +53,40 @@ class Tree(Scan):
         }
         self.done["register"] |= own
 
+    def trade(self, lane: Bit, held: Bit) -> None:
+        """Combine along the bit `lane`, of which half of the lanes keep the pieces with the bit `held` and the others those without.
+
+        From then on the lanes stand for the pieces: the bit is one of the index that comes later."""
+        low, b, bit = self.low, self.low.builder, 1 << held.number
+        upper = has_bits(low, low.lane, 1 << lane.number, 1 << lane.number)
+        assert upper is not None
+        for piece in [piece for piece in self.totals if not piece & bit]:
+            pairs = list(zip(self.totals[piece], self.totals.pop(piece | bit), strict=True))
+            kept = [b.select(upper, second, first) for first, second in pairs]
+            given = [b.select(upper, first, second) for first, second in pairs]
+            self.totals[piece] = self.joined(upper, kept, [low.shuffle_xor(value, 1 << lane.number) for value in given])
+        self.bits = [bit for bit in self.bits if bit not in (lane, held)] + [
+            held._replace(level="lane", number=lane.number)
+        ]
+        self.traded.append(lane.number)
+
     def in_warps(self, bits: list[int], is_last: bool) -> None:
-        low, b = self.low, self.low.builder
-        is_symmetric = single_op(self.op.regions[0]) is not None
+        low = self.low
         for piece, values in self.totals.items():
             for bit in bits:
-                others = [low.shuffle_xor(value, 1 << bit) for value in values]
-                if is_symmetric:
-                    values = self.call(values, others)
-                    continue
                 upper = has_bits(low, low.lane, 1 << bit, 1 << bit)
                 assert upper is not None
-                pairs = list(zip(values, others, strict=True))
-                before = [b.select(upper, other, own) for own, other in pairs]
-                values = self.call(before, [b.select(upper, own, other) for own, other in pairs])
+                values = self.joined(upper, values, [low.shuffle_xor(value, 1 << bit) for value in values])
             self.totals[piece] = values
         self.done["lane"] |= mask_of(bits)
+
+    def joined(self, upper: Value, own: Values, others: Values) -> Values:
+        """What this lane and another have, which comes first where this one is the `upper` one."""
+        if single_op(self.op.regions[0]) is not None:
+            return self.call(own, others)
+        pairs, b = list(zip(own, others, strict=True)), self.low.builder
+        before = [b.select(upper, other, mine) for mine, other in pairs]
+        return self.call(before, [b.select(upper, mine, other) for mine, other in pairs])
 
     def across_warps(self, bits: list[int], is_last: bool) -> None:
         pieces, parts = list(self.totals), self.exchange(bits)

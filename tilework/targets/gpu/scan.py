@@ -86,6 +86,7 @@ class Scan:
         self.elements: dict[int, Values] = {number: [source[number] for source in sources] for number in registers}
         self.totals: dict[int, Values] = dict(self.elements)
         self.done: dict[str, int] = {"register": 0, "lane": 0, "warp": 0}  # masks
+        self.traded: list[int] = []  # lane bits that stand for pieces: see `reduce_tree.py`
         self.uses_memory = False
 
     def join(self, groups: Sequence[Sequence[Bit]]) -> None:
@@ -216,7 +217,11 @@ class Scan:
         Lanes that are still to be joined have totals of their own, for which there is no room: they take turns.
         """
         low, b = self.low, self.low.builder
-        turns = [bit.number for bit in self.bits if self.is_open(bit) and bit.level == "lane"]
+        turns = [
+            bit.number
+            for bit in self.bits
+            if self.is_open(bit) and bit.level == "lane" and bit.number not in self.traded
+        ]
         moves = self.moves(bits)
         written = moves[0][2]
         shared = mask_of(bit for bit, column in enumerate(written.by_in["lane"]) if not column)
@@ -255,5 +260,6 @@ class Scan:
         across = [bit for bit in self.bits if bit.dim != self.axis]
         left = [*across, *filter(self.is_open, self.bits)]
         pieces, others = len(numbers(left, "register")), [bit for bit in numbers(left, "warp") if bit not in bits]
-        written, read = exchange_layouts(self.layout, pieces, pieces, numbers(across, "lane"), others, bits)
+        lanes = [*numbers(across, "lane"), *(bit for bit in numbers(left, "lane") if bit in self.traded)]
+        written, read = exchange_layouts(self.layout, pieces, pieces, lanes, others, bits)
         return exchange_moves(self.low, self.op, lambda size: (written, read))

@@ -4,7 +4,7 @@
     tt.addptr (tt.addptr %p, 8), 8                       -> tt.addptr %p, 16
     arith.select %c, (tt.load %p, (splat %c), _), %o     -> tt.load %p, (splat %c), %o
     sum over k of x[m, k] * y[k, n], by broadcasting     -> tt.dot %x, %y, 0
-    tt.reshape to one dimension, only reduced after it   -> tt.reshape ... allow_reorder
+    tt.reshape to one dimension, only added up after it  -> tt.reshape ... allow_reorder
     tt.reshape (tt.descriptor_load ...) to fewer dims    -> tt.descriptor_load of that shape
 
 In modules that must give the same bits everywhere the first (of floats), the fourth and the fifth do not fire.
@@ -19,6 +19,7 @@ from typing import cast
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from tilework.analysis.reduction_order import single_op
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
@@ -145,17 +146,34 @@ def broadcast_of_expanded(value: SSAValue, axis: int) -> SSAValue | None:
 
 
 def combine_reshape(op: Operation, driver: Driver) -> bool:
-    return combine_reshape_and_descriptor_load(op, driver) or relax_order(op, driver)
+    return combine_reshape_and_descriptor_load(op, driver) or relax_order(op, driver) or keep_order(op, driver)
 
 
 def relax_order(op: Operation, driver: Driver) -> bool:
-    """The order of the elements does not matter to a reduction or a histogram."""
+    """The order of the elements does not matter to a histogram without a mask, nor to a sum, a maximum and so on."""
     result = op.results[0]
     if "allow_reorder" in op.properties or len(shape_of(result.type)) != 1 or result.first_use is None:
         return False
-    if any(type(use.operation) not in (tt.ReduceOp, tt.HistogramOp) for use in result.uses):
+    if not all(is_any_order(use.operation) for use in result.uses):
         return False
     op.properties["allow_reorder"] = UNIT
+    return True
+
+
+def is_any_order(op: Operation) -> bool:
+    if type(op) is tt.HistogramOp:
+        return len(op.operands) == 1
+    return type(op) is tt.ReduceOp and single_op(op.regions[0]) is not None
+
+
+def keep_order(op: Operation, driver: Driver) -> bool:
+    """A reduction of a whole tile by a function of its own, or of two tiles, which their layouts might reorder differently."""
+    uses = (use.operation for use in op.results[0].uses)
+    if "allow_reorder" not in op.properties or not any(
+        type(user) is tt.ReduceOp and not is_any_order(user) for user in uses
+    ):
+        return False
+    del op.properties["allow_reorder"]
     return True
 
 

@@ -1,0 +1,44 @@
+"""In which order a reduction combines: any, or that of the axis.
+
+    sum, max, xor ...                           any: the function is one op whose arguments may change places
+    argmax, (a, b), (c, d) -> (ac, bc + d)      that of the axis: the function may be associative and no more
+
+A GPU combines the registers of a thread first, then lanes, then warps. Of a layout that goes along the axis in this way, elements are
+combined in their order; one that `wraps` has registers behind warps, and is combined bit by bit of the index (`follows_axis`).
+"""
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, Region
+
+from tilework.ir.encodings import layout_of
+from tilework.ir.nesting import only_op
+from tilework.ir.reproducible import follows_tree
+from tilework.ir.types import axis_of
+from tilework.layouts.linear import LinearLayout
+
+SYMMETRIC = frozenset({
+    arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp,
+    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
+    arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
+})  # fmt: skip
+LEVELS = ("register", "lane", "warp")
+
+
+def single_op(region: Region) -> type[Operation] | None:
+    """The op that is the whole function of two scalars, if the order of the two does not matter to it."""
+    found = type(only_op(region.blocks[0])) if len(region.blocks) == 1 else None
+    return found if found in SYMMETRIC else None
+
+
+def follows_axis(op: Operation) -> bool:
+    """Whether a reduction must go through the bits of the index from the lowest to the highest, wherever the layout has them."""
+    return follows_tree(op) or (single_op(op.regions[0]) is None and wraps(layout_of(op.operands[0].type), axis_of(op)))
+
+
+def wraps(layout: LinearLayout, axis: int) -> bool:
+    """Whether registers, lanes and warps do not follow each other along `axis`."""
+    places = [
+        (vector[axis], LEVELS.index(level)) for level, vectors in layout.bases if level in LEVELS for vector in vectors
+    ]
+    levels = [level for place, level in sorted(places) if place]
+    return levels != sorted(levels)
