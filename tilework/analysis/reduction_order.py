@@ -1,7 +1,8 @@
 """In which order a reduction combines: any, or that of the axis.
 
-    sum, max, xor ...                           any: the function is one op whose arguments may change places
-    argmax, (a, b), (c, d) -> (ac, bc + d)      that of the axis: the function may be associative and no more
+    sum, max, xor ...               any: the function is one op whose arguments may change places
+    argmax                          any: so may those of a choice (`choices.py`)
+    (a, b), (c, d) -> (ac, bc + d)  that of the axis: the function may be associative and no more
 
 A GPU combines the registers of a thread first, then lanes, then warps. Of a layout that goes along the axis in this way, elements are
 combined in their order; one that `wraps` has registers behind warps, and is combined bit by bit of the index (`follows_axis`).
@@ -10,6 +11,7 @@ combined in their order; one that `wraps` has registers behind warps, and is com
 from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
+from tilework.analysis.choices import is_choice
 from tilework.ir.encodings import layout_of
 from tilework.ir.nesting import only_op
 from tilework.ir.reproducible import follows_tree
@@ -32,7 +34,12 @@ def single_op(region: Region) -> type[Operation] | None:
 
 def follows_axis(op: Operation) -> bool:
     """Whether a reduction must go through the bits of the index from the lowest to the highest, wherever the layout has them."""
-    return follows_tree(op) or (single_op(op.regions[0]) is None and wraps(layout_of(op.operands[0].type), axis_of(op)))
+    if follows_tree(op):
+        return True
+    region = op.regions[0]
+    if single_op(region) is not None or not wraps(layout_of(op.operands[0].type), axis_of(op)):
+        return False
+    return len(region.blocks) > 1 or not is_choice(region.blocks[0])
 
 
 def wraps(layout: LinearLayout, axis: int) -> bool:

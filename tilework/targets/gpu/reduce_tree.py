@@ -22,7 +22,6 @@ from tilework.targets.gpu.axes import Bit, has_bits, mask_of, numbers, subsets
 from tilework.targets.gpu.combine import fold
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.gpu.scan import Scan, Values
-from tilework.targets.llvm.values import Value
 
 
 def reduced_by_tree(
@@ -62,31 +61,32 @@ class Tree(Scan):
         assert upper is not None
         for piece in [piece for piece in self.totals if not piece & bit]:
             pairs = list(zip(self.totals[piece], self.totals.pop(piece | bit), strict=True))
-            kept = [b.select(upper, second, first) for first, second in pairs]
             given = [b.select(upper, first, second) for first, second in pairs]
-            self.totals[piece] = self.joined(upper, kept, [low.shuffle_xor(value, 1 << lane.number) for value in given])
+            others = [low.shuffle_xor(value, 1 << lane.number) for value in given]
+            before = [b.select(upper, other, first) for (first, _), other in zip(pairs, others, strict=True)]
+            after = [b.select(upper, second, other) for (_, second), other in zip(pairs, others, strict=True)]
+            self.totals[piece] = self.call(before, after)
         self.bits = [bit for bit in self.bits if bit not in (lane, held)] + [
             held._replace(level="lane", number=lane.number)
         ]
         self.traded.append(lane.number)
 
     def in_warps(self, bits: list[int], is_last: bool) -> None:
-        low = self.low
+        low, b = self.low, self.low.builder
+        is_symmetric = single_op(self.op.regions[0]) is not None
         for piece, values in self.totals.items():
             for bit in bits:
+                others = [low.shuffle_xor(value, 1 << bit) for value in values]
+                if is_symmetric:
+                    values = self.call(values, others)
+                    continue
                 upper = has_bits(low, low.lane, 1 << bit, 1 << bit)
                 assert upper is not None
-                values = self.joined(upper, values, [low.shuffle_xor(value, 1 << bit) for value in values])
+                pairs = list(zip(values, others, strict=True))
+                before = [b.select(upper, other, own) for own, other in pairs]
+                values = self.call(before, [b.select(upper, own, other) for own, other in pairs])
             self.totals[piece] = values
         self.done["lane"] |= mask_of(bits)
-
-    def joined(self, upper: Value, own: Values, others: Values) -> Values:
-        """What this lane and another have, which comes first where this one is the `upper` one."""
-        if single_op(self.op.regions[0]) is not None:
-            return self.call(own, others)
-        pairs, b = list(zip(own, others, strict=True)), self.low.builder
-        before = [b.select(upper, other, mine) for mine, other in pairs]
-        return self.call(before, [b.select(upper, mine, other) for mine, other in pairs])
 
     def across_warps(self, bits: list[int], is_last: bool) -> None:
         pieces, parts = list(self.totals), self.exchange(bits)
