@@ -50,6 +50,20 @@ def test_threads_that_have_elements_of_several_rows(rows: int) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+COPIES = (
+    "#ttg.linear<{register = [], lane = [[0, 0], [0, 0], [0, 0], [0, 0], [0, 0]], warp = [[0, 1], [0, 2]], block = []}>"
+)
+
+
+@pytest.mark.parametrize(("rows", "encoding"), [(32, ""), (128, ""), (1, COPIES)])
+def test_rows_that_only_warps_share(rows: int, encoding: str) -> None:
+    """Columns of a tile that was transposed: warps cannot compare, so registers or lanes take the bits of a row first."""
+    tile = Tile((rows, 4), encoding or blocked((1, 1), (32, 1), (1, 4), (0, 1)))
+    x = np.random.default_rng(rows).integers(-9999, 9999, tile.shape).astype(np.int32)
+    (found,) = run(sort_text(tile, "int32", 2, SortOrder.UPWARDS), [("x", tile, x)], [("y", tile, "int32")], 4)
+    np.testing.assert_array_equal(found, np.sort(x, axis=1))
+
+
 def test_the_steps_of_a_row() -> None:
     """1024 elements on one warp: 191 comparisons in threads, then 40 - 15 + 12 steps in registers, and 3 by shuffles."""
     tile = Tile((1024,), blocked((4,), (32,), (1,), (0,)))

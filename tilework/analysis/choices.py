@@ -54,7 +54,7 @@ def is_choice(block: Block) -> bool:
     if condition is None or count > MOST:
         return False
     for pairs in tuples(block, count):
-        one, other = (decided(condition, block, pairs), decided(condition, block, [pair[::-1] for pair in pairs]))
+        one, other = (decided(condition, block, pairs), decided(condition, block, [(y, x) for x, y in pairs]))
         if one is None or (one == other and any(x != y for x, y in pairs)):
             return False
     return True
@@ -83,7 +83,7 @@ def decided(condition: SSAValue, block: Block, pairs: list[Pair]) -> bool | None
     """The condition for these values; None if it is more than comparisons of values of the same place."""
     count = len(pairs)
     known: dict[SSAValue, Number] = dict(zip(block.args, [x for x, _ in pairs] + [y for _, y in pairs], strict=True))
-    places = {arg: number % count for number, arg in enumerate(block.args)}
+    places: dict[SSAValue, int] = {arg: number % count for number, arg in enumerate(block.args)}
     for op in block.ops:
         kind = type(op)
         if kind in (arith.CmpiOp, arith.CmpfOp):

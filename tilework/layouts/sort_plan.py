@@ -100,7 +100,7 @@ def sort_plan(layout: LinearLayout, bits: int) -> SortPlan | None:
     places = Places(layout, bits)
     if len(places.own) != bits or any(column & (column - 1) for column in layout.flat_columns):
         return None
-    own = with_longer_runs(layout, bits)
+    own = with_longer_runs(within_warps(layout, bits), bits)
     places = Places(own, bits)
     held, lanes = places.counts["register"], places.counts["lane"]
     most, reach = (MOST_SHUFFLES, held) if held > MOST_SHUFFLES else (lanes, held + lanes)
@@ -122,6 +122,21 @@ def sort_plan(layout: LinearLayout, bits: int) -> SortPlan | None:
             segments.append(Segment(trip, there, tuple(steps)))
             left, now = first, there
     return SortPlan(None if own == layout else Trip(layout, home), held, home, tuple(segments), Trip(now, layout))
+
+
+def within_warps(layout: LinearLayout, bits: int) -> LinearLayout:
+    """Where only warps have bits of the index in a run, which cannot compare, registers or lanes take them for others of theirs."""
+    columns = {level: list(layout.by_in[level]) for level in LEVELS}
+    inside = [place for place, column in enumerate(columns["warp"]) if 0 < column < 1 << bits]
+    if len(inside) < bits:
+        return layout
+    places = [(level, place) for level in LEVELS[:2] for place, column in enumerate(columns[level]) if column >> bits]
+    copies = [("lane", place) for place, column in enumerate(columns["lane"]) if not column]
+    for warp, (level, place) in zip(inside, (*places, *copies), strict=False):
+        columns["warp"][warp], columns[level][place] = columns[level][place], columns["warp"][warp]
+    for level, own in columns.items():
+        layout = layout.replace_in(level, own)
+    return layout
 
 
 def with_longer_runs(layout: LinearLayout, bits: int) -> LinearLayout:
