@@ -81,6 +81,8 @@ class ValueStatements(Writer):
         shape = tuple(1 if d == axis else s for d, s in enumerate(x.shape) if keep or d != axis)
         names = ["sum", "max", "min", "argmax", "argmin", "reduce", "first"]
         names += [] if x.dtype.is_float else ["xor_sum", "reduce_or"]
+        if not self.promises:  # whose kernels have digests: they stay as they are
+            names += ["ravelled"] if x.dtype.is_float or x.dtype is BOOL else ["ravelled", "affine"]
         name = self.random.choice(names)
         written = axis if self.random.random() < 0.7 else axis - len(x.shape)
         options = f"axis={written}, keep_dims={keep}"
@@ -103,6 +105,16 @@ class ValueStatements(Writer):
                 self.line(f"{left}, {right} = {pair}")
                 self.define(left, x.dtype, shape)
                 self.define(right, INT32, shape)
+            case "affine":
+                left, right = self.fresh(), self.fresh()
+                self.line(
+                    f"{left}, {right} = tl.reduce(({x.text} | 1, {x.text}), {axis}, combine_affine, keep_dims={keep})"
+                )
+                self.define(left, x.dtype, shape)
+                self.define(right, x.dtype, shape)
+            case "ravelled":
+                turned = f"tl.trans({x.text})" if len(x.shape) == 2 else x.text
+                self.assign(Value(f"tl.argmax(tl.ravel({turned}), 0)", INT32, (), unknown))
             case _:
                 self.assign(Value(f"tl.{name}({x.text}, {options})", x.dtype, shape, unknown))
 
