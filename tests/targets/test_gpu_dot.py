@@ -260,6 +260,11 @@ WITHOUT_CORES = [
     Dot("i8", "i32", shape=(1, 16, 16, 32), arch=75),
     Dot("fp32", "fp32", shape=(1, 1, 1, 16), precision="ieee"),
 ]
+FROM_MEMORY = [
+    Dot("fp32", "fp32", shape=(1, 64, 64, 64), precision="ieee", b_transposed=True),
+    Dot("fp16", "fp16", shape=(2, 16, 32, 128), arch=75, a_transposed=True),
+    Dot("i8", "i32", shape=(1, 32, 32, 128), arch=75, warps=1),
+]
 BATCHES = [
     Dot("fp16", "fp32", shape=(4, 16, 32, 16), mma="m16n8k16"),
     Dot("fp16", "fp32", shape=(2, 32, 16, 32), arch=90, mma="m16n8k16", b_transposed=True),
@@ -276,6 +281,12 @@ TURNED = [
 @pytest.mark.parametrize("dot", [*TYPES, *SMALL, *SHALLOW, *WITHOUT_CORES, *BATCHES, *TURNED], ids=str)
 def test_a_product_is_exact(dot: Dot) -> None:
     dot.check()
+
+
+@pytest.mark.parametrize("dot", FROM_MEMORY, ids=str)
+def test_large_products_without_tensor_cores_are_a_loop_over_k(dot: Dot) -> None:
+    products = dot.shape[0] * dot.shape[1] * dot.shape[2] * dot.shape[3] // (32 * dot.warps)
+    assert len(re.findall(r"fma\.rn\.f32|mad\.lo\.s32", dot.check())) < products // 2
 
 
 def sum_of_products(dtype: str, arch: int, shape: tuple[int, int, int], count: int, a_transposed: bool) -> str:

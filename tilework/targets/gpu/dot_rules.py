@@ -30,7 +30,7 @@ from tilework.targets.llvm.types import bf16, f16, f32, i32
 from tilework.targets.llvm.values import Value, constant
 
 Line = dict[int, Value]  # the elements of one row of A, or one column of B, by their place along K
-BODY = 256  # multiplications of one round of the loop over K, about
+BODY = 256  # multiplications of one round of the loop over K, about: twice as many if that makes longer vectors
 VECTOR_BITS = 128  # what a thread reads at a time
 
 
@@ -48,8 +48,8 @@ def multiply_add_from_memory(low: Lowering, op: Operation) -> Registers:
     product = Product(low, op)
     start = product.start()
     size = shape_of(a.type)[-1]
-    widest = max(VECTOR_BITS // bit_width(x.type) for x in (a, b))
-    step = min(size, max(widest, BODY // (1 << (len(start) - 1).bit_length())))
+    vector = max(VECTOR_BITS // bit_width(x.type) for x in (a, b))
+    step = min(size, max(1, BODY // len(start), min(vector, 2 * BODY // len(start))))
     sides = [slices(op, x, number, step) for number, x in enumerate((a, b))]
 
     def round(at: Value, sums: dict[Places, Value]) -> dict[Places, Value]:
