@@ -3,6 +3,7 @@
     python -m benchmarks.gpu_compile                       the tables
     python -m benchmarks.gpu_compile matmul_f16            and what each pass takes, the slowest first
     python -m benchmarks.gpu_compile hip:gfx942            one target
+    python -m benchmarks.gpu_compile --base 03f25b0        rows of the GPU table, Python to PTX, beside another commit of tilework
 
 The TTIR is what Triton printed for its kernels (tests/ir/reference). Part of `make bench-compile`. LLVM makes code in a process of its
 own for both, so the whole is what a launch waits for.
@@ -10,6 +11,7 @@ own for both, so the whole is what a launch waits for.
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ KERNELS = {
 }  # warps, budget in ms for sm_90
 TARGETS = {"cuda:90": 3, "hip:gfx942": 2}  # and stages of loops
 ROUNDS = 9
+ROW_ROUNDS, ROW_TURNS = 5, 3
 
 
 def pass_times(kernel: str, target: str, rounds: int = ROUNDS) -> list[tuple[str, float]]:
@@ -111,6 +114,34 @@ def main(python: str | None = None, words: Sequence[str] = ()) -> None:
                 print(f"{'  to the code object':28}{whole:7.1f} ms{'':10}{beside(whole, theirs.get(kernel), LATER)}")
 
 
+def row_times(tree: str) -> dict[str, dict[str, float]]:
+    """Least CPU milliseconds of each stage, by row, of the tilework in a folder."""
+    script = Path(__file__).with_name("gpu_rows_process.py")
+    environment = {**os.environ, "PYTHONPATH": tree}
+    command = [sys.executable, "-P", str(script), str(ROW_ROUNDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def beside_commit(commit: str, turns: int = ROW_TURNS) -> None:
+    """What rows take, beside another commit, in turns: whatever else the machine does slows down both."""
+    root = Path(__file__).parents[1]
+    with tempfile.TemporaryDirectory() as folder:
+        packed = subprocess.run(["git", "archive", commit, "tilework"], cwd=root, capture_output=True, check=True)
+        subprocess.run(["tar", "x", "-C", folder], input=packed.stdout, check=True)
+        found = [(row_times(folder), row_times(str(root))) for _ in range(turns)]
+    print(f"{'Python to PTX, CPU ms':28}{commit:>10}{'now':>10}{'ratio':>8}{'without LLVM':>22}{'ratio':>8}")
+    for row in found[0][0]:
+        cells = []
+        for dropped in ((), ("ptx",)):
+            then, now = (
+                min(sum(ms for stage, ms in turn[side][row].items() if stage not in dropped) for turn in found)
+                for side in (0, 1)
+            )
+            cells += [then, now, now / then]
+        print(f"{row:28}{cells[0]:10.1f}{cells[1]:10.1f}{cells[2]:8.2f}{cells[3]:12.1f}{cells[4]:10.1f}{cells[5]:8.2f}")
+
+
 LATER = ("ttgir", "llir", "amdgcn", "hsaco")
 
 
@@ -123,6 +154,9 @@ def beside(own: float, theirs: dict[str, float] | None, stages: Sequence[str]) -
 
 
 if __name__ == "__main__":
-    from benchmarks.compile_time import triton_python
+    if "--base" in sys.argv:
+        beside_commit(sys.argv[sys.argv.index("--base") + 1])
+    else:
+        from benchmarks.compile_time import triton_python
 
-    main(triton_python(), sys.argv[1:])
+        main(triton_python(), sys.argv[1:])

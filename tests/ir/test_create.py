@@ -3,6 +3,7 @@
 import pytest
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.core import SSAValues
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
@@ -114,3 +115,25 @@ def test_clone_op_clones_loops_and_branches() -> None:
         order = [[(use.operation.name, use.index) for use in result.uses] for result in mine.results]
         assert order == [[(use.operation.name, use.index) for use in result.uses] for result in other.results]
         assert not {id(value.owner) for value in mine.operands} & {id(op) for op in module.walk()}
+
+
+def test_what_is_asked_most_is_answered_as_before() -> None:
+    block = Block(arg_types=[i32])
+    value = block.args[0]
+    first, second, third = ops = [binary(arith.AddiOp, value, value, LOC) for _ in range(3)]
+    for op in ops:
+        append_op(block, op)
+    assert len({first, second, first}) == 2 and first != second and second == second and value != first.results[0]
+    assert len({value, first.results[0], block, *value.uses}) == 3 + 6
+    assert first.next_op is second and third.next_op is None and first.results[0].owner is first
+    assert [(use.operation, use.index) for use in value.uses] == uses(value)
+    several = SSAValues([value, first.results[0], second.results[0]])
+    assert several[0] is value and several[-1] is second.results[0]
+    assert type(several[1:]) is SSAValues and several[1:].types == (i32, i32)
+    with pytest.raises(AttributeError):
+        value.type = i1  # pyright: ignore[reportAttributeAccessIssue]
+    seen = []
+    for op in block.ops:  # the one that is looked at may go
+        seen.append(op)
+        drop_op(op)
+    assert seen == ops and block.is_empty and list(block.ops) == []

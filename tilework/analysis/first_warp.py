@@ -49,11 +49,11 @@ def first_warp(module: ModuleOp) -> FirstWarp:
     """The runs of a module."""
     found = FirstWarp()
     for op in ops_in_order(*module.regions):
-        if isinstance(op, ttg.WarpSpecializeOp):
+        if type(op) is ttg.WarpSpecializeOp:
             for region in (op.default_region, *op.partitions):
                 for block in region.blocks:
                     add_runs(block, found, ALONE)
-        elif isinstance(op, scf.ForOp) and op not in found.inside and is_early(op.body.block):
+        elif type(op) is scf.ForOp and op not in found.inside and is_early(op.body.block):
             add_runs(op.body.block, found, BY_ONE_THREAD)
     return found
 
@@ -91,6 +91,6 @@ def is_scalar(op: Operation) -> bool:
 
 
 def is_alone(op: Operation, kinds: Set[type[Operation]]) -> bool:
-    if isinstance(op, scf.ForOp | scf.IfOp):
+    if type(op) in (scf.ForOp, scf.IfOp):
         return all(is_alone(inner, kinds) for region in op.regions for block in region.blocks for inner in block.ops)
     return type(op) in kinds or is_scalar(op)

@@ -34,11 +34,13 @@ WRITERS: dict[type[Operation], int] = {  # op to the operand that says where
     tt.DescriptorScatterOp: 0,
 }
 
+ADDRESSES = (PointerType, TensorDescType)
+
 
 def is_address(type: Attribute) -> bool:
     """A pointer, a descriptor, or a tile or buffer of pointers."""
-    element = type.element if isinstance(type, BufferType) else element_type(type)
-    return isinstance(element, PointerType | TensorDescType)
+    element = type.element if type.__class__ is BufferType else element_type(type)  # pyright: ignore[reportAttributeAccessIssue]
+    return element.__class__ in ADDRESSES
 
 
 def spread(origins: Origins, edges: list[Pair]) -> None:

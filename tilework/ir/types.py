@@ -181,20 +181,20 @@ def axis_of(op: Operation) -> int:
 
 def is_tensor(type: Attribute) -> bool:
     """A ranked tensor, with or without encoding."""
-    return isinstance(type, TensorType)
+    return type.__class__ is TensorType  # final; `isinstance` asks the ABC about every other type
 
 
 def element_type(type: Attribute) -> Attribute:
     """The element of a tensor; any other type is its own element."""
-    return type.element_type if isinstance(type, TensorType) else type
+    return type.element_type if type.__class__ is TensorType else type  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def shape_of(type: Attribute) -> Shape:
     """The dimensions of a tensor or memory descriptor; () for a scalar."""
-    if not isinstance(type, TensorType):
+    if type.__class__ is not TensorType:
         return getattr(type, "dims", ())
     if (memo := vars(type).get("_shape")) is None:
-        memo = vars(type)["_shape"] = tuple(type.get_shape())
+        memo = vars(type)["_shape"] = tuple(type.get_shape())  # pyright: ignore[reportAttributeAccessIssue]
     return memo
 
 

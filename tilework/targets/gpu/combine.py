@@ -47,7 +47,15 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
 def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:
     """All parts combined, neighbours first: a tree keeps the order and is not deep."""
     left = [list(part) for part in parts]
+    is_one_by_one = (
+        single_op(region) is None or left[0][0].type.bits == 16
+    )  # which are computed in pairs, given several
     while len(left) > 1:
-        pairs = [call(low, region, [*first, *second]) for first, second in zip(left[::2], left[1::2], strict=False)]
+        firsts, seconds = left[: len(left) & ~1 : 2], left[1::2]
+        if is_one_by_one:
+            pairs = [call(low, region, [*first, *second]) for first, second in zip(firsts, seconds, strict=True)]
+        else:
+            sides = [tuple([value for (value,) in side]) for side in (firsts, seconds)]
+            pairs = [[value] for value in low.region(region.blocks[0], sides)[0]]
         left = [*pairs, *left[len(left) & ~1 :]]
     return left[0]

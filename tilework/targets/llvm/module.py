@@ -216,8 +216,11 @@ class Module:
 
 def escaped(text: str | bytes) -> str:
     """Text as LLVM writes it between quotes."""
-    data = text.encode() if isinstance(text, str) else text
-    return "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in data)
+    if isinstance(text, str):
+        if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+            return text
+        text = text.encode()
+    return "".join(chr(c) if 32 <= c < 127 and c not in b'"\\' else f"\\{c:02X}" for c in text)
 
 
 def plain_symbol(name: str) -> str:

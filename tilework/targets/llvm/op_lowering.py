@@ -133,8 +133,15 @@ class OpLowering(ABC, Generic[Held]):
 
     def locate(self, op: Operation) -> None:
         """What is built next comes from the source line of `op`."""
-        if self.lines is not None and (places := source_positions(op.location)):
-            self.builder.location = self.lines.location(self.builder.function, *places[0])
+        if self.lines is None:
+            return
+        located = self.lines.located.setdefault(self.builder.function, {})
+        known = located.get(id(op.location))
+        if known is None:
+            places = source_positions(op.location)
+            node = self.lines.location(self.builder.function, *places[0]) if places else ""
+            known = located[id(op.location)] = op.location, node
+        self.builder.location = known[1] or self.builder.location
 
     def name_result(self, op: Operation, made: Any) -> None:
         """Tell debuggers, if they are told, that `made` is the variable to which the user assigned the result of `op`."""

@@ -33,22 +33,24 @@ def sweep(function: Function) -> None:
     """Take away what no instruction with an effect depends on, cycles through phis included."""
     made: dict[str, str] = {}
     waiting: list[str] = []
+    names: list[list[str]] = []  # of what each line of a block makes, if it may go
     for block in function.blocks:
+        names.append(own := [])
         for line in block.lines:
             head, equals, text = line.partition(" = ")
             if equals and is_removable(text):
-                made[head.strip()] = text
+                own.append(name := head.strip())
+                made[name] = text
             else:
+                own.append("")
                 waiting.append(text if equals else line)
-    needed: set[str] = set()
+    needed: set[str] = {""}
     while waiting:
         for name in NAME.findall(waiting.pop()):
-            if name in made and name not in needed:
+            if name not in needed and (text := made.get(name)) is not None:
                 needed.add(name)
-                waiting.append(made[name])
-    if len(needed) == len(made):
+                waiting.append(text)
+    if len(needed) - 1 == len(made):
         return
-    for block in function.blocks:
-        block.lines = [
-            line for line in block.lines if (name := line.partition(" = ")[0].strip()) not in made or name in needed
-        ]
+    for block, own in zip(function.blocks, names, strict=True):
+        block.lines = [line for line, name in zip(block.lines, own, strict=True) if name in needed]
