@@ -59,6 +59,12 @@ def insert_before(op: Operation, *new: Operation) -> None:
     block_of(op).insert_ops_before(new, op)
 
 
+def put(before: Operation, op: Operation) -> SSAValue:
+    """Insert one op; its result."""
+    insert_before(before, op)
+    return op.results[0]
+
+
 def insert_after(op: Operation, *new: Operation) -> None:
     """Put `new` behind `op`, in order."""
     block_of(op).insert_ops_after(new, op)

@@ -121,7 +121,3 @@ class Statistics:
     @property
     def seconds(self) -> float:
         return (self.ended - self.started) / 1e9
-
-    @property
-    def kernel_seconds(self) -> float:
-        return sum(kernel.total for kernel in self.kernels.values()) / 1e9

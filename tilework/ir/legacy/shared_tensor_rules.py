@@ -27,7 +27,7 @@ from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import CLASSES, encoding_attr, encoding_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.property_text import is_true
-from tilework.ir.rewrite import constant, insert_before, replace_op
+from tilework.ir.rewrite import constant, insert_before, put, replace_op
 from tilework.ir.tt.shape_ops import TransOp
 from tilework.ir.ttg.async_copy_ops import AsyncCommitGroupOp, AsyncCopyGlobalToLocalOp
 from tilework.ir.ttg.convert_op import ConvertLayoutOp
@@ -380,9 +380,7 @@ def transposed(t: Translation, op: Operation, value: SSAValue) -> SSAValue:
     rank = len(shape_of(value.type))
     if rank < 2:
         t.fail(op, f"'{op.name}' cannot transpose {value.type}: it is no matrix")
-    new = transposing(t, op, value, (*range(rank - 2), rank - 1, rank - 2))
-    insert_before(op, new)
-    return new.results[0]
+    return put(op, transposing(t, op, value, (*range(rank - 2), rank - 1, rank - 2)))
 
 
 def as_dot_operand(t: Translation, op: Operation, value: SSAValue, index: int, width: int) -> SSAValue:
@@ -397,6 +395,4 @@ def as_dot_operand(t: Translation, op: Operation, value: SSAValue, index: int, w
     element = value.type.element_type  # pyright: ignore[reportAttributeAccessIssue]
     type = tensor_type(shape_of(value.type), element, encoding_attr(encoding))
     make = LocalLoadOp.make if is_memdesc(value.type) else ConvertLayoutOp.make
-    new = make(value, type, op.location)
-    insert_before(op, new)
-    return new.results[0]
+    return put(op, make(value, type, op.location))

@@ -91,11 +91,6 @@ KNOWN = {
 FLOAT8 = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
 
 
-def family_of(arch: str) -> Family:
-    """The generation of a known architecture."""
-    return KNOWN[arch]
-
-
 def describe(arch: str) -> Target | None:
     """The target ``hip:gfx942``; a driver's ``gfx942:sramecc+:xnack-`` is the same. None where no architecture is named."""
     name = arch.partition(":")[0]

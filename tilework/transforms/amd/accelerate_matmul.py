@@ -24,7 +24,7 @@ from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.reproducible import is_reproducible
-from tilework.ir.rewrite import insert_before, recreate, replace_op
+from tilework.ir.rewrite import insert_before, put, recreate, replace_op
 from tilework.ir.types import (
     bf16,
     bit_width,
@@ -138,26 +138,21 @@ def widen(op: Operation) -> None:
     given = op.results[0].type
     common = f16 if all(bit_width(kind) <= 16 and kind != bf16 for kind in kinds) else f32
     operands = [wider(op, operand, common) for operand in op.operands[:3]]
-    new = recreate(op, operands=operands, result_types=(with_element(given, common),))
-    insert_before(op, new)
-    replace_op(op, results=(cast(op, new.results[0], element_type(given)),))
+    new = put(op, recreate(op, operands=operands, result_types=(with_element(given, common),)))
+    replace_op(op, results=(cast(op, new, element_type(given)),))
 
 
 def laid_out(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValue:
     """`value` in another layout, in front of `op`."""
     location = value.op.location if isinstance(value, OpResult) else op.location
-    made = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location)
-    insert_before(op, made)
-    return made.results[0]
+    return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location))
 
 
 def wider(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
     """`value` as floats that hold it, in front of `op`."""
     if element_type(value.type) == element:
         return value
-    made = tt.FpToFpOp.make(value, with_element(value.type, element), op.location)
-    insert_before(op, made)
-    return made.results[0]
+    return put(op, tt.FpToFpOp.make(value, with_element(value.type, element), op.location))
 
 
 def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:

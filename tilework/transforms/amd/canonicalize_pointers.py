@@ -25,7 +25,7 @@ from tilework.ir.arith_ext import SelectOp, binary, convert
 from tilework.ir.carried import also_carry, also_give, also_yield
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, owner_of
-from tilework.ir.rewrite import constant, constant_value, insert_before, recreate
+from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
 from tilework.transforms.passes import FunctionPass
 
@@ -231,11 +231,6 @@ class Rewrite:
             return value.op.operands[0]
         before = behind(value)
         return put(before, convert(arith.TruncIOp if bits > 32 else arith.ExtSIOp, value, type_, before.location))
-
-
-def put(before: Operation, op: Operation) -> SSAValue:
-    insert_before(before, op)
-    return op.results[0]
 
 
 def is_used(pointer: SSAValue) -> bool:

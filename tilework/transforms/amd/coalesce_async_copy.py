@@ -15,7 +15,7 @@ from tilework.ir import ttg
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
-from tilework.ir.rewrite import insert_before
+from tilework.ir.rewrite import put
 from tilework.ir.types import Shape, bit_width, i32, int_attr, shape_of
 from tilework.layouts.encodings import Linear, SwizzledShared
 from tilework.layouts.linear import LinearLayout
@@ -49,8 +49,7 @@ def spread(copy: ttg.AsyncCopyGlobalToLocalOp, target: Target) -> None:
     for index, operand in enumerate(copy.operands):
         if index != 1:  # the memory
             convert = ttg.ConvertLayoutOp.make(operand, with_encoding(operand.type, layout), copy.location)
-            insert_before(copy, convert)
-            copy.operands[index] = convert.results[0]
+            copy.operands[index] = put(copy, convert)
 
 
 def copied_together(bytes: int, target: Target) -> int:

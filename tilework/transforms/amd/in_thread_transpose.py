@@ -25,7 +25,7 @@ from tilework.ir import amdg, tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.encodings import dot_operand_of, encoding_of, with_encoding
 from tilework.ir.functions import functions
-from tilework.ir.rewrite import insert_before, recreate, replace_op
+from tilework.ir.rewrite import put, recreate, replace_op
 from tilework.ir.ttg.memdesc_types import MemDescType, retyped
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.amd import RotatingShared, operand_swizzle
@@ -121,8 +121,7 @@ def turn_over(operand: Operand) -> None:
         turned = Linear(along_first(to_linear(wanted, shape), k, wanted.size_per_thread))
         type_ = with_encoding(value.type, turned)
         made = amdg.InThreadTransposeOp.create(operands=(value,), result_types=(type_,), location=fill.location)
-        insert_before(fill, made)
-        fill.operands[0] = made.results[0]
+        fill.operands[0] = put(fill, made)
     order = (k, 1 - k)
     for value in operand.descriptors:
         type_ = value.type
@@ -135,9 +134,7 @@ def turn_over(operand: Operand) -> None:
 
 def laid_out(op: Operation, value: SSAValue, layout: Blocked) -> SSAValue:
     """`value` in another layout, in front of `op`."""
-    made = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), op.location)
-    insert_before(op, made)
-    return made.results[0]
+    return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), op.location))
 
 
 def along_first(layout: LinearLayout, k: int, sizes: tuple[int, ...]) -> LinearLayout:

@@ -15,7 +15,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import distributed_of, is_accumulator, with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.rewrite import insert_before, recreate, replace_op
+from tilework.ir.rewrite import put, recreate, replace_op
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.amd import wide_rows
 from tilework.layouts.encodings import Distributed
@@ -49,9 +49,7 @@ def store_as_computed(store: Operation) -> None:
     if layout is None or not is_accumulator(source.type):
         return
     for op in reversed(chain):
-        made = recreate(op, operands=(source,), result_types=(with_encoding(op.results[0].type, layout),))
-        insert_before(op, made)
-        source = made.results[0]
+        source = put(op, recreate(op, operands=(source,), result_types=(with_encoding(op.results[0].type, layout),)))
     pointers, _, *mask = store.operands
     wider = wide_rows(layout, shape_of(source.type), bit_width(source.type))
     where = moved(store, pointers, wider or layout)
@@ -61,6 +59,4 @@ def store_as_computed(store: Operation) -> None:
 
 
 def moved(store: Operation, value: SSAValue, layout: Distributed) -> SSAValue:
-    made = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), store.location)
-    insert_before(store, made)
-    return made.results[0]
+    return put(store, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), store.location))

@@ -186,10 +186,7 @@ def propagate_condition(end: Operation, condition: SSAValue, targets: Sequence[B
         uses = [use for use in condition.uses if use.operation.parent is target]
         if uses:
             assert target.first_op is not None, "a block ends with a terminator"
-            value = driver.constant(target.first_op, known, condition)
-            for use in uses:
-                use.operation.operands[use.index] = value
-                driver.push(use.operation)
+            driver.use_constant(uses, target.first_op, known, condition)
             changed = True
     return changed
 

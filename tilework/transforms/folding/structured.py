@@ -289,10 +289,7 @@ def propagate_condition(op: Operation, driver: Driver) -> bool:
             continue
         uses = [use for use in condition.uses if enclosing_op(use.operation, block) is not None]
         if uses:
-            value = driver.constant(op, known, condition)
-            for use in uses:
-                use.operation.operands[use.index] = value
-                driver.push(use.operation)
+            driver.use_constant(uses, op, known, condition)
             changed = True
     return changed
 

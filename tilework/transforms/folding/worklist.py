@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 
 from tilework.ir.effects import writes
 from tilework.ir.functions import ops_in_order
@@ -236,6 +236,13 @@ class Driver:
     def constant_of(self, before: Operation, value: Number, type_: Attribute) -> SSAValue:
         """A constant of `type_`, in front of `before`."""
         return self.insert(before, constant(value, type_, before.location)).results[0]
+
+    def use_constant(self, uses: Sequence[Use], before: Operation, value: Number, like: SSAValue) -> None:
+        """Let these uses of `like` have a constant instead, which stands in front of `before`."""
+        made = self.constant(before, value, like)
+        for use in uses:
+            use.operation.operands[use.index] = made
+            self.push(use.operation)
 
     def replace_value(self, old: SSAValue, new: SSAValue) -> None:
         """Use `new` wherever `old` was used."""

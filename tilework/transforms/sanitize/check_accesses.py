@@ -25,7 +25,7 @@ from tilework.ir import tt, ttc
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.create import create_op
 from tilework.ir.nesting import owner_of
-from tilework.ir.rewrite import insert_before
+from tilework.ir.rewrite import put
 from tilework.ir.types import bit_width, i64, is_integer
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
@@ -65,8 +65,7 @@ def guard(access: Operation, origins: Origins, done: set[object]) -> None:
             done.add((op, signed))
             refuse_overflow(op.next_op, None, what, op, signed, ())
     check = ttc.CheckOp.make(pointer, mask, arguments, VERBS[type(access)], access.location)
-    insert_before(access, check)
-    access.operands[0] = check.results[0]
+    access.operands[0] = put(access, check)
 
 
 Side = tuple[SSAValue, bool]  # a condition, and whether it must hold or not
@@ -169,10 +168,9 @@ def signed_difference(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue)
 
 
 def signed_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
-    """Up to 32 bits: the same product in 64 bits. Of 64 bits: the upper half repeats the sign of the lower."""
+    """Of 64 bits: the upper half repeats the sign of the lower."""
     if bit_width(result.type) <= 32:
-        wide = [code.append(convert(arith.ExtSIOp, value, i64, code.loc)) for value in (a, b, result)]
-        return code.compare("eq", code.binary(arith.MuliOp, wide[0], wide[1]), wide[2])
+        return in_64_bits(code, arith.ExtSIOp, a, b, result)
     shift = code.constant(63, a.type)
     upper = code.append(create_op(tt.MulhiUIOp, (a, b), (result.type,), code.loc))
     for one, other in ((a, b), (b, a)):
@@ -181,10 +179,15 @@ def signed_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) ->
     return code.compare("eq", upper, code.binary(arith.ShRSIOp, result, shift))
 
 
+def in_64_bits(code: Emitter, extend: type[Operation], a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
+    """Whether a product of up to 32 bits is the same in 64."""
+    wide = [code.append(convert(extend, value, i64, code.loc)) for value in (a, b, result)]
+    return code.compare("eq", code.binary(arith.MuliOp, wide[0], wide[1]), wide[2])
+
+
 def unsigned_product(code: Emitter, a: SSAValue, b: SSAValue, result: SSAValue) -> SSAValue:
     if bit_width(result.type) <= 32:
-        wide = [code.append(convert(arith.ExtUIOp, value, i64, code.loc)) for value in (a, b, result)]
-        return code.compare("eq", code.binary(arith.MuliOp, wide[0], wide[1]), wide[2])
+        return in_64_bits(code, arith.ExtUIOp, a, b, result)
     upper = code.append(create_op(tt.MulhiUIOp, (a, b), (result.type,), code.loc))
     return code.compare("eq", upper, code.constant(0, upper.type))
 

@@ -62,7 +62,7 @@ class Scaling(NamedTuple):
 def scaling_of(dot: Operation) -> Scaling | None:
     """The pattern that starts at a dot."""
     loop, (sums,), left = loop_around(dot), dot.results, dot.operands[0]
-    product = only_user(sums)
+    product = sums.get_user_of_unique_use()
     if loop is None or product is None or type(product) is not arith.MulfOp or constant_value(dot.operands[2]) != 0:
         return None
     factor = product.operands[0] if product.operands[1] is sums else product.operands[1]
@@ -86,11 +86,6 @@ def maximum_of(scaling: Scaling) -> Operation | None:
     if not users or any(type(user) is not arith.SubfOp or user.operands[0] is not scaled for user in users):
         return None
     return maxima[0] if is_tensor(maxima[0].results[0].type) else None
-
-
-def only_user(value: SSAValue) -> Operation | None:
-    use = value.first_use
-    return use.operation if use is not None and value.has_one_use() else None
 
 
 def move_sign(scaling: Scaling) -> None:

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, convert
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, put, recreate, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i64, is_integer, is_pointer, is_tensor, with_element
 from tilework.transforms.passes import Pass
 
@@ -82,9 +82,8 @@ def carry_amounts(loop: Operation, found: dict[int, list[SSAValue]]) -> None:
     for number, steps in found.items():
         initial, location = loop.operands[3 + number], loop.location
         type = amount_type(initial.type)
-        zero = constant(0, type, location)
-        insert_before(loop, zero)
-        operands[3 + number], types[number] = zero.results[0], type
+        zero = put(loop, constant(0, type, location))
+        operands[3 + number], types[number] = zero, type
         old = block.args[number + 1]
         amount = block.insert_arg(type, number + 1, old.location)
         replace_all_uses(old, moved_tile(initial, amount, first))
@@ -125,12 +124,8 @@ def total(amount: BlockArgument, steps: list[SSAValue], end: Operation) -> SSAVa
     for step in steps:
         scalar = step_scalar(step, end)
         if bit_width(scalar.type) < bit_width(amount.type):
-            extended = convert(arith.ExtSIOp, scalar, amount.type, end.location)
-            insert_before(end, extended)
-            scalar = extended.results[0]
-        new = binary(arith.AddiOp, value, scalar, end.location)
-        insert_before(end, new)
-        value = new.results[0]
+            scalar = put(end, convert(arith.ExtSIOp, scalar, amount.type, end.location))
+        value = put(end, binary(arith.AddiOp, value, scalar, end.location))
     return value
 
 
@@ -141,6 +136,4 @@ def step_scalar(step: SSAValue, end: Operation) -> SSAValue:
         return step.op.operands[0]
     number = constant_value(step)
     assert number is not None
-    new = constant(number, element_type(step.type), end.location)
-    insert_before(end, new)
-    return new.results[0]
+    return put(end, constant(number, element_type(step.type), end.location))

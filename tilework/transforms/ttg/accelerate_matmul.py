@@ -28,7 +28,7 @@ from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of, w
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.reproducible import is_reproducible
-from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
+from tilework.ir.rewrite import insert_after, insert_before, put, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import DotOperand, NvidiaMma
@@ -54,7 +54,6 @@ from tilework.transforms.ttg.matmul.turned_operands import (
     dealt,
     is_turned,
     left_fragments,
-    put,
     reads_left,
     turn,
 )

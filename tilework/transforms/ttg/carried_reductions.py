@@ -76,7 +76,7 @@ class Carried:
 
 def carried_reduction(reduce: Operation) -> Carried | None:
     """`reduce` with its loop, if it can be split."""
-    update = only_user(reduce.results[0]) if len(reduce.results) == 1 else None
+    update = reduce.results[0].get_user_of_unique_use() if len(reduce.results) == 1 else None
     if update is None or type(update) not in NEUTRAL or combines_with(reduce) is not type(update):
         return None
     loop = update.parent_op()
@@ -92,12 +92,6 @@ def carried_reduction(reduce: Operation) -> Carried | None:
     return None if split is None else Carried(loop, reduce, update, position, *split)
 
 
-def only_user(value: SSAValue) -> Operation | None:
-    """The op that uses `value`, if it is used once."""
-    uses = tuple(value.uses)
-    return uses[0].operation if len(uses) == 1 else None
-
-
 def combines_with(reduce: Operation) -> type[Operation] | None:
     """The class of the one op in the region of `reduce`, which combines its two arguments."""
     found = only_op(reduce.regions[0].block)
@@ -110,7 +104,7 @@ def accumulator(update: Operation, loop: Operation) -> int | None:
     if use is None or type(use.operation) is not scf.YieldOp or use.operation.parent_op() is not loop:
         return None
     carried = loop.regions[0].blocks[0].args[1 + use.index]
-    return use.index if carried in update.operands and only_user(carried) is update else None
+    return use.index if carried in update.operands and carried.get_user_of_unique_use() is update else None
 
 
 def thread_view(reduce: Operation) -> tuple[Blocked, tuple[int, ...]] | None:

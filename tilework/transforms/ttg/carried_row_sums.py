@@ -53,7 +53,7 @@ def row_sum(loop: Operation, reduce: Operation) -> RowSum | None:
     source, (op, body) = reduce.operands[0].type, (only_op(reduce.regions[0].block), body_of(loop))
     if type(op) is not arith.AddfOp or len(shape_of(source)) != 2 or axis_of(reduce) != 1 or not is_accumulator(source):
         return None
-    update = only_user(reduce.results[0])
+    update = reduce.results[0].get_user_of_unique_use()
     if element_type(source) != f32 or update is None or type(update) is not arith.AddfOp or update.parent is not body:
         return None
     uses = list(update.results[0].uses)
@@ -61,18 +61,19 @@ def row_sum(loop: Operation, reduce: Operation) -> RowSum | None:
         return None
     argument = body.args[1 + uses[0].index]
     before = update.operands[update.operands[0] is reduce.results[0]]
-    if before is argument and only_user(argument) is update:
+    if before is argument and argument.get_user_of_unique_use() is update:
         return RowSum(uses[0].index, reduce, update, None)
     scaled = before.owner
-    if not isinstance(scaled, arith.MulfOp) or argument not in scaled.operands or only_user(argument) is not scaled:
+    if (
+        not isinstance(scaled, arith.MulfOp)
+        or argument not in scaled.operands
+        or argument.get_user_of_unique_use() is not scaled
+    ):
         return None
     factor = scaled.operands[scaled.operands[0] is argument]
-    return RowSum(uses[0].index, reduce, update, factor) if only_user(scaled.results[0]) is update else None
-
-
-def only_user(value: SSAValue) -> Operation | None:
-    uses = tuple(value.uses)
-    return uses[0].operation if len(uses) == 1 else None
+    return (
+        RowSum(uses[0].index, reduce, update, factor) if scaled.results[0].get_user_of_unique_use() is update else None
+    )
 
 
 def runs_of_columns(source: SSAValue) -> list[tuple[bool, int]]:

@@ -19,7 +19,7 @@ from tilework.ir import ttg
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
-from tilework.ir.rewrite import insert_before
+from tilework.ir.rewrite import put
 from tilework.ir.types import Shape, i32, int_attr, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, SwizzledShared
@@ -67,6 +67,5 @@ def convert_operands(copy: ttg.AsyncCopyGlobalToLocalOp, encoding: Blocked, fact
     for index, operand in enumerate(tuple(copy.operands)):
         if index != 1:  # the memory
             convert = ttg.ConvertLayoutOp.make(operand, with_encoding(operand.type, encoding), copy.location)
-            insert_before(copy, convert)
-            copy.operands[index] = convert.results[0]
+            copy.operands[index] = put(copy, convert)
     copy.properties["contiguity"] = int_attr(contiguity, i32)

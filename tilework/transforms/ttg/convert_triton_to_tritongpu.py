@@ -31,7 +31,7 @@ from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import machine_attributes
 from tilework.ir.nesting import location_of
-from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.rewrite import insert_after, put
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.tt.inference import joined_type, reduced_type, transposed_type
 from tilework.ir.types import (
@@ -161,9 +161,7 @@ class LayOut:
             value = op.operands[index]
             if value.type is not type_ or type(op) is tt.DotOp:
                 location = op.location if type(op) in NAMED_BY_OP else location_of(value)
-                convert = ttg.ConvertLayoutOp.make(value, type_, location)
-                insert_before(op, convert)
-                op.operands[index] = convert.results[0]
+                op.operands[index] = put(op, ttg.ConvertLayoutOp.make(value, type_, location))
 
     def in_default(self, value: SSAValue, user: Operation) -> SSAValue:
         """`value` in its default layout, converted behind its op the first time it is asked for."""

@@ -28,7 +28,7 @@ from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.rewrite import erase_op, insert_before, put, recreate, replace_all_uses
 from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.transforms.passes import Pass
@@ -151,16 +151,12 @@ def slice_of(place: Operation, operand: Operand, memory: SSAValue, start: int, w
     assert isinstance(kind, ttg.MemDescType)
     shape: Shape = tuple(width if dim == operand.axis else size for dim, size in enumerate(kind.dims))
     offsets = [start if dim == operand.axis else 0 for dim in range(len(shape))]
-    view = ttg.MemDescSubsliceOp.make(memory, offsets, shape, operand.load.location)
-    insert_before(place, view)
-    value = view.results[0]
+    value = put(place, ttg.MemDescSubsliceOp.make(memory, offsets, shape, operand.load.location))
     for op in operand.chain:
         old = op.results[0].type
         assert is_tensor(old)
         part = tensor_type(shape, old.element_type, old.encoding)  # pyright: ignore[reportAttributeAccessIssue]
-        new = recreate(op, operands=(value,), result_types=(part,))
-        insert_before(place, new)
-        value = new.results[0]
+        value = put(place, recreate(op, operands=(value,), result_types=(part,)))
     return value
 
 

@@ -23,7 +23,7 @@ from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import encoding_attr, encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import owner_of
-from tilework.ir.rewrite import attr_value, insert_after, insert_before, recreate, splat_attr
+from tilework.ir.rewrite import attr_value, insert_after, put, recreate, splat_attr
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, retyped
 from tilework.ir.ttg.view_ops import transposed_memdesc, verify_offsets
 from tilework.ir.types import (
@@ -337,9 +337,7 @@ def remade(op: Operation, dim: int, part: int, user: Operation) -> SSAValue:
         size = shape_of(type)[0]
         start = op.start.value.data + part * size
         properties |= {"start": int_attr(start, i32), "end": int_attr(start + size, i32)}
-    new = recreate(op, result_types=(type,), properties=properties)
-    insert_before(user, new)
-    return new.results[0]
+    return put(user, recreate(op, result_types=(type,), properties=properties))
 
 
 def cut_view(op: Operation, dim: int, part: int) -> None:

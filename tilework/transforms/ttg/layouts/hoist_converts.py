@@ -18,7 +18,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import with_encoding
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import insert_after, insert_before, recreate
+from tilework.ir.rewrite import insert_after, insert_before, put, recreate
 from tilework.ir.types import bit_width
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.backward_slice import Slice, backward_slice
@@ -116,9 +116,7 @@ def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
     yields: Yields = {}
     for value, side in inside:
         end = end_of(value.op.regions[side].first_block)
-        before = converted(end._operands[value.index], found.layouts[value], convert)
-        insert_before(end, before)
-        yields[value, side] = before.results[0]
+        yields[value, side] = put(end, converted(end._operands[value.index], found.layouts[value], convert))
     remat.rebuild_for(convert, found, seeds, yields)
     return True
 

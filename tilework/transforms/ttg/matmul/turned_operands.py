@@ -25,7 +25,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import distributed_of, with_encoding
-from tilework.ir.rewrite import insert_after, insert_before, recreate, replace_op
+from tilework.ir.rewrite import insert_after, put, recreate, replace_op
 from tilework.ir.types import array_values, bit_width, element_type, shape_of, tensor_type
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import DotOperand, NvidiaMma, Shared, SwizzledShared
@@ -134,8 +134,3 @@ def reshaped(op: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue
     type = tensor_type(shape, element_type(value.type))
     encoding = infer_reshape(shape_of(value.type), before, shape)
     return put(op, tt.ReshapeOp.make(value, with_encoding(type, encoding), op.location))
-
-
-def put(op: Operation, new: Operation) -> SSAValue:
-    insert_before(op, new)
-    return new.results[0]

@@ -18,7 +18,7 @@ from tilework.ir import ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.rewrite import insert_after, insert_before, put
 from tilework.ir.types import i32
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
@@ -63,10 +63,9 @@ class Lowering:
 
     def alloc(self, type: Attribute, like: Operation) -> SSAValue:
         """Memory for the time of the loop."""
-        memory = ttg.LocalAllocOp.make(None, type, like.location)
-        insert_before(self.loop, memory)
-        insert_after(self.loop, ttg.LocalDeallocOp.make(memory.results[0], self.loop.location))
-        return memory.results[0]
+        memory = put(self.loop, ttg.LocalAllocOp.make(None, type, like.location))
+        insert_after(self.loop, ttg.LocalDeallocOp.make(memory, self.loop.location))
+        return memory
 
 
 def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:

@@ -15,7 +15,7 @@ from tilework.ir.encodings import (
     shared_of,
 )
 from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import insert_after, insert_before, replace_op
+from tilework.ir.rewrite import insert_after, put, replace_op
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
@@ -57,9 +57,7 @@ def pipeline_loop(loop: Operation, stores: list[Operation]) -> None:
         kind = buffer_type(store)
         assert kind is not None
         if kind not in buffers:
-            alloc = ttg.LocalAllocOp.make(None, kind, store.location)
-            insert_before(loop, alloc)
-            buffers[kind] = alloc.results[0]
+            buffers[kind] = put(loop, ttg.LocalAllocOp.make(None, kind, store.location))
         rewrite_store(store, buffers[kind])
     deallocs = [ttg.LocalDeallocOp.make(buffer, loop.location) for buffer in reversed(buffers.values())]
     insert_after(loop, ttng.AsyncTMAStoreWaitOp.make(0, loop.location), *deallocs)

@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import ttg
 from tilework.ir.functions import ops_in_order
-from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.rewrite import erase_op, put, replace_all_uses
 from tilework.ir.types import i32, int_attr
 from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op, yield_of
 
@@ -103,8 +103,7 @@ def merge(waits: list[Operation]) -> None:
     first = waits[0]
     number = min(wait.properties["num"].value.data for wait in waits)  # pyright: ignore[reportAttributeAccessIssue]
     tokens = list(dict.fromkeys(token for wait in waits for token in wait.operands))
-    joined = ttg.AsyncWaitOp.make(tokens, number, first.location)
-    insert_before(first, joined)
+    joined = put(first, ttg.AsyncWaitOp.make(tokens, number, first.location))
     for wait in waits:
-        replace_all_uses(wait.results[0], joined.results[0])
+        replace_all_uses(wait.results[0], joined)
         erase_op(wait)

@@ -21,7 +21,7 @@ from tilework.ir.encodings import (
     with_encoding,
 )
 from tilework.ir.module_facts import integer
-from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, recreate, replace_op
+from tilework.ir.rewrite import constant, constant_value, erase_op, put, recreate, replace_op
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, tensor_type
 
 WAITS = frozenset({ttng.WaitBarrierOp, ttg.AsyncWaitOp})
@@ -122,8 +122,3 @@ def read_piece(dot: Operation, read: Operation, start: int, width: int) -> SSAVa
     part = put(dot, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
     type = cut(read.results[0].type, (rows, width))
     return put(dot, ttg.LocalLoadOp.make(part, type, read.location, *read.operands[1:]))
-
-
-def put(before: Operation, op: Operation) -> SSAValue:
-    insert_before(before, op)
-    return op.results[0]
