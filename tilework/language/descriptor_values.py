@@ -14,12 +14,29 @@ from typing import Any
 from tilework.language.compile_time import _unwrap_if_constexpr, base_type, base_value, tuple, tuple_type
 from tilework.language.dtypes import block_type, dtype
 
+_ATOMIC_DOC = """{does}, element by element and atomically{more}.
 
-def _descriptor_atomic(kind: str, doc: str) -> Callable[..., Any]:
+        Example:
+            @tilework.jit
+            def kernel(out):
+                blocks = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
+                blocks.atomic_{kind}([0, 0], tl.full((2, 4), {value}, tl.{type}))
+
+            out = np.full((2, 4), 3, np.{type})
+            kernel[(1,)](out)
+            assert (out == {result}).all()
+        """
+
+
+def _descriptor_atomic(
+    kind: str, does: str, value: int, result: int, type: str = "int32", more: str = ""
+) -> Callable[..., Any]:
+    """A method that changes memory; `result` is what it makes of memory that is 3 everywhere, and of `value`."""
+
     def method(self: "tensor_descriptor", offsets: Any, value: Any, _semantic: Any = None) -> Any:
         return _semantic.descriptor_atomic(kind, self, _unwrap_if_constexpr(offsets), value)
 
-    method.__doc__ = doc
+    method.__doc__ = _ATOMIC_DOC.format(kind=kind, does=does, value=value, result=result, type=type, more=more)
     return method
 
 
@@ -204,93 +221,9 @@ class tensor_descriptor(base_value):
         assert len(args) == 2, f"descriptor scatter takes x_offsets and y_offset, got {len(args)} arguments"
         return _semantic.descriptor_scatter(self, value, *args)
 
-    atomic_add = _descriptor_atomic(
-        "add",
-        """Add a block to memory, element by element and atomically; nothing is returned.
-
-        Example:
-            @tilework.jit
-            def kernel(out):
-                blocks = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
-                blocks.atomic_add([0, 0], tl.full((2, 4), 4, tl.float32))
-
-            out = np.full((2, 4), 3, np.float32)
-            kernel[(1,)](out)
-            assert (out == 7).all()
-        """,
-    )
-    atomic_min = _descriptor_atomic(
-        "min",
-        """Keep the smaller of memory and `value`, element by element and atomically.
-
-        Example:
-            @tilework.jit
-            def kernel(out):
-                blocks = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
-                blocks.atomic_min([0, 0], tl.full((2, 4), 4, tl.int32))
-
-            out = np.full((2, 4), 3, np.int32)
-            kernel[(1,)](out)
-            assert (out == 3).all()
-        """,
-    )
-    atomic_max = _descriptor_atomic(
-        "max",
-        """Keep the larger of memory and `value`, element by element and atomically.
-
-        Example:
-            @tilework.jit
-            def kernel(out):
-                blocks = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
-                blocks.atomic_max([0, 0], tl.full((2, 4), 4, tl.int32))
-
-            out = np.full((2, 4), 3, np.int32)
-            kernel[(1,)](out)
-            assert (out == 4).all()
-        """,
-    )
-    atomic_and = _descriptor_atomic(
-        "and",
-        """Clear the bits that are 0 in `value`, element by element and atomically.
-
-        Example:
-            @tilework.jit
-            def kernel(out):
-                blocks = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
-                blocks.atomic_and([0, 0], tl.full((2, 4), 6, tl.int32))
-
-            out = np.full((2, 4), 3, np.int32)
-            kernel[(1,)](out)
-            assert (out == 2).all()
-        """,
-    )
-    atomic_or = _descriptor_atomic(
-        "or",
-        """Set the bits that are 1 in `value`, element by element and atomically.
-
-        Example:
-            @tilework.jit
-            def kernel(out):
-                blocks = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
-                blocks.atomic_or([0, 0], tl.full((2, 4), 6, tl.int32))
-
-            out = np.full((2, 4), 3, np.int32)
-            kernel[(1,)](out)
-            assert (out == 7).all()
-        """,
-    )
-    atomic_xor = _descriptor_atomic(
-        "xor",
-        """Flip the bits that are 1 in `value`, element by element and atomically.
-
-        Example:
-            @tilework.jit
-            def kernel(out):
-                blocks = tl.make_tensor_descriptor(out, [2, 4], [4, 1], [2, 4])
-                blocks.atomic_xor([0, 0], tl.full((2, 4), 6, tl.int32))
-
-            out = np.full((2, 4), 3, np.int32)
-            kernel[(1,)](out)
-            assert (out == 5).all()
-        """,
-    )
+    atomic_add = _descriptor_atomic("add", "Add a block to memory", 4, 7, "float32", "; nothing is returned")
+    atomic_min = _descriptor_atomic("min", "Keep the smaller of memory and `value`", 4, 3)
+    atomic_max = _descriptor_atomic("max", "Keep the larger of memory and `value`", 4, 4)
+    atomic_and = _descriptor_atomic("and", "Clear the bits that are 0 in `value`", 6, 2)
+    atomic_or = _descriptor_atomic("or", "Set the bits that are 1 in `value`", 6, 7)
+    atomic_xor = _descriptor_atomic("xor", "Flip the bits that are 1 in `value`", 6, 5)

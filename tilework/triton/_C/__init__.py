@@ -1,12 +1,7 @@
 """Where Triton keeps its native code."""
 
-from importlib import import_module
-from typing import Any
+from tilework.triton.serving.submodules import on_demand
 
 __all__ = ["libtriton"]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "libtriton":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.libtriton")
+__getattr__, __dir__ = on_demand(__name__, *__all__)

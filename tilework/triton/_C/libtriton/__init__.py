@@ -1,11 +1,9 @@
 """What programs ask of Triton's native module, as far as it means something here; each part is loaded when it is used."""
 
-from importlib import import_module
-from typing import Any
-
 from tilework.knobs import TRUE, getenv
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
+from tilework.triton.serving.submodules import on_demand
 
 PARTS = ("ir", "linear_layout", "llvm", "nvidia", "passes")
 __all__ = ["get_cache_invalidating_env_vars", "getenv", "getenv_bool", "native_specialize_impl", *PARTS]
@@ -17,7 +15,4 @@ def getenv_bool(name: str, default: bool) -> bool:
     return default if text is None else text.lower() in TRUE
 
 
-def __getattr__(name: str) -> Any:
-    if name not in PARTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+__getattr__, __dir__ = on_demand(__name__, *PARTS)

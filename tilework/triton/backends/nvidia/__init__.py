@@ -1,17 +1,7 @@
 """NVIDIA GPUs under the name Triton gives them; the backend itself is `tilework.targets.nvidia`."""
 
-from importlib import import_module
-from typing import Any
+from tilework.triton.serving.submodules import on_demand
 
 __all__ = ["compiler", "driver"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
-
-
-def __dir__() -> list[str]:
-    """Also what is not loaded yet."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = on_demand(__name__, *__all__)
