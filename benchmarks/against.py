@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PROCESS = Path(__file__).with_name("against_process.py")
 ALLOWED = 0.03
-ROUNDS = {"import": 1, "launch": 15, "launch cuda": 15}  # in a process; of the others:
+ROUNDS = {"import": 1, "launch": 20, "launch cuda": 20}  # in a process; of the others:
 COMPILES = 3
 ARMS = ("base", "now", "base again")
 
@@ -122,11 +122,12 @@ def counted(text: str) -> int | None:
     return int((found[1] or found[2]).replace(",", "")) if found else None
 
 
-def instructions(command: Sequence[str], group: str, side: Path, examples: Path) -> int:
-    """Those of one round, or of the import: with it, less without it."""
-    without, once = (counted(run(command, group, rounds, side, examples)[1]) for rounds in (0, 1))
-    assert without is not None and once is not None, f"{command[0]} did not count"
-    return once - without
+def instructions(command: Sequence[str], group: str, side: Path, examples: Path) -> float:
+    """Those of one round, or of the import: with it, less without it. What is compiled before launches is not quite the same twice."""
+    rounds = ROUNDS.get(group, 1)
+    without, counts = (counted(run(command, group, number, side, examples)[1]) for number in (0, rounds))
+    assert without is not None and counts is not None, f"{command[0]} did not count"
+    return (counts - without) / rounds
 
 
 def show(text: str) -> None:
@@ -194,7 +195,7 @@ def main() -> int:
             print(f"\n{'instructions of one round':38}{'base':>18}{'now':>18}   ratio   ({command[0]})")
             for group in groups:
                 base, now = (instructions(command, group, sides[name], examples) for name in ("base", "now"))
-                print(f"{group:38}{base:18,}{now:18,}{now / base:8.4f}")
+                print(f"{group:38}{base:18,.0f}{now:18,.0f}{now / base:8.4f}", flush=True)
     for said in ("slower", "faster", "slower?", "faster?"):
         if rows := [row for row, found in outside.items() if found == said]:
             print(f"\n{said}: {'; '.join(rows)}")
