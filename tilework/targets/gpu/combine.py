@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Region
 
+from tilework.analysis.reduction_order import single_op
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.llvm.op_lowering import REGION_ENDS
 from tilework.targets.llvm.values import Value
@@ -47,9 +48,8 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
 def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:
     """All parts combined, neighbours first: a tree keeps the order and is not deep."""
     left = [list(part) for part in parts]
-    is_one_by_one = (
-        single_op(region) is None or left[0][0].type.bits == 16
-    )  # which are computed in pairs, given several
+    # values of 16 bits are computed in pairs, given several
+    is_one_by_one = single_op(region) is None or left[0][0].type.bits == 16
     while len(left) > 1:
         firsts, seconds = left[: len(left) & ~1 : 2], left[1::2]
         if is_one_by_one:
