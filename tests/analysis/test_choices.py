@@ -1,8 +1,10 @@
-"""Which functions of two tuples choose one of them, whatever the order of the two."""
+"""Which functions of two tuples choose one of them, whatever the order of the two, or compute the same of both orders."""
 
 import pytest
+from xdsl.ir import Block
 
 from tilework.analysis.choices import is_choice
+from tilework.analysis.symmetric import is_symmetric
 from tilework.ir.parser import parse_module
 
 SELECTS = "%x = arith.select %c, %a, %b : {0}\n%y = arith.select %c, %i, %j : i32\ntt.reduce.return %x, %y : {0}, i32"
@@ -33,18 +35,53 @@ ROWS: dict[str, tuple[str, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_choices(name: str) -> None:
-    kind, body, wanted = ROWS[name]
+RETURN = "\ntt.reduce.return %x, %y : i32, i32"
+PROOFS: dict[str, tuple[str, bool]] = {
+    "sums": ("%x = arith.addi %a, %b : i32\n%y = arith.addi %j, %i : i32", True),
+    "a sum of products": (
+        "%u1 = arith.muli %a, %i : i32\n%v1 = arith.muli %b, %j : i32\n%x = arith.addi %u1, %v1 : i32\n%y = arith.xori %x, %x : i32",
+        True,
+    ),
+    "comparisons": (
+        "%u1 = arith.cmpi slt, %a, %b : i32\n%v1 = arith.cmpi sgt, %a, %b : i32\n%w1 = arith.ori %u1, %v1 : i1\n%x = arith.extui %w1 : i1 to i32\n"
+        "%y = arith.maxsi %i, %j : i32",
+        True,
+    ),
+    "one comparison": (
+        "%u1 = arith.cmpi slt, %a, %b : i32\n%x = arith.extui %u1 : i1 to i32\n%y = arith.maxsi %i, %j : i32",
+        False,
+    ),
+    "a difference": ("%x = arith.subi %a, %b : i32\n%y = arith.addi %i, %j : i32", False),
+    "pairs that are mixed": ("%x = arith.addi %a, %j : i32\n%y = arith.addi %i, %b : i32", False),
+    "affine functions": (
+        "%x = arith.muli %a, %b : i32\n%u1 = arith.muli %i, %b : i32\n%y = arith.addi %u1, %j : i32",
+        False,
+    ),
+}
+
+
+def region_of(kind: str, body: str) -> Block:
     module = parse_module(f"""
     tt.func @f(%v: tensor<8x{kind}>, %w: tensor<8xi32>) {{
       %true = arith.constant true
       %r, %s = "tt.reduce"(%v, %w) <{{axis = 0 : i32}}> ({{
       ^bb0(%a: {kind}, %i: i32, %b: {kind}, %j: i32):
         {body}
-        {SELECTS.format(kind)}
       }}) : (tensor<8x{kind}>, tensor<8xi32>) -> ({kind}, i32)
       tt.return
     }}""")
     (reduce,) = (op for op in module.walk() if op.name == "tt.reduce")
-    assert is_choice(reduce.regions[0].blocks[0]) == wanted
+    return reduce.regions[0].blocks[0]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_choices(name: str) -> None:
+    kind, body, wanted = ROWS[name]
+    block = region_of(kind, f"{body}\n{SELECTS.format(kind)}")
+    assert is_choice(block) == is_symmetric(block) == wanted
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_proofs(name: str) -> None:
+    body, wanted = PROOFS[name]
+    assert is_symmetric(region_of("i32", body + RETURN)) == wanted

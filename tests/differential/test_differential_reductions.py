@@ -323,6 +323,29 @@ def higher(a, i, b, j):
 
 
 @jit
+def last_above(a, b):
+    return tl.where(b > 100, b, tl.maximum(a, b))
+
+
+@jit
+def sum_and_largest(a, b, c, d):
+    return c + a, tl.maximum(b, d)
+
+
+@jit
+def by_rare_functions(x):
+    return tl.reduce(x, 0, last_above), *tl.reduce((x, x), 0, sum_and_largest)
+
+
+@pytest.mark.parametrize("size", [1024, 100])
+def test_a_function_that_looks_commutative_for_small_numbers(size: int) -> None:
+    """The last of the numbers above 100, or the largest: an associative function of the order."""
+    x = np.random.default_rng(size).integers(0, 200, size).astype(np.int32)
+    got = agree(by_rare_functions, x)
+    np.testing.assert_array_equal([int(one.item()) for one in got], [x[x > 100][-1], x.sum(), x.max()])
+
+
+@jit
 def falling_columns(x, out, counts, M: tl.constexpr, N: tl.constexpr):
     row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
     tile, place = tl.load(x + row + column * M), row * N + column

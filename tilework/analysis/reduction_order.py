@@ -1,28 +1,22 @@
 """In which order a reduction combines: any, or that of the axis.
 
     sum, max, xor ...               any: the function is one op whose arguments may change places
-    argmax                          any: so may those of a choice (`choices.py`)
+    argmax, (sum, max) of pairs     any: the same can be proved of longer functions (`symmetric.py`)
     (a, b), (c, d) -> (ac, bc + d)  that of the axis: the function may be associative and no more
 
 A GPU combines the registers of a thread first, then lanes, then warps. Of a layout that goes along the axis in this way, elements are
 combined in their order; one that `wraps` has registers behind warps, and is combined bit by bit of the index (`follows_axis`).
 """
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
-from tilework.analysis.choices import is_choice
+from tilework.analysis.symmetric import SYMMETRIC, is_symmetric
 from tilework.ir.encodings import layout_of
 from tilework.ir.nesting import only_op
 from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import axis_of
 from tilework.layouts.linear import LinearLayout
 
-SYMMETRIC = frozenset({
-    arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp,
-    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
-    arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
-})  # fmt: skip
 LEVELS = ("register", "lane", "warp")
 
 
@@ -39,7 +33,7 @@ def follows_axis(op: Operation) -> bool:
     region = op.regions[0]
     if single_op(region) is not None or not wraps(layout_of(op.operands[0].type), axis_of(op)):
         return False
-    return len(region.blocks) > 1 or not is_choice(region.blocks[0])
+    return len(region.blocks) > 1 or not is_symmetric(region.blocks[0])
 
 
 def wraps(layout: LinearLayout, axis: int) -> bool:

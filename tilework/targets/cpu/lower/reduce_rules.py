@@ -14,31 +14,29 @@ a known neutral element starts from it; others take the first element by a choic
 
 The last chunk may have fewer lanes (`Nest.last_lanes`): those are combined with as many of the accumulators.
 
-Lanes that are accumulated apart are combined out of order. A combination that is not commutative therefore folds each
+Lanes that are accumulated apart are combined out of order. A combination that is not proved to be commutative therefore folds each
 chunk to one number first, neighbours with neighbours. Where the order is promised chunks join as `reduce_tree.py` says.
 """
 
 import math
 from math import prod
-from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
+from tilework.analysis.symmetric import is_symmetric
 from tilework.ir import ttc
 from tilework.ir.nesting import only_op
 from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.lanes import Kind
-from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.lower.nest_access import address_of, load, scaled, store
 from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.cpu.lower.reduce_tree import Counter
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import Type, i8, i64, void
+from tilework.targets.llvm.types import Type, i8, i64
 from tilework.targets.llvm.values import Value, constant
 
 NEUTRAL_FLOATS: dict[type[Operation], float] = {
@@ -73,22 +71,6 @@ def neutral_element(combine: Block, type: Type) -> Value | None:
     return constant(type, numbers[cls]) if cls in numbers else None
 
 
-def is_commutative(low: Lowering, combine: Block, types: list[Type]) -> bool:
-    """Whether the order of operands matters, found out by trying: on constants the builder folds a region to constants."""
-    numbers = [(3, 5), (5, 3), (4, 4), (0, 7), (-2, 2), (6, -9), (1, 0)]
-    emitted, values = low.builder, low.values
-    low.builder, low.values = Builder(Module("trial").function("trial", void, [])), dict(values)
-    results: list[list[Any]] = []
-    for left, right in zip(numbers, numbers[1:] + numbers[:1], strict=True):
-        for a, b in ((left, right), (right, left), (left, (left[0], right[1])), ((left[0], right[1]), left)):
-            args = [constant(type, (a, b)[side][place % 2]) for side in (0, 1) for place, type in enumerate(types)]
-            results.append([made.constant for made in low.region(combine, args)])
-    low.builder, low.values = emitted, values
-    if any(number is None for made in results for number in made):
-        return False
-    return all(results[place] == results[place + 1] for place in range(0, len(results), 2))
-
-
 class Fold:
     """One reduction of a nest; `values` are its accumulators while the innermost loop runs."""
 
@@ -109,7 +91,7 @@ class Fold:
         self.neutral = neutral[0]
         self.types = types
         self.is_ordered = self.neutral is None and (
-            not nest.low.is_elementwise(self.combine) or not is_commutative(nest.low, self.combine, types)
+            not nest.low.is_elementwise(self.combine) or not is_symmetric(self.combine)
         )
         self.is_tree = follows_tree(op)
         self.values: list[Value] = []
