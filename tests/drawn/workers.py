@@ -6,11 +6,13 @@ Results come as they are made. Where one does not come, a `Lost` says why, and a
 """
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from multiprocessing.connection import Connection, wait
+from threading import Thread
 from typing import Any, TypeVar
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
@@ -82,7 +84,10 @@ class Worker:
 
 
 def serve(work: Callable[[Any], Any], pipe: Connection) -> None:
-    """The life of a worker."""
+    """The life of a worker, which ends with its parent's, however that ended."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
     try:
         while True:
             pipe.send(work(pipe.recv()))

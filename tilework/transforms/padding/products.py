@@ -1,15 +1,18 @@
 """Matrix products: zeros along K, of both operands, because 0 times infinity is no 0; other rows and columns are not seen.
 
 A load that may give anything in the invisible lanes gives zeros there, so that it stays a copy to shared memory that a loop
-starts early. Any other value is selected.
+starts early. Any other value is selected. In kernels that are reproducible the zeros of one operand are negative: adding 0 * 0 to a
+sum of -0 makes it +0, and adding -0 * 0 changes nothing.
 """
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
+from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import constant, constant_value, defining_op, insert_before
 from tilework.ir.types import array_values, element_type, i32_array, is_float
+from tilework.numerics.formats import of_ir
 from tilework.transforms.padding.padded import Padding
 
 UNIT_EXPONENT = 127  # the byte of a scale that is 1
@@ -29,8 +32,19 @@ KEEPS_ZERO = frozenset(
 
 
 def pad_dot(padding: Padding, op: Operation) -> None:
+    signed = [place for place in (0, 1) if has_negative_zero(op.operands[place])] if is_reproducible(op) else []
     for place, axis in ((0, -1), (1, -2)):
-        zero_along(padding, op, place, axis)
+        axis += len(padding.size(op.operands[place]))
+        if axis not in padding.axes(op.operands[place]):
+            continue
+        if signed or not is_zero_along(padding, op.operands[place], axis):
+            zero = -0.0 if place in signed[:1] else 0
+            op.operands[place] = padding.filled(op.operands[place], [axis], zero, op)
+
+
+def has_negative_zero(value: SSAValue) -> bool:
+    element = element_type(value.type)
+    return is_float(element) and of_ir(str(element)).has_negative_zero
 
 
 def pad_scaled_dot(padding: Padding, op: Operation) -> None:
@@ -43,14 +57,6 @@ def pad_scaled_dot(padding: Padding, op: Operation) -> None:
             if last in padding.axes(operand):
                 unit = 1.0 if is_float(element_type(operand.type)) else UNIT_EXPONENT
                 op.operands[place] = padding.filled(operand, [last], unit, op)
-
-
-def zero_along(padding: Padding, op: Operation, place: int, axis: int) -> None:
-    """Let operand `place` of `op` be 0 in the invisible lanes along `axis`, counted from the last."""
-    value = op.operands[place]
-    axis += len(padding.size(value))
-    if axis in padding.axes(value) and not is_zero_along(padding, value, axis):
-        op.operands[place] = padding.filled(value, [axis], 0, op)
 
 
 def is_zero_along(padding: Padding, value: SSAValue, axis: int) -> bool:
