@@ -83,7 +83,8 @@ class MemoryStatements(ValueStatements):
         scale = ""
         if self.promises and self.odd and dtype is not INT8:  # sums that are zeros, with either sign
             m, n, k = (self.random.randint(1, 33) for _ in range(3))
-            scale = f" * {self.random.choice(('0.0', '-0.0', '1e-24', '1.0'))}"
+            tiny = "1e-170" if dtype is FP64 else "1e-24"  # products of two are nearly 0, and -0 if they are negative
+            scale = f" * {self.random.choice(('0.0', '1.0', tiny, tiny))}"
         a, b, c = self.fresh(), self.fresh(), self.fresh()
         source = self.pointer(dtype if scale else INT8, "in")
         for name, shape in ((a, (*batch, m, k)), (b, (*batch, k, n))):
