@@ -105,7 +105,7 @@ def float_reductions(x, AXIS: CE):
 
 @jit
 def composed(x, y, AXIS: CE):
-    return tl.reduce((x, y), AXIS, products_and_sums)
+    return *tl.reduce((x, y), AXIS, products_and_sums), *tl.reduce((x, y), AXIS, affine)
 
 
 @jit
@@ -349,7 +349,10 @@ ROWS: dict[str, Row] = {
     ),
     "composed": Row(
         composed,
-        lambda x, y, AXIS: (x.prod(AXIS, dtype=np.int32), y.sum(AXIS, dtype=np.int32)),
+        lambda x, y, AXIS: (
+            *(x.prod(AXIS, dtype=np.int32), y.sum(AXIS, dtype=np.int32)),
+            *(part.take(-1, AXIS) for part in fold(numpy_affine, [x, y], AXIS)),
+        ),
         ("i32", "i32"),
         **AXIS,
     ),
