@@ -51,6 +51,31 @@ class NotInlinable(TypeError):
     """An argument that a real function cannot take."""
 
 
+def visit_arguments(gen: "FunctionGenerator", node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call, in Python's order; as in Triton those with names come first where nobody can tell."""
+    if not node.keywords:
+        return visit_elements(gen, node.args), {}
+    named = [keyword for keyword in node.keywords if keyword.arg is not None]
+    if has_calls(node):
+        args = visit_elements(gen, node.args)
+        kwargs = {str(keyword.arg): gen.visit(keyword.value) for keyword in named}
+    else:
+        kwargs = {str(keyword.arg): gen.visit(keyword.value) for keyword in named}
+        args = visit_elements(gen, node.args)
+    gen.builder.loc = gen.location((node.args or node.keywords)[-1])
+    return args, kwargs
+
+
+def has_calls(node: ast.Call) -> bool:
+    """An argument of the call `node` contains a call; remembered on the node."""
+    known = getattr(node, "_has_calls", None)
+    if known is None:
+        parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+        known = any(isinstance(inner, ast.Call) for part in parts for inner in ast.walk(part))
+        node._has_calls = known  # pyright: ignore[reportAttributeAccessIssue]
+    return known
+
+
 @visits(ast.Call)
 def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
     """``f(a, *b, key=c)``."""
@@ -60,8 +85,7 @@ def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
     for keyword in node.keywords:
         if keyword.arg is None:
             raise gen.unsupported(node, "`**kwargs` in a call is not supported")
-    args = visit_elements(gen, node.args)
-    kwargs = {keyword.arg: gen.visit(keyword.value) for keyword in node.keywords if keyword.arg is not None}
+    args, kwargs = visit_arguments(gen, node)
     if (special := STATEMENT_BUILTINS.get(callee) if is_hashable(callee) else None) is not None:
         check_arity(callee.__name__, args, kwargs)
         return special(gen, node, args, kwargs)

@@ -16,9 +16,9 @@ from xdsl.ir import Block, Region
 
 from tilework.frontend.exits import insert_if, visit_body, visit_branch
 from tilework.frontend.known_values import describe_type, flatten, unflatten, unwrap
-from tilework.frontend.merge import Branch, append, merge_branches
+from tilework.frontend.merge import Branch, append, end_location, merge_branches
 from tilework.frontend.visitors import visits
-from tilework.ir.locations import name_loc
+from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf_ext import make_br, make_cond_br, make_if, make_yield
 from tilework.language import core as tl
 
@@ -77,9 +77,11 @@ def contains_return(node: ast.AST) -> bool:
 def visit_structured_if(gen: "FunctionGenerator", node: ast.If, test: Any) -> None:
     """An `scf.if`; variables bound in its branches become its results."""
     gen.structured += 1
+    loc = gen.builder.loc
     then = visit_branch(gen, node.body)
     other = visit_branch(gen, node.orelse)
     gen.structured -= 1
+    gen.builder.loc = loc
     insert_if(gen, test, then, other, bool(node.orelse))
     gen.terminated = then.terminated and other.terminated
 
@@ -91,7 +93,7 @@ def visit_if_with_return(gen: "FunctionGenerator", node: ast.If, test: Any) -> N
     assert before is not None
     then = visit_branch(gen, node.body)
     other = visit_branch(gen, node.orelse)
-    append(gen, before, make_cond_br(test.handle, then.block, [], other.block, [], loc))
+    append(gen, before, make_cond_br(test.handle, then.block, [], other.block, [], end_location(before, loc)))
     live = [branch for branch in (then, other) if not branch.terminated]
     if not live:
         gen.terminated = True
@@ -101,10 +103,10 @@ def visit_if_with_return(gen: "FunctionGenerator", node: ast.If, test: Any) -> N
         merged = merge_branches(gen, then, other)
         end = Block()
         for type, name in zip(merged.types, merged.leaf_names, strict=True):
-            end.insert_arg(type, len(end.args), name_loc(name, loc))
+            end.insert_arg(type, len(end.args), name_loc(name, unknown))
         gen.body.add_block(end)
-        append(gen, then.last_block, make_br(end, merged.then_handles, loc))
-        append(gen, other.last_block, make_br(end, merged.else_handles, loc))
+        for branch, handles in ((then, merged.then_handles), (other, merged.else_handles)):
+            append(gen, branch.last_block, make_br(end, handles, end_location(branch.last_block, loc)))
         gen.builder.set_to_end(end)
         merged.bind(gen, end.args)
 
@@ -142,8 +144,8 @@ def visit_ternary(gen: "FunctionGenerator", node: ast.IfExp) -> Any:
     merged = merge_branches(gen, then, other)  # a method called on one side may have changed an aggregate
     values = [flatten(side) if side is not None else [] for side in (left, right)]
     results = values[0] + merged.then_handles
-    append(gen, then.last_block, make_yield(results, loc))
-    append(gen, other.last_block, make_yield(values[1] + merged.else_handles, loc))
+    append(gen, then.last_block, make_yield(results, end_location(then.last_block, loc)))
+    append(gen, other.last_block, make_yield(values[1] + merged.else_handles, end_location(other.last_block, loc)))
     regions = Region(then.block), Region(other.block)
     op = gen.builder.insert(make_if(test.handle, [handle.type for handle in results], *regions, loc))
     count = len(values[0])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import Block, Region
 
 from tilework.frontend.known_values import flatten, is_same, unflatten
-from tilework.frontend.merge import Branch, Merged, append, merge_branches
+from tilework.frontend.merge import Branch, Merged, append, end_location, merge_branches
 from tilework.frontend.semantic.type_mapping import ir_types
 from tilework.frontend.visitors import visits
 from tilework.ir import tt
@@ -111,8 +111,10 @@ def insert_if(gen: "FunctionGenerator", test: Any, then: Branch, other: Branch, 
     loc = gen.builder.loc
     merged = merge_branches(gen, then, other)
     known = merge_exits(gen, merged, then, other, test) if gen.leaves else {}
-    append(gen, then.last_block, make_yield(merged.then_handles, loc))
-    append(gen, other.last_block, make_yield(merged.else_handles, loc))
+    merged.rename(gen, merged.then_handles)
+    append(gen, then.last_block, make_yield(merged.then_handles, end_location(then.last_block, loc)))
+    append(gen, other.last_block, make_yield(merged.else_handles, end_location(other.last_block, loc)))
+    merged.rename(gen, merged.else_handles)
     has_else = has_else or bool(merged.types)
     op = make_if(test.handle, merged.types, Region(then.block), Region(other.block) if has_else else None, loc)
     gen.builder.insert(op)

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Region
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help, warn_beyond_triton
 from tilework.frontend import calls, control_flow, expressions, loops, match_statement, statements  # noqa: F401  # they fill the table of visitors
@@ -174,6 +174,8 @@ class FunctionGenerator:
         self.leaves = False  # a loop, or a function in one, was left early somewhere
         self.structured = 0  # how many scf regions are open: no return in there
         self.naming: str | None = None  # the variable that the current statement assigns
+        self.start = (fn.where.first_line, 0)  # line and column of the node in work
+        self.starts: dict[SSAValue, SSAValue] = {}  # what the arguments of loops are in the first round
         self._file, self._line, self._shift = fn.where.file, fn.where.first_line - 1, fn.where.indent
 
     def compile_body(self) -> None:
@@ -182,6 +184,7 @@ class FunctionGenerator:
         assert isinstance(definition, ast.FunctionDef)
         visit_body(self, definition.body)
         if not self.terminated:
+            self.start = self.position(definition.body[-1])
             self.builder.loc = self.location(definition.body[-1])
             self.finish()
 
@@ -201,7 +204,7 @@ class FunctionGenerator:
             kind = type(node).__name__
             raise self.unsupported(node, f"unsupported AST node type: {kind}: kernels have no {python_words(kind)}")
         builder = self.builder
-        outer = builder.loc
+        outer, self.start = self.start, self.position(node)
         builder.loc = self.location(node)
         try:
             return visitor(self, node)
@@ -218,11 +221,27 @@ class FunctionGenerator:
                 raise
             raise self.error(node, error) from None
         finally:
-            builder.loc = outer
+            self.start = outer
+            builder.loc = self.location(node)
+
+    def position(self, node: Any) -> tuple[int, int]:
+        """Line and column of `node` in the user's file."""
+        return self._line + node.lineno, node.col_offset + self._shift
 
     def location(self, node: Any) -> Any:
-        """The user's line, under the name of the variable that is being assigned."""
-        return place(self._file, self._line + node.lineno, node.col_offset + self._shift, self.naming)
+        """Where ops are that the node in work makes after it has read `node`, under the name of the variable that is being assigned."""
+        return place(self._file, *self.position(node), self.naming, self.start)
+
+    def rename(self, value: SSAValue | None, name: str) -> None:
+        """Let the result of an op be called `name`; for what a loop carries, also what it starts with."""
+        while value is not None:
+            owner = value.owner
+            if isinstance(owner, Operation):
+                owner.location = name_loc(name, owner.location)
+            elif value in self.starts:
+                assert isinstance(value, BlockArgument)
+                value.location = name_loc(name, value.location)
+            value = self.starts.get(value)
 
     def error(
         self, node: ast.AST, error: Exception, *, from_builtin: bool = False, title: str | None = None

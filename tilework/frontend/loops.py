@@ -9,7 +9,7 @@ again. The variable of a `for` is local to its iteration, so it is never carried
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import scf
@@ -26,14 +26,15 @@ from tilework.frontend.known_values import (
     unflatten,
     unwrap,
 )
-from tilework.frontend.merge import append, assigned_at
+from tilework.frontend.merge import append, assigned_at, end_location
 from tilework.frontend.scopes import finished_index
 from tilework.frontend.visitors import visits
 from tilework.ir.hints import COUNTED, SKIPS, UNIT, loop_attributes
-from tilework.ir.locations import name_loc
+from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
 from tilework.language.typing import triton_words
+from tilework.language.typing.promotion import number_dtype
 from tilework.language.typing.python_names import loop_index_type
 
 if TYPE_CHECKING:
@@ -68,10 +69,10 @@ class Carried:
         """The variable that each handle belongs to."""
         return [name for name, handles in zip(self.names, self.initial, strict=True) for _ in handles]
 
-    def add_arguments(self, block: Block, loc: Any) -> None:
+    def add_arguments(self, gen: "FunctionGenerator", block: Block) -> None:
         """One block argument per handle."""
         for handle, name in zip(self.handles, self.leaf_names, strict=True):
-            block.insert_arg(handle.type, len(block.args), name_loc(name, loc))
+            gen.starts[block.insert_arg(handle.type, len(block.args), name_loc(name, unknown))] = handle
 
     def bind(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
         """Let the variables be `handles` from here on."""
@@ -98,8 +99,9 @@ class Carried:
                 block.erase_arg(argument)
 
     def location(self, kept: Sequence[int], loc: Any) -> Any:
-        """The place of the loop, under the name of its last result."""
-        return name_loc(self.leaf_names[kept[-1]], loc) if kept else loc
+        """The place of the loop, under the names of its results."""
+        names = self.leaf_names
+        return reduce(lambda loc, position: name_loc(names[position], loc), kept, loc)
 
     def yields(self, gen: "FunctionGenerator") -> list[Any]:
         """The values at the end of the body, after checking that every type stayed what it was."""
@@ -148,6 +150,8 @@ def visit_for(gen: "FunctionGenerator", node: ast.For) -> None:
     if not isinstance(node.target, ast.Name):
         raise gen.unsupported(node, "the target of a for loop must be one name")
     iterator = gen.visit(node.iter)
+    if isinstance(node.iter, ast.Call) and (read := [*node.iter.args, *node.iter.keywords]):
+        gen.builder.loc = gen.location(read[-1])
     if isinstance(iterator, tl.static_range):
         unroll(gen, node, iterator)
     elif isinstance(iterator, tl.range):
@@ -208,7 +212,7 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
     carried = Carried(gen, node.body, name)
     block = Block()
     block.insert_arg(first.handle.type, 0, loc if reverse else name_loc(name, loc))
-    carried.add_arguments(block, loc)
+    carried.add_arguments(gen, block)
     outer = dict(gen.scope.locals)
 
     def body() -> None:
@@ -221,7 +225,7 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
         gen.scope.locals[name] = gen.semantic.cast(index, index_type, None)
         visit_body(gen, node.body)
 
-    yields, stops = visit_region(gen, carried, block, block.args[1:], body)
+    yields, stops, end = visit_region(gen, carried, block, block.args[1:], body)
     kept = [position for position, value in enumerate(yields) if value is not block.args[1 + position]]
     results = [yields[position] for position in kept]
     if stops:
@@ -229,7 +233,7 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
             gen.builder.set_to_end(block)
             following = gen.semantic.add(tl.tensor(block.args[0], first.type), stride, False).handle
         results = [following, *results, *stops.handles]
-    append(gen, block, make_yield(results, loc))
+    append(gen, block, make_yield(results, end))
     carried.drop_others(gen, kept, block, 1)
     initial = [carried.handles[position] for position in kept]
     attributes = loop_attributes(range_hints(iterator)) | gen.semantic.loop_hints(block)
@@ -270,8 +274,9 @@ def counting_while(
 
 def visit_region(
     gen: "FunctionGenerator", carried: Carried, block: Block, arguments: Sequence[Any], body: Callable[[], None]
-) -> tuple[list[Any], Stops]:
-    """Visit code of a loop in `block`, starting from the carried `arguments`; the carried values at its end, and how it ends the loop."""
+) -> tuple[list[Any], Stops, Any]:
+    """Visit code of a loop in `block`, starting from the carried `arguments`; the carried values at its end, how it ends the loop, and where
+    that is."""
     with gen.builder.saved():
         gen.builder.set_to_end(block)
         gen.structured += 1
@@ -279,16 +284,25 @@ def visit_region(
         body()
         gen.structured -= 1
         stops = Stops(gen)
-    return carried.yields(gen), stops
+        end = gen.builder.loc
+    return carried.yields(gen), stops, end
 
 
 def loop_bounds(gen: "FunctionGenerator", bounds: Sequence[Any]) -> tuple[list[Any], Any]:
     """Start, end and step in the type the loop counts in, and the type of its variable."""
-    values = [gen.semantic.to_tensor(bound) for bound in bounds]
+    values = [bound_value(gen, bound) for bound in bounds]
     index_type = loop_index_type([value.type for value in values])
     # scf.for compares signed, so unsigned 32-bit bounds count in 64 bits
     counter = tl.int64 if index_type in (tl.uint32, tl.uint64) else index_type
     return [gen.semantic.cast(value, counter, None) for value in values], index_type
+
+
+def bound_value(gen: "FunctionGenerator", bound: Any) -> Any:
+    """A bound as a scalar."""
+    number = unwrap(bound)
+    if type(number) is int:
+        return gen.semantic.constant(number, number_dtype(number), folds_later=True)
+    return gen.semantic.to_tensor(bound)
 
 
 def range_hints(iterator: Any) -> dict[str, Any]:
@@ -306,16 +320,16 @@ def visit_while(gen: "FunctionGenerator", node: ast.While) -> None:
     carried = Carried(gen, node.body)
     outer = dict(gen.scope.locals)
     before, after = Block(), Block()
-    carried.add_arguments(before, loc)
-    carried.add_arguments(after, loc)
+    carried.add_arguments(gen, before)
+    carried.add_arguments(gen, after)
     tests: list[tuple[Any, dict[str, Any]]] = []
-    passed, _ = visit_region(gen, carried, before, before.args, lambda: tests.append(while_condition(gen, node)))
+    passed, _, _ = visit_region(gen, carried, before, before.args, lambda: tests.append(while_condition(gen, node)))
     ((test, hints),) = tests
     if not isinstance(test, tl.tensor) and not test:
         gen.scope.locals = outer
         visit_body(gen, node.orelse)
         return
-    yields, stops = visit_region(gen, carried, after, after.args, lambda: visit_body(gen, node.body))
+    yields, stops, end = visit_region(gen, carried, after, after.args, lambda: visit_body(gen, node.body))
     if not isinstance(test, tl.tensor) and not stops:
         raise TypeError("this loop never ends: its condition is always true\nhelp: leave it with `break` or `return`")
     kept = [
@@ -325,7 +339,7 @@ def visit_while(gen: "FunctionGenerator", node: ast.While) -> None:
     ]
     initial = [carried.handles[position] for position in kept]
     handed = [passed[position] for position in kept]
-    append(gen, after, make_yield([yields[position] for position in kept] + stops.handles, loc))
+    append(gen, after, make_yield([yields[position] for position in kept] + stops.handles, end))
     if stops:
         extra = stops.initial(gen)
         for block in (before, after):
@@ -335,7 +349,7 @@ def visit_while(gen: "FunctionGenerator", node: ast.While) -> None:
         flags = before.args[len(before.args) - len(extra) :]
         test, handed = unless_stopped(gen, before, test, dict(zip(kept, handed, strict=True)), stops.given(flags))
         handed += flags
-    append(gen, before, make_condition(test.handle, handed, loc))
+    append(gen, before, make_condition(test.handle, handed, end_location(before, loc)))
     carried.drop_others(gen, kept, before, 0)
     carried.drop_others(gen, kept, after, 0)
     types = [handle.type for handle in initial]

@@ -92,6 +92,11 @@ def append(gen: "FunctionGenerator", block: Block, op: Operation) -> None:
         gen.builder.insert(op)
 
 
+def end_location(block: Block, loc: Any) -> Any:
+    """The place of the last op in `block`, which is that of its end; `loc` if there is none."""
+    return loc if block.last_op is None else block.last_op.location
+
+
 @dataclass
 class Merged:
     """The variables that two branches disagree on."""
@@ -117,6 +122,12 @@ class Merged:
         self.then_handles += handles
         self.else_handles += flatten(right)
         self.leaf_names += [name] * len(handles)
+
+    def rename(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
+        """Call the values at the end of a branch after the variables that they are, as Triton does: see `test_names_as_in_triton`."""
+        for name, handle in zip(self.names, handles, strict=False):
+            if name.isidentifier():
+                gen.rename(handle, name)
 
     def bind(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
         """Bind the variables to the results."""

@@ -146,7 +146,6 @@ def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> Non
     try:
         left = gen.visit(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         right = gen.visit(node.value)
-        gen.builder.loc = gen.location(node)
         result = apply_binary(gen, node.op, left, right)
     finally:
         gen.naming = outer

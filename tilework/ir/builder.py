@@ -4,21 +4,47 @@
     builder.loc = loc
     total = builder.insert(binary(arith.AddiOp, a, b, builder.loc)).results[0]
 
-Constants are kept once per function, at the start of its entry block.
+Constants are kept once per function, at the start of its entry block, in the order and with the locations that `canonicalize` would give
+them if each stood where it is used: `Constant` says which.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir.create import append_op
-from tilework.ir.locations import unknown, unnamed
+from tilework.ir.locations import unknown
 from tilework.ir.rewrite import constant, splat_attr
 
 OpT = TypeVar("OpT", bound=Operation)
+
+
+@dataclass(slots=True)
+class Constant:
+    """A number of a function, in Triton's place. Each use there is an op where the number stands; `canonicalize` then moves all to the front.
+
+    What only folds make (casts of numbers and of the bounds of loops) comes first, then the others, each in front of earlier ones; what the
+    function starts with (`leads`) is last, in its order. One that is there once, and not in a nested block, keeps its location.
+    """
+
+    leads: bool
+    is_nested: bool = False
+    op: Operation | None = None
+    folded: int = 0  # uses by folds
+    plain: int = 0  # other uses
+    mentioned: int = 0  # how often Triton makes it for nobody
+
+    @property
+    def rank(self) -> int:
+        return 2 if self.leads else 1 if self.plain else 0
+
+    @property
+    def has_place(self) -> bool:
+        return not self.is_nested and self.folded + self.plain + (self.mentioned if self.plain else 0) == 1
 
 
 class Builder:
@@ -28,8 +54,7 @@ class Builder:
         self.block = block
         self.loc = loc
         self._entry: Block | None = None
-        self._last_constant: Operation | None = None
-        self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
+        self._constants: dict[tuple[Attribute, Attribute], Constant] = {}
 
     def insert(self, op: OpT) -> OpT:
         """Put `op` at the insertion point; the point stays behind it."""
@@ -53,32 +78,54 @@ class Builder:
     @contextmanager
     def enter_function(self, entry_block: Block) -> Iterator[None]:
         """Build the function that starts with `entry_block`, with constants of its own."""
-        outer = self._entry, self._last_constant, self._constants
-        self._entry, self._last_constant, self._constants = entry_block, None, {}
+        outer = self._entry, self._constants
+        self._entry, self._constants = entry_block, {}
         with self.saved():
             self.set_to_end(entry_block)
             yield
-        self._entry, self._last_constant, self._constants = outer
+            self._place_constants()
+        self._entry, self._constants = outer
 
-    def constant(self, value: int | float, type: Attribute) -> SSAValue:
-        """The number as a value of `type`; the same value each time, so it has no variable's name."""
-        key = splat_attr(value, type), type
-        found = self._constants.get(key)
-        if found is None:
-            op = constant(value, type, unnamed(self.loc))
-            self._insert_constant(op)
-            found = self._constants[key] = op.results[0]
-        return found
-
-    def _insert_constant(self, op: Operation) -> None:
-        """Behind the constants that are there, so that they stay in the order of their first use."""
+    def constant(self, value: int | float, type: Attribute, folds_later: bool = False) -> SSAValue:
+        """The number as a value of `type`, the same value each time; `folds_later`: Triton has a cast of another constant here."""
         if self._entry is None:
-            self.insert(op)
-        elif self._last_constant is not None:
-            self._entry.insert_op_after(op, self._last_constant)
-        elif (first := self._entry.first_op) is not None:
-            self._entry.insert_op_before(op, first)
+            return self.insert(constant(value, type, self.loc)).results[0]
+        known = self._known(value, type)
+        if folds_later:
+            known.folded += 1
         else:
-            self._entry.add_op(op)
+            known.plain += 1
+        known.is_nested |= self.block is not self._entry
+        if known.op is None:
+            known.op = constant(value, type, self.loc)
+        return known.op.results[0]
+
+    def mention(self, value: int | float, type: Attribute) -> None:
+        """Triton has a constant here that nobody uses."""
         if self._entry is not None:
-            self._last_constant = op
+            self._known(value, type).mentioned += 1
+
+    def _known(self, value: int | float, type: Attribute) -> Constant:
+        key = splat_attr(value, type), type
+        known = self._constants.get(key)
+        if known is None:
+            is_first = self.block is not None and self.block.first_op is None
+            known = self._constants[key] = Constant(leads=is_first and self.block is self._entry)
+        return known
+
+    def _place_constants(self) -> None:
+        """Put the constants at the start of the function."""
+        found = [known for known in self._constants.values() if known.op is not None]
+        ordered = [known for rank in (0, 1) for known in reversed(found) if known.rank == rank]
+        ordered += [known for known in found if known.rank == 2]
+        entry = self._entry
+        assert entry is not None, "constants of a function"
+        first = entry.first_op
+        for known in ordered:
+            assert known.op is not None
+            if not known.has_place:
+                known.op.location = unknown
+            if first is None:
+                entry.add_op(known.op)
+            else:
+                entry.insert_op_before(known.op, first)

@@ -4,6 +4,11 @@
     'loc("x"("k.py":3:8))'
 
 A value named in the source carries a name location; an op that was inlined carries a call-site location.
+
+The text shows the place that Triton shows: of the part of an expression that was read last. Who tells a user about an op wants the expression:
+
+    x = tl.load(p + i, mask)        loc("x"("k.py":3:12)) in the text, `source_positions` has 3:4
+        ^       ^ what was read last
 """
 
 from functools import cache
@@ -34,10 +39,12 @@ def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
 
 
 @cache
-def place(file: str, line: int, col: int, name: str | None) -> LocationAttr:
-    """``loc("file":line:col)``, under the name of a value if there is one; its parts are quicker to look up than a location."""
-    loc = file_loc(file, line, col)
-    return loc if name is None else name_loc(name, loc)
+def place(file: str, line: int, col: int, name: str | None, start: tuple[int, int]) -> LocationAttr:
+    """``loc("file":line:col)`` of an expression that starts at the line and column `start`, under the name of a value if there is one;
+    its parts are quicker to look up than a location."""
+    loc = FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+    vars(loc)["start"] = start
+    return loc if name is None else NameLoc(string_attr(name), loc)
 
 
 @cache
@@ -78,7 +85,7 @@ def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
     """File, line (from 1) and column (from 0) of the op itself, then of the calls that led there."""
     match loc:
         case FileLineColLoc():
-            return [(loc.filename.data, loc.line.data, loc.column.data)]
+            return [(loc.filename.data, *vars(loc).get("start", (loc.line.data, loc.column.data)))]
         case NameLoc():
             return source_positions(loc.location)
         case CallSiteLoc():

@@ -52,7 +52,8 @@ class Kernel:
         self.block = Block(arg_types=[ir_type(type) for type in types])
         self.builder = Builder()
         self.builder.loc = unknown
-        self.builder.enter_function(self.block).__enter__()
+        self.scope = self.builder.enter_function(self.block)
+        self.scope.__enter__()
         self.builder.set_to_end(self.block)
         self.semantic = Semantic(self.builder, SimpleNamespace(**{**settings, **options}))
         self.args = [tl.tensor(arg, type) for arg, type in zip(self.block.args, types, strict=True)]
@@ -62,6 +63,7 @@ class Kernel:
         self.results = values
         handles = [value.handle for value in values]
         self.block.add_op(tt.ReturnOp.make(handles, unknown))
+        self.scope.__exit__(None, None, None)
         inputs = [arg.type for arg in self.block.args]
         outputs = [handle.type for handle in handles]
         self.module = ModuleOp([tt.FuncOp.make("f", inputs, outputs, Region(self.block), unknown)])

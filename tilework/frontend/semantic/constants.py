@@ -33,7 +33,7 @@ class ConstantMixin:
     ir_type = staticmethod(ir_type)
     ir_types = staticmethod(ir_types)
 
-    def constant(self: "Semantic", value: Any, type: dtype) -> tl.tensor:
+    def constant(self: "Semantic", value: Any, type: dtype, folds_later: bool = False) -> tl.tensor:
         """A constant of a scalar or block type; floats are rounded, integers wrap."""
         element = type.scalar
         if not isinstance(value, NUMBERS):
@@ -41,7 +41,7 @@ class ConstantMixin:
         if element.is_fp8():
             return self._fp8_constant(value, type)
         number = cached_number(stored_number, value, element.name)
-        return tl.tensor(self.builder.constant(number, ir_type(type)), type)
+        return tl.tensor(self.builder.constant(number, ir_type(type), folds_later), type)
 
     def _fp8_constant(self: "Semantic", value: int | float, type: dtype) -> tl.tensor:
         """An fp8 constant. +0 is direct; other numbers are rounded by the cast that runs, as for variables."""
@@ -54,13 +54,19 @@ class ConstantMixin:
 
     def number_operand(self: "Semantic", x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
         """`x` and the constant `value`, in the type of the operation and the shape of `x`."""
-        element = x.dtype
+        element, number, own = x.dtype, value, number_dtype(value)
         result, value = cached_number(operand_beside, value, element.name, side, operator, weak)
         if element is not result:
             x = self.cast(x, result)
         if result.is_fp8():
             return x, self._fp8_constant(value, x.type)
-        return x, tl.tensor(self.builder.constant(value, x.handle.type), x.type)
+        builder, is_block = self.builder, x.type.is_block()
+        if weak or is_block or own is not result:
+            builder.mention(number, ir_type(own))
+        if weak and is_block:
+            builder.mention(value, ir_type(result))
+        folds_later = not weak and own is not result
+        return x, tl.tensor(builder.constant(value, x.handle.type, folds_later), x.type)
 
     def as_element(self: "Semantic", value: Any, element: dtype, shape: Shape) -> tl.tensor:
         """`value` cast to `element`. A number becomes a constant of the final type and shape at once."""
@@ -69,9 +75,12 @@ class ConstantMixin:
             return self.cast(number, element)
         if element.is_ptr() or (element.is_int() and not isfinite(number)):
             return self.stretch(self.cast(number, element), shape)
+        own = number_dtype(number)
+        if shape or own is not element:
+            self.builder.mention(number, ir_type(own))
         if not element.is_fp8():
-            number = converted_number(number, number_dtype(number), element)
-        return self.constant(number, block(element, shape))
+            number = converted_number(number, own, element)
+        return self.constant(number, block(element, shape), own is not element)
 
     def index(self: "Semantic", value: int | tl.tensor, type: dtype) -> Any:
         """A number or a scalar integer as an SSA value of the integer type `type`."""

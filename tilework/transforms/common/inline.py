@@ -122,7 +122,11 @@ class CallSites:
         self.made: dict[tuple[int, int], CallSiteLoc] = {}  # a value keeps both locations of its key alive
 
     def at(self, callee: LocationAttr, caller: LocationAttr) -> LocationAttr:
-        """``callsite(callee at caller)``."""
+        """``callsite(callee at caller)``; what was inlined into the callee is ``callsite(inner at callsite(callee at caller))``."""
+        if isinstance(callee, CallSiteLoc):
+            inner, outer = callee.callee, callee.caller
+            assert isinstance(inner, LocationAttr) and isinstance(outer, LocationAttr)
+            callee, caller = inner, self.at(outer, caller)
         key = (id(callee), id(caller))
         found = self.made.get(key)
         if found is None:

@@ -29,6 +29,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
+from tilework.ir.locations import unknown
 from tilework.ir.module_facts import machine_attributes
 from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import insert_after, put
@@ -343,6 +344,8 @@ NAMED_BY_OP = frozenset({tt.ExpandDimsOp, tt.SplitOp})  # a conversion for them 
 
 
 def retype_constant(conversion: LayOut, op: Operation) -> None:
+    """In its new type a constant is at no place of the source, as in Triton's text."""
+    op.location = unknown
     value = op.properties["value"]
     if isinstance(value, DenseIntOrFPElementsAttr) and value.type is not op.results[0].type:
         op.properties["value"] = retyped(value, op.results[0].type)
