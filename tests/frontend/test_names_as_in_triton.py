@@ -13,6 +13,7 @@ import pytest
 from tests.frontend import named_kernels
 from tests.frontend.run import after_passes, ttir
 from tilework.ir.locations import source_positions
+from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 
 EXPECTED = dict(
@@ -42,4 +43,6 @@ def test_users_are_told_where_the_expression_starts() -> None:
     )
     (load,) = (op for op in module.walk() if op.name == "tt.load")
     assert source_positions(load.location) == [(named_kernels.__file__, line, 15)]
+    (read,) = (op for op in parse_module(print_module(module, debuginfo=True)).walk() if op.name == "tt.load")
+    assert source_positions(read.location) == source_positions(load.location)
     assert "x_plus_1" in str(load.location) and f"{line}:23" in str(load.location)

@@ -157,7 +157,7 @@ def test_opt_prints_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         knobs.compilation.performance_remarks = True
         assert main(command) == 0
     assert (
-        f"slow_kernels.py:{line_of('tl.dot')}:27: remark: this dot does not use tensor cores" in capsys.readouterr().err
+        f"slow_kernels.py:{line_of('tl.dot')}:14: remark: this dot does not use tensor cores" in capsys.readouterr().err
     )
     assert main(command) == 0
     assert capsys.readouterr().err == ""

@@ -9,6 +9,8 @@ The text shows the place that Triton shows: of the part of an expression that wa
 
     x = tl.load(p + i, mask)        loc("x"("k.py":3:12)) in the text, `source_positions` has 3:4
         ^       ^ what was read last
+
+A location that was read from text asks the source (`expression_starts`).
 """
 
 from functools import cache
@@ -27,15 +29,24 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from tilework.errors import LIBRARY
+from tilework.ir.expression_starts import expression_start
 from tilework.ir.types import string_attr
 
 unknown: LocationAttr = UNKNOWN_LOC
 
 
 @cache
+def read_loc(file: str, line: int, col: int) -> FileLineColLoc:
+    """``loc("file":line:col)`` of a text, which does not say where the expression starts."""
+    return FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+
+
+@cache
 def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
     """``loc("file":line:col)``."""
-    return FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+    loc = FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+    vars(loc)["start"] = line, col
+    return loc
 
 
 @cache
@@ -85,7 +96,8 @@ def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
     """File, line (from 1) and column (from 0) of the op itself, then of the calls that led there."""
     match loc:
         case FileLineColLoc():
-            return [(loc.filename.data, *vars(loc).get("start", (loc.line.data, loc.column.data)))]
+            file, line, column = loc.filename.data, loc.line.data, loc.column.data
+            return [(file, *(vars(loc).get("start") or expression_start(file, line, column)))]
         case NameLoc():
             return source_positions(loc.location)
         case CallSiteLoc():

@@ -56,7 +56,7 @@ from tilework.ir.legacy import spellings
 from tilework.ir.legacy.shared_tensors import OLD_WORDS, is_shared_tensor, translate_shared_tensors
 from tilework.ir.legacy.spellings import modern_name
 from tilework.ir.lexer import IRLexer, WordParser
-from tilework.ir.locations import callsite_loc, file_loc, name_loc, unknown
+from tilework.ir.locations import callsite_loc, name_loc, read_loc, unknown
 from tilework.ir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
 
 ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][A-Za-z_$.-][\w$.-]*)[ \t]*=", re.ASCII | re.MULTILINE)
@@ -292,7 +292,7 @@ class IRParser(WordParser):
             if self.parse_optional_punctuation(":"):
                 line = self.parse_integer(False, False)
                 self.parse_punctuation(":")
-                return file_loc(text, line, self.parse_integer(False, False))
+                return read_loc(text, line, self.parse_integer(False, False))
             if self.parse_optional_punctuation("("):
                 inner = self._parse_location()
                 self.parse_punctuation(")", " after the location inside a name")
