@@ -97,7 +97,8 @@ def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
     match loc:
         case FileLineColLoc():
             file, line, column = loc.filename.data, loc.line.data, loc.column.data
-            return [(file, *(vars(loc).get("start") or expression_start(file, line, column)))]
+            line, column = vars(loc).get("start") or expression_start(file, line, column)
+            return [(file, line, column)]
         case NameLoc():
             return source_positions(loc.location)
         case CallSiteLoc():
