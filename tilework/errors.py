@@ -23,7 +23,7 @@ import linecache
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -33,6 +33,11 @@ SHOWN_CALLS = 4  # of a long chain of calls, so many at each end
 LIBRARY = os.path.join(os.path.dirname(__file__), "language")
 PLACE = re.compile(r'"([^"]+)":(\d+):(\d+)')  # as locations print it
 WORD = re.compile(r"[\w.]+")
+POSITIONS: list[
+    Callable[[Any], list[tuple[str, int, int]]]
+] = [  # file, line and column of a location; `ir.locations` knows better than text
+    lambda loc: [(file, int(line), int(column)) for file, line, column in PLACE.findall(str(loc or ""))]
+]
 
 
 class TritonError(Exception):
@@ -264,7 +269,7 @@ class PassError(TritonError):
 
     def diagnostic(self) -> Diagnostic | None:
         """The message at the user's line; None where the location has no line of a Python file that can be read."""
-        spans = [span_at(file, int(line), int(column)) for file, line, column in PLACE.findall(str(self.loc or ""))]
+        spans = [span_at(*place) for place in POSITIONS[-1](self.loc) or POSITIONS[0](self.loc)]
         spans = [span for span in spans if span.text and span.file.endswith(".py")]
         own = [span for span in spans if not span.file.startswith(LIBRARY)] or spans
         if not own:

@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from tilework.errors import LIBRARY
+from tilework.errors import LIBRARY, POSITIONS
 from tilework.ir.expression_starts import expression_start
 from tilework.ir.types import string_attr
 
@@ -107,6 +107,9 @@ def source_positions(loc: Attribute) -> list[tuple[str, int, int]]:
             return next((found for part in parts if (found := source_positions(part))), [])
         case _:
             return []
+
+
+POSITIONS.append(source_positions)
 
 
 def location_text(location: Attribute | None, *, innermost: bool = False) -> str | None:
