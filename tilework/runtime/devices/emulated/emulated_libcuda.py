@@ -15,18 +15,8 @@ from tilework.oracles.emulator.counters import Counts
 from tilework.oracles.emulator.device import LARGEST_SHARED, Device, LoadedFunction, cluster_of
 from tilework.oracles.emulator.layout import frame_layout
 from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.runtime.devices.emulated import results
 from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
-from tilework.runtime.devices.emulated.results import (
-    INVALID_CONTEXT,
-    INVALID_DEVICE,
-    INVALID_HANDLE,
-    INVALID_PTX,
-    INVALID_VALUE,
-    NOT_FOUND,
-    NOT_INITIALIZED,
-    OK,
-    TEXTS,
-)
 from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 from tilework.targets.nvidia.arch import describe
@@ -80,63 +70,63 @@ class EmulatedCuda(EmulatedLibrary):
 
     def cuInit(self, flags: int) -> int:
         self.initialized = True
-        return OK
+        return results.OK
 
     def cuDriverGetVersion(self, version: Any) -> int:
         version._obj.value = 12080
-        return OK
+        return results.OK
 
     def cuGetErrorString(self, code: int, text: Any) -> int:
-        text._obj.value = TEXTS.get(code, "unknown error").encode()
-        return OK
+        text._obj.value = results.TEXTS.get(code, "unknown error").encode()
+        return results.OK
 
     def cuDeviceGetCount(self, count: Any) -> int:
-        return super().count_devices(count) if self.initialized else NOT_INITIALIZED
+        return super().count_devices(count) if self.initialized else results.NOT_INITIALIZED
 
     def cuDeviceGet(self, device: Any, number: int) -> int:
         device._obj.value = number
-        return OK if number < len(self.devices) else INVALID_DEVICE
+        return results.OK if number < len(self.devices) else results.INVALID_DEVICE
 
     def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
         if device >= len(self.devices):
-            return INVALID_DEVICE
+            return results.INVALID_DEVICE
         value._obj.value = self.facts[attribute]
-        return OK
+        return results.OK
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> int:
         self.retained.append(device)
         context._obj.value = device + 1
-        return OK
+        return results.OK
 
     def cuCtxGetCurrent(self, context: Any) -> int:
         context._obj.value = getattr(self.thread, "context", None)
-        return OK
+        return results.OK
 
     def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:
         self.thread.context = context.value
-        return OK
+        return results.OK
 
     def cuCtxGetDevice(self, device: Any) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
+            return results.INVALID_CONTEXT
         device._obj.value = self.thread.context - 1
-        return OK
+        return results.OK
 
     def cuCtxSetLimit(self, limit: int, value: int) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
+            return results.INVALID_CONTEXT
         self.limits[limit] = value
-        return OK if limit in self.limits else INVALID_VALUE
+        return results.OK if limit in self.limits else results.INVALID_VALUE
 
     def cuCtxGetLimit(self, value: Any, limit: int) -> int:
         value._obj.value = self.limits[limit]
-        return OK
+        return results.OK
 
     # code
 
     def cuModuleLoadDataEx(self, module: Any, data: bytes, count: int, options: Any, values: Any) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
+            return results.INVALID_CONTEXT
         assert data.endswith(b"\0"), "PTX is a C string"
         try:
             loaded = self.device.load(data.removeprefix(ELF).rstrip(b"\0"))
@@ -144,17 +134,17 @@ class EmulatedCuda(EmulatedLibrary):
             places = {options[index]: values[index] for index in range(count)}
             text = f"ptxas: {error}".encode()[: places[libcuda.JIT_ERROR_LOG_SIZE] - 1] + b"\0"
             ctypes.memmove(places[libcuda.JIT_ERROR_LOG], text, len(text))
-            return INVALID_PTX
+            return results.INVALID_PTX
         module._obj.value = self.keep(loaded)
-        return OK
+        return results.OK
 
     def cuModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
         try:
             found = self.objects[module].function(name.decode())
         except EmulatorError:
-            return NOT_FOUND
+            return results.NOT_FOUND
         function._obj.value = self.keep(LoadedKernel(found, self.thread.context - 1))
-        return OK
+        return results.OK
 
     def cuFuncGetAttribute(self, value: Any, attribute: int, function: int) -> int:
         kernel = self.objects[function]
@@ -162,29 +152,29 @@ class EmulatedCuda(EmulatedLibrary):
         facts = kernel.function.attributes
         facts["local_size_bytes"] += frame_layout(kernel.function.function, 0)[1]
         value._obj.value = facts[names[attribute]] if attribute in names else kernel.set.get(attribute, 0)
-        return OK
+        return results.OK
 
     def cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> int:
         kernel = self.objects[function]
         static = kernel.function.attributes["shared_size_bytes"]
         if attribute == driver_library.FUNCTION_MAX_DYNAMIC_SHARED and static + value > LARGEST_SHARED:
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         kernel.set[attribute] = value
-        return OK
+        return results.OK
 
     def cuFuncGetParamInfo(self, function: int, index: int, offset: Any, size: Any) -> int:
         parameters = self.objects[function].function.function.params
         if index >= len(parameters):
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         size._obj.value = parameters[index].size
-        return OK
+        return results.OK
 
     def cuLaunchKernelEx(self, config: Any, function: int, addresses: Any, extra: None) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
+            return results.INVALID_CONTEXT
         given, kernel = config._obj, self.objects[function]
         if self.thread.context - 1 != kernel.device:
-            return INVALID_HANDLE
+            return results.INVALID_HANDLE
         attributes = attributes_of(given)
         parameters = kernel.function.function.params
         assert len(addresses) >= len(parameters), "the driver would read past the end of the parameters"
@@ -196,13 +186,13 @@ class EmulatedCuda(EmulatedLibrary):
         facts = kernel.function.attributes
         allowed = kernel.set.get(driver_library.FUNCTION_MAX_DYNAMIC_SHARED, PLAIN_SHARED - facts["shared_size_bytes"])
         if given.shared > allowed or np.prod(block) > facts["max_threads_per_block"]:
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         cluster = attributes.get(libcuda.LAUNCH_CLUSTER, cluster_of(kernel.function.function))
         device = self.devices[kernel.device]
         try:
             device.check_launch(kernel.function, grid, block, given.shared, cluster)
         except EmulatorError:
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         self.launches.append(launched)
         shared = given.shared
         launch = lambda: device.launch(kernel.function, grid, block, values, shared, cluster)  # noqa: E731
@@ -227,9 +217,9 @@ class EmulatedCuda(EmulatedLibrary):
                 tensor_map.FILLS[fill],
             )  # fmt: skip
         except EmulatorError:
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         ctypes.memmove(target, bits, len(bits))
-        return OK
+        return results.OK
 
 
 def steps_of(device: Device) -> int:

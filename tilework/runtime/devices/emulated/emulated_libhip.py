@@ -16,17 +16,8 @@ from tilework.oracles.emulator.arenas import Memory
 from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.llvm.ir_types import dtype_of
 from tilework.oracles.emulator.llvm.run_llvm import LoadedKernel, load_kernel
+from tilework.runtime.devices.emulated import results
 from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
-from tilework.runtime.devices.emulated.results import (
-    INVALID_DEVICE,
-    INVALID_HANDLE,
-    INVALID_IMAGE,
-    INVALID_VALUE,
-    NO_BINARY,
-    NOT_FOUND,
-    OK,
-    TEXTS,
-)
 from tilework.targets import driver_library
 from tilework.targets.amd import libhip
 from tilework.targets.amd.arch import describe
@@ -97,31 +88,31 @@ class EmulatedHip(EmulatedLibrary):
 
     def driver_version(self, version: Any) -> int:
         version._obj.value = VERSION
-        return OK
+        return results.OK
 
     def hipGetErrorString(self, code: int) -> bytes:
-        return TEXTS.get(code, "unknown error").encode()
+        return results.TEXTS.get(code, "unknown error").encode()
 
     def hipGetLastError(self) -> int:
         self.forgotten += 1
-        return OK
+        return results.OK
 
     def hipGetDevice(self, device: Any) -> int:
         device._obj.value = self.current()
-        return OK
+        return results.OK
 
     def hipSetDevice(self, device: int) -> int:
         if not 0 <= device < len(self.devices):
-            return INVALID_DEVICE
+            return results.INVALID_DEVICE
         self.thread.device = device
-        return OK
+        return results.OK
 
     def hipGetDevicePropertiesR0600(self, place: Any, device: int) -> int:
         if not 0 <= device < len(self.devices):
-            return INVALID_DEVICE
+            return results.INVALID_DEVICE
         for name, (offset, form) in libhip.PROPERTIES.items():
             struct.pack_into(f"<{form}", place._obj, offset, self.facts[name])
-        return OK
+        return results.OK
 
     # code
 
@@ -129,19 +120,19 @@ class EmulatedHip(EmulatedLibrary):
         try:
             text, notes = text_behind(data), read_notes(data)
         except StageError:
-            return INVALID_IMAGE
+            return results.INVALID_IMAGE
         if notes.target.partition("--")[2].partition(":")[0] != self.arch:
-            return NO_BINARY
+            return results.NO_BINARY
         module._obj.value = self.keep(LoadedObject(text, notes, self.current()))
-        return OK
+        return results.OK
 
     def find_function(self, function: Any, module: int, name: bytes) -> int:
         loaded: LoadedObject = self.objects[module]
         if loaded.notes.name != name.decode():
-            return NOT_FOUND
+            return results.NOT_FOUND
         kernel = load_kernel(loaded.text, self.arch, loaded.notes.name, self.devices[loaded.device].memory)
         function._obj.value = self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, []))
-        return OK
+        return results.OK
 
     def ask_function(self, value: Any, attribute: int, function: int) -> int:
         notes: KernelNotes = self.objects[function].notes
@@ -151,7 +142,7 @@ class EmulatedHip(EmulatedLibrary):
             driver_library.FUNCTION_LOCAL: notes.private_bytes,
             driver_library.FUNCTION_REGISTERS: notes.vgprs,
         }[attribute]
-        return OK
+        return results.OK
 
     def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
         *given, extra = rest
@@ -167,10 +158,10 @@ class EmulatedHip(EmulatedLibrary):
     ) -> int:  # fmt: skip
         loaded: LoadedFunction = self.objects[function]
         if self.current() != loaded.device:
-            return INVALID_HANDLE
+            return results.INVALID_HANDLE
         grid, block, kernel = (gx, gy, gz), (bx, by, bz), loaded.kernel
         if min(*grid, *block) < 1 or bx * by * bz > min(loaded.notes.max_threads, LARGEST_BLOCK) or shared > self.lds:
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         assert len(addresses) >= len(loaded.given), "the runtime would read past the end of the parameters"
         raw = [ctypes.string_at(addresses[index], one.size) for index, one in enumerate(loaded.given)]
         parameters = zip(kernel.function.params, raw, strict=True)

@@ -20,18 +20,8 @@ from tilework.oracles.emulator.arenas import Extent, MemoryFault
 from tilework.oracles.emulator.counters import Counters
 from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.runtime.devices.emulated import results
 from tilework.runtime.devices.emulated.callbacks import CALLBACKS
-from tilework.runtime.devices.emulated.results import (
-    CAPTURE_UNSUPPORTED,
-    ILLEGAL_ADDRESS,
-    INVALID_CONTEXT,
-    INVALID_HANDLE,
-    INVALID_VALUE,
-    LAUNCH_FAILED,
-    NOT_READY,
-    OK,
-    OUT_OF_MEMORY,
-)
 from tilework.targets import driver_library
 
 PATIENCE = 10_000_000  # instructions of a block, some minutes
@@ -86,7 +76,7 @@ class EmulatedLibrary:
         self.captures: dict[int, list[Callable[[], Any]]] = {}
         self.launches: list[Launched] = []
         self.thread = threading.local()
-        self.clock, self.failure, self.fault = 0.0, OK, ""
+        self.clock, self.failure, self.fault = 0.0, results.OK, ""
         self.cleared = 0  # bytes that were set
         self.lock = threading.RLock()
         self.callbacks: dict[str, Any] = {}
@@ -111,7 +101,7 @@ class EmulatedLibrary:
 
     def enqueue(self, stream: int | None, work: Callable[[], Any]) -> int:
         if stream and stream not in self.objects:
-            return INVALID_HANDLE
+            return results.INVALID_HANDLE
         if self.failure:
             return self.failure
         with self.lock:
@@ -119,7 +109,7 @@ class EmulatedLibrary:
                 recording.append(work)
             else:
                 self.queue.append((stream or 0, work))
-        return OK
+        return results.OK
 
     def run(self, is_due: Callable[[int], bool]) -> int:
         """Do the work of some streams, in order."""
@@ -130,7 +120,7 @@ class EmulatedLibrary:
                 try:
                     due.pop(0)()
                 except EmulatorError as error:
-                    self.failure = ILLEGAL_ADDRESS if is_bad_access(error) else LAUNCH_FAILED
+                    self.failure = results.ILLEGAL_ADDRESS if is_bad_access(error) else results.LAUNCH_FAILED
                     self.fault = str(error)
                 except BaseException:  # of an observer: what comes after it waits for the next time
                     self.queue = [*((stream, work) for stream, work in before if work in due), *self.queue]
@@ -182,34 +172,34 @@ class EmulatedLibrary:
 
     def count_devices(self, count: Any) -> int:
         count._obj.value = len(self.devices)
-        return OK
+        return results.OK
 
     def synchronize(self) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
-        return CAPTURE_UNSUPPORTED if self.captures else self.run(lambda stream: True)
+            return results.INVALID_CONTEXT
+        return results.CAPTURE_UNSUPPORTED if self.captures else self.run(lambda stream: True)
 
     def unload_module(self, module: int) -> int:
         self.objects[module] = None
-        return OK
+        return results.OK
 
     # memory
 
     def allocate(self, address: Any, size: int) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
+            return results.INVALID_CONTEXT
         try:
             address._obj.value = self.device.memory.allocate(size)
         except EmulatorError:
-            return OUT_OF_MEMORY
-        return OK
+            return results.OUT_OF_MEMORY
+        return results.OK
 
     def free(self, address: int) -> int:
         for device in self.devices:
             if device.memory.index(address) is not None:
                 device.memory.free(address)
-                return OK
-        return INVALID_VALUE
+                return results.OK
+        return results.INVALID_VALUE
 
     def pin(self, address: Any, size: int, flags: int) -> int:
         return self.allocate(address, size)
@@ -220,9 +210,9 @@ class EmulatedLibrary:
     def ask_pointer(self, value: Any, attribute: int, address: int) -> int:
         assert attribute == driver_library.POINTER_DEVICE_ADDRESS
         if not any(device.memory.index(address) is not None for device in self.devices):
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         value._obj.value = address
-        return OK
+        return results.OK
 
     def copy_in(self, target: int, source: int, size: int, stream: int) -> int:
         data, device = ctypes.string_at(source, size), self.device
@@ -245,47 +235,47 @@ class EmulatedLibrary:
 
     def create_stream(self, stream: Any, flags: int) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
+            return results.INVALID_CONTEXT
         stream._obj.value = self.keep("stream")
-        return OK
+        return results.OK
 
     def destroy_stream(self, stream: int) -> int:
         return self.run(lambda one: one == stream)
 
     def wait_for_stream(self, stream: int) -> int:
-        return CAPTURE_UNSUPPORTED if stream in self.captures else self.run(lambda one: one == stream)
+        return results.CAPTURE_UNSUPPORTED if stream in self.captures else self.run(lambda one: one == stream)
 
     def begin_capture(self, stream: int, mode: int) -> int:
         if not stream:
-            return CAPTURE_UNSUPPORTED
+            return results.CAPTURE_UNSUPPORTED
         self.captures[stream] = []
-        return OK
+        return results.OK
 
     def end_capture(self, stream: int, graph: Any) -> int:
         if stream not in self.captures:
-            return INVALID_VALUE
+            return results.INVALID_VALUE
         graph._obj.value = self.keep(self.captures.pop(stream))
-        return OK
+        return results.OK
 
     def make_executable(self, executable: Any, graph: int, flags: int) -> int:
         executable._obj.value = self.keep(list(self.objects[graph]))
-        return OK
+        return results.OK
 
     def launch_graph(self, executable: int, stream: int) -> int:
         work = self.objects[executable]
         return self.enqueue(stream, lambda: [step() for step in work])
 
     def destroy_executable(self, executable: int) -> int:
-        return OK
+        return results.OK
 
     def destroy_graph(self, graph: Any) -> int:
-        return OK
+        return results.OK
 
     def create_event(self, event: Any, flags: int) -> int:
         if not self.has_context():
-            return INVALID_CONTEXT
+            return results.INVALID_CONTEXT
         event._obj.value = self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING))
-        return OK
+        return results.OK
 
     def record_event(self, event: int, stream: int) -> int:
         return self.enqueue(stream, lambda: setattr(self.objects[event], "moment", self.clock))
@@ -296,14 +286,14 @@ class EmulatedLibrary:
     def elapsed_time(self, milliseconds: Any, start: int, end: int) -> int:
         first, last = self.objects[start], self.objects[end]
         if not (first.timed and last.timed):
-            return INVALID_HANDLE
+            return results.INVALID_HANDLE
         if first.moment is None or last.moment is None:
-            return NOT_READY
+            return results.NOT_READY
         milliseconds._obj.value = last.moment - first.moment
-        return OK
+        return results.OK
 
     def destroy_event(self, event: int) -> int:
-        return OK
+        return results.OK
 
 
 def is_bad_access(error: EmulatorError) -> bool:
