@@ -16,6 +16,7 @@ from tilework.numerics.formats import of_ir
 from tilework.transforms.padding.padded import Padding
 
 UNIT_EXPONENT = 127  # the byte of a scale that is 1
+TWO_NEGATIVE_ZEROS = 0x88 - 0x100  # of 4 bits each, as a byte: what integers are in a scaled dot
 KEEPS_ZERO = frozenset(
     {
         arith.ExtFOp,
@@ -32,19 +33,23 @@ KEEPS_ZERO = frozenset(
 
 
 def pad_dot(padding: Padding, op: Operation) -> None:
-    signed = [place for place in (0, 1) if has_negative_zero(op.operands[place])] if is_reproducible(op) else []
+    zeros = {place: zero for place in (0, 1) if (zero := negative_zero(op, place)) is not None}
+    signed = list(zeros) if is_reproducible(op) else []
     for place, axis in ((0, -1), (1, -2)):
         axis += len(padding.size(op.operands[place]))
         if axis not in padding.axes(op.operands[place]):
             continue
         if signed or not is_zero_along(padding, op.operands[place], axis):
-            zero = -0.0 if place in signed[:1] else 0
+            zero = zeros[place] if place in signed[:1] else 0
             op.operands[place] = padding.filled(op.operands[place], [axis], zero, op)
 
 
-def has_negative_zero(value: SSAValue) -> bool:
-    element = element_type(value.type)
-    return is_float(element) and of_ir(str(element)).has_negative_zero
+def negative_zero(op: Operation, place: int) -> int | float | None:
+    """-0 as an element of an operand, if there is one."""
+    element = element_type(op.operands[place].type)
+    if is_float(element):
+        return -0.0 if of_ir(str(element)).has_negative_zero else None
+    return TWO_NEGATIVE_ZEROS if type(op) is tt.DotScaledOp else None
 
 
 def pad_scaled_dot(padding: Padding, op: Operation) -> None:
