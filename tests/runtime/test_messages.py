@@ -115,6 +115,7 @@ def test_inline_assembly_on_the_cpu_has_a_caret() -> None:
         assembly[(1,)](X, OUT, BLOCK=16)
     text = str(caught.value)
     assert f"{__file__}:" in text and "is GPU code" in text and "^^^^^^^^^^^^^^^^^^^^^^^^^" in text
+    assert "help: compute it with functions of `tl`" in text
 
 
 SCRIPT = """

@@ -451,7 +451,11 @@ def convert_asm(converter: Converter, op: Operation) -> None:
     assert isinstance(text, StringAttr)
     if text.data.startswith(DEPENDENT_LAUNCH) and not any(result.uses for result in op.results):
         return erase_op(op)
-    raise PassError("inline assembly (tl.inline_asm_elementwise) is GPU code and cannot run on the CPU", op.location)
+    text = "inline assembly (tl.inline_asm_elementwise) is GPU code and cannot run on the CPU"
+    raise PassError(
+        f"{text}\nhelp: compute it with functions of `tl` where the target is a CPU, or run on a GPU or its emulator",
+        op.location,
+    )
 
 
 def convert_barrier(converter: Converter, op: Operation) -> None:
