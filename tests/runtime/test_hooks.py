@@ -151,3 +151,15 @@ def test_stages_can_be_changed() -> None:
     knobs.runtime.add_stages_inspection_hook = inspect
     fill[(1,)](np.zeros(4, "f4"), 1.0, 4)
     assert ran == ["mine"]
+
+
+def test_a_kernel_with_changed_stages_is_not_taken_for_another() -> None:
+    """Not one that was made without the hook, nor this one by who has none."""
+    ran: list[str] = []
+    plain = compile(fill_source())
+    knobs.runtime.add_stages_inspection_hook = lambda backend, stages, *more: ran.append("hook")
+    hooked = compile(fill_source())
+    again = compile(fill_source())
+    knobs.runtime.add_stages_inspection_hook = None
+    assert ran == ["hook", "hook"] and plain.hash != hooked.hash == again.hash
+    assert compile(fill_source()).hash == plain.hash

@@ -15,7 +15,7 @@ from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
 from tilework.targets.base import GPUTarget, find_backend
 
 
@@ -51,9 +51,10 @@ def compile(
     if knobs.compilation.enable_asan:
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars
-    key = cache.get_cache_key(source, backend, parsed, environment)
+    changed = changes_stages()
+    key = cache.get_cache_key(source, backend, parsed, {**environment, "stages": "changed"} if changed else environment)
     name = cache.file_stem(source.name)
-    files = None if knobs.compilation.always_compile else cache.load_entry(key, name)
+    files = None if changed or knobs.compilation.always_compile else cache.load_entry(key, name)
     timer = Timer(microseconds(start))
     hit = files is not None
     if files is None:

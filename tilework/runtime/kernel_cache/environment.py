@@ -38,5 +38,5 @@ def normalised(text: str) -> str:
 
 
 def changes_stages() -> bool:
-    """Whether the user replaces stages of the compiler, or what they make, which no key says: bundles have code without that."""
+    """Whether the user replaces stages of the compiler, or what they make: no key says by what, so nothing that was kept will do."""
     return knobs.runtime.add_stages_inspection_hook is not None or knobs.compilation.override
