@@ -36,3 +36,17 @@ tt.func public @numbers(%p: !tt.ptr<f32>, %q: !tt.ptr<f8E4M3FNUZ>, %i: i32, %x: 
   tt.store %q, %x : !tt.ptr<f8E4M3FNUZ>
   tt.return
 }
+
+// Memory that an atomic has added up to a NaN gets the pattern.
+// CHECK-LABEL: tt.func public @added
+// CHECK:       %old = tt.atomic_rmw fadd
+// CHECK:       %[[SUM:.*]] = arith.addf %old, %{{.*}} : tensor<64xf16>
+// CHECK:       %[[BITS:.*]] = tt.bitcast %[[SUM]] : tensor<64xf16> -> tensor<64xi16>
+// CHECK:       %[[NAN:.*]] = arith.cmpi ugt
+// CHECK:       %[[THERE:.*]] = arith.andi %[[NAN]], %m : tensor<64xi1>
+// CHECK:       %[[PLACES:.*]] = tt.bitcast %p : tensor<64x!tt.ptr<f16>> -> tensor<64x!tt.ptr<i16>>
+// CHECK-NEXT:  tt.store %[[PLACES]], %{{.*}}, %[[THERE]] : tensor<64x!tt.ptr<i16>>
+tt.func public @added(%p: tensor<64x!tt.ptr<f16>>, %x: tensor<64xf16>, %m: tensor<64xi1>) {
+  %old = tt.atomic_rmw fadd, relaxed, gpu, %p, %x, %m {tilework.ordered} : (tensor<64x!tt.ptr<f16>>, tensor<64xf16>, tensor<64xi1>) -> tensor<64xf16>
+  tt.return
+}

@@ -9,7 +9,8 @@
 
 Processors make NaNs of different signs and payloads, and hand on those of their operands or do not. Computing with them shows
 nothing of that: what shows it is memory, a cast to the bits, a sign that is copied, a message. The pattern is looked for among integers,
-where no compiler takes one NaN for another. What cannot be a NaN (a constant, an integer before) is left alone.
+where no compiler takes one NaN for another. What cannot be a NaN (a constant, an integer before) is left alone. Where an atomic has added
+up to a NaN, the pattern is stored: nothing that is added makes a number of it, and programs take turns there.
 Stage: TTIR to TTIR, the last pass. Cost: one walk.
 """
 
@@ -18,9 +19,10 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import convert
+from tilework.ir.enums import RMWOp
 from tilework.ir.functions import ops_in_order
-from tilework.ir.rewrite import constant_value, defining_op
-from tilework.ir.types import element_type, integer_type, is_float, with_element
+from tilework.ir.rewrite import constant_value, defining_op, insert_after
+from tilework.ir.types import PointerType, element_type, integer_type, is_float, with_element
 from tilework.numerics.formats import IR_NAMES, of_ir
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import FunctionPass
@@ -42,6 +44,8 @@ class VisibleNansPass(FunctionPass):
                 if is_float(element_type(operand.type)) and may_be_nan(operand):
                     op.operands[place] = canonical(code, operand)
             code.insert_before(op)
+            if isinstance(op, tt.AtomicRMWOp) and op.atomic_rmw_op.value.data == RMWOp.FADD:
+                store_nan(op)
 
 
 def may_be_nan(value: SSAValue) -> bool:
@@ -59,12 +63,32 @@ def may_be_nan(value: SSAValue) -> bool:
 
 
 def canonical(code: Emitter, value: SSAValue) -> SSAValue:
+    bits, is_nan, nan = seen_as_bits(code, value)
+    return code.append(convert(tt.BitcastOp, code.select(is_nan, nan, bits), value.type, code.loc))
+
+
+def seen_as_bits(code: Emitter, value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """(the bits of floats, whether they are NaNs, the one pattern)."""
     format = of_ir(str(element_type(value.type)))
     last = format.last_number
     assert last is not None
     type = with_element(value.type, integer_type(format.bits))
     bits = code.append(convert(tt.BitcastOp, value, type, code.loc))
     size = code.binary(arith.AndIOp, bits, code.constant((1 << (format.bits - 1)) - 1, type))
-    is_nan = code.compare("ugt", size, code.constant(last, type))
-    one = code.select(is_nan, code.constant(format.nan, type), bits)
-    return code.append(convert(tt.BitcastOp, one, value.type, code.loc))
+    return bits, code.compare("ugt", size, code.constant(last, type)), code.constant(format.nan, type)
+
+
+def store_nan(op: Operation) -> None:
+    """Behind an atomic sum: the pattern where memory has become a NaN."""
+    pointers, added, *masks = op.operands
+    code = Emitter(op.location)
+    total = code.binary(arith.AddfOp, op.results[0], added)
+    _, is_nan, nan = seen_as_bits(code, total)
+    wanted = code.binary(arith.AndIOp, is_nan, masks[0]) if masks else is_nan
+    of = element_type(pointers.type)
+    assert isinstance(of, PointerType)
+    places = with_element(pointers.type, PointerType(element_type(nan.type), of.address_space))
+    code.ops.append(
+        tt.StoreOp.make(code.append(convert(tt.BitcastOp, pointers, places, op.location)), nan, wanted, op.location)
+    )
+    insert_after(op, *code.ops)
