@@ -430,7 +430,7 @@ def test_helper_classes_make_new_groups(monkeypatch: pytest.MonkeyPatch) -> None
 def test_variables_that_are_part_of_the_cache_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in CACHE_INVALIDATING:
         monkeypatch.delenv(key, raising=False)
-    assert len(CACHE_INVALIDATING) == 37 and cache_invalidating_env_vars() == {}
+    assert len(CACHE_INVALIDATING) == 38 and cache_invalidating_env_vars() == {}
     texts = {"DISABLE_LLVM_OPT": "on", "DISABLE_MMA_V3": "TRUE", "DISABLE_MMA_V5": "1", "NVPTX_ENABLE_DUMP": "0",
              "MLIR_ENABLE_DUMP": "off", "TRITON_ENABLE_ASAN": "False", "USE_IR_LOC": "ttgir", "MLIR_DUMP_PATH": "",
              "TRITON_HOME": "/unrelated"}  # fmt: skip

@@ -23,7 +23,7 @@ from tilework.analysis.allocation import allocations
 from tilework.ir import amdg, gpu, tt, ttg
 from tilework.ir.create import clone_op, create_op
 from tilework.ir.effects import is_pure, is_value_alloc
-from tilework.ir.encodings import dot_operand_of, encoding_attr, layout_of
+from tilework.ir.encodings import dot_operand_of, encoding_attr, is_accumulator, layout_of
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, replace_op
@@ -31,7 +31,7 @@ from tilework.ir.types import bit_width, element_type, f32, shape_of, tensor_typ
 from tilework.layouts.banks import bank_conflicts
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import shared_plan
-from tilework.layouts.encodings import Blocked, SharedLinear
+from tilework.layouts.encodings import SharedLinear
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.swizzle import VECTOR_BITS
 from tilework.target import Target
@@ -74,7 +74,7 @@ def large_dots(module: ModuleOp) -> list[Operation]:
 def is_large(dot: Operation) -> bool:
     a, b = (operand.type for operand in dot.operands[:2])
     operand = dot_operand_of(a)
-    if operand is None or not isinstance(operand.parent, Blocked) or num_ctas(dot) > 1:
+    if operand is None or is_accumulator(dot.results[0].type) or num_ctas(dot) > 1:
         return False
     return sum(layout_of(type).in_size("register") * max(1, bit_width(type) // 32) for type in (a, b)) > MOST_HELD
 

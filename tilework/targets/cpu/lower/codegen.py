@@ -74,16 +74,17 @@ def emit_module(
     for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
         emitter.range(name, slots, cost)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
-    text = emitter.module.text()
-    return text + (bfloat_rounding() if target.arch == "x86_64" and " bfloat" in text else "")
+    return with_bfloat_rounding(emitter.module.text(), target)
 
 
-def bfloat_rounding() -> str:
-    """Where paths join, LLVM carries a bfloat as a float on x86, and rounds it back with this function."""
+def with_bfloat_rounding(text: str, target: HostTarget) -> str:
+    """Where paths join, LLVM carries a bfloat as a float on x86, and rounds it back with a function that comes with the text."""
+    if target.arch != "x86_64" or " bfloat" not in text:
+        return text
     function = Module().function(ROUND_TO_BFLOAT, bf16, [(f32, "x")], linkage="hidden", attributes=())
     b = Builder(function)
     b.ret(narrow_bfloat(b, function.args[0]))
-    return function.text() + "\n"
+    return f"{text}{function.text()}\n"
 
 
 def arena_size(module: ModuleOp) -> int:
