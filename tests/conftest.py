@@ -14,7 +14,7 @@ from hypothesis import settings
 from tests.quick import QUICK
 from tilework.runtime.devices.cuda.driver import CudaDriver
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50, database=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("repeatable")
 

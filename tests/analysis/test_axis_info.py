@@ -427,7 +427,7 @@ def check(info: AxisInfo, array: np.ndarray, is_boolean: bool) -> None:
         assert np.all(np.diff(groups, axis=-1) == 0), f"constancy {equal} of {lines}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.data())
 def test_claims_are_true_of_drawn_programs(data: st.DataObject) -> None:
     divisors = data.draw(st.lists(st.sampled_from([1, 2, 4, 8, 16]), min_size=2, max_size=2))
