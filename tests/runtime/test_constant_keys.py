@@ -1,8 +1,12 @@
 """What a kernel is compiled for: constants that Python finds equal, and functions whose source or globals change."""
 
+import ast
 import struct
+import subprocess
+import sys
 import threading
 from collections import namedtuple
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,8 @@ from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.language.compile_time import same_constant
 from tilework.language.constant_text import constant_text
+
+ROOT = Path(tilework.__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
@@ -92,8 +98,27 @@ def test_text_of_what_contains_itself() -> None:
 
 
 def test_an_address_is_not_used_again() -> None:
-    texts = {constant_text((Plain(),)) for _ in range(50)}
-    assert len(texts) == 50
+    for kind in (Plain, threading.Lock, lambda: ContextVar("name")):
+        texts = {constant_text((kind(),)) for _ in range(50)}
+        assert len(texts) == 50, kind
+
+
+LIBRARY_KEYS = """
+from tilework.language import sorting, standard, target_info
+found = [item for module in (sorting, standard, target_info) for item in vars(module).values() if hasattr(item, "cache_key")]
+keys = {item.__name__: item.cache_key for item in found}
+"""
+
+
+def test_functions_of_the_language_have_the_same_key_in_every_process() -> None:
+    """Kernels that sort were compiled again by each process: the target was in their keys, with its address."""
+    command = [sys.executable, "-W", "ignore", "-c", f"{LIBRARY_KEYS}\nprint(keys)"]
+    other = ast.literal_eval(subprocess.check_output(command, cwd=ROOT, text=True))
+    here: dict[str, Any] = {}
+    exec(LIBRARY_KEYS, here)
+    ours = here["keys"]
+    assert "sort" in ours and "is_cuda" in ours
+    assert [name for name in ours if ours[name] != other[name]] == []
 
 
 def test_same_constant() -> None:

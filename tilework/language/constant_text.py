@@ -77,7 +77,7 @@ class Writer:
             return self.members(kind, vars(value))
         if hasattr(kind, "tobytes") and hasattr(kind, "dtype"):  # NumPy's; its text leaves the middle of an array out
             return f"{self.name_of(kind)}({value.dtype}, {value.shape}, {digest(value.tobytes())})"
-        return f"{self.name_of(kind)}({value!r})" if has_own_text(kind) else alone(value)
+        return f"{self.name_of(kind)}({text})" if (text := own_text(value)) is not None else alone(value)
 
     def items(self, values: Any) -> str:
         return ", ".join(map(self.text, values))
@@ -226,9 +226,10 @@ def names_in(code: CodeType) -> list[str]:
     return list(dict.fromkeys((*code.co_names, *inner)))
 
 
-def has_own_text(kind: type) -> bool:
-    """Whether the `repr` of a class says more than an address."""
-    return kind.__repr__ is not object.__repr__
+def own_text(value: Any) -> str | None:
+    """The `repr`, unless it names an address: a lock, a `ContextVar`."""
+    text = repr(value) if type(value).__repr__ is not object.__repr__ else None
+    return None if text is None or " at 0x" in text else text
 
 
 ALONE: dict[int, tuple[Any, int]] = {}  # the objects are kept: an address is used again

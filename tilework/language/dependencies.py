@@ -232,7 +232,12 @@ class _Finder:
             self.keep(value, self.found.plain_functions)
 
     def record_value(self, name: str, value: Any, holder: Any = None) -> None:
-        """Values that a kernel can use; an array of the same name as something in the kernel is none of its business."""
+        """Values that a kernel can use; an array of the same name as something in the kernel is none of its business.
+
+        Those of this package are a part of its version: its target, which is no constant, is a part of every key.
+        """
+        if is_of_language(self.function.fn):
+            return
         is_constant = value is None or isinstance(value, constexpr | base_type | int | float | str | tuple)
         if not is_constant and not self.function.runs_at_compile_time:  # such a function may use anything
             return
