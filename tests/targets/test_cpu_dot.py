@@ -45,7 +45,7 @@ MACHINES = [
 INSTRUCTIONS = {  # for bf16 and int8
     "neoverse-n1": ("fmla", "sdot"),
     "neoverse-v1": ("bfmmla", "smmla"),
-    "cooperlake": ("vdpbf16ps", "vpdpwssd"),
+    "cooperlake": ("vdpbf16ps", "vpdpbusd"),
     "emeraldrapids": ("tdpbf16ps", "tdpbssd"),
 }
 
@@ -80,7 +80,11 @@ def test_every_8_bit_float_is_decoded(dtype: Any) -> None:
     np.testing.assert_array_equal(c, np.broadcast_to(a.astype(np.float32) + 0.0, (256, 4)))
 
 
-@pytest.mark.parametrize("shape", [(16, 16, 32), (64, 64, 64), (3, 5, 8), (8, 8, 6), (1, 2, 4), (16, 9, 16)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(16, 16, 32), (64, 64, 64), (3, 5, 8), (8, 8, 6), (1, 2, 4), (16, 9, 16), (7, 50, 83), (2, 1024, 5)],
+    ids=str,
+)
 def test_bytes_are_summed_in_32_bits(shape: tuple[int, int, int]) -> None:
     rows, columns, depth = shape
     random = np.random.default_rng(0)
@@ -88,6 +92,7 @@ def test_bytes_are_summed_in_32_bits(shape: tuple[int, int, int]) -> None:
         random.integers(-128, 128, (rows, depth)).astype(np.int8),
         random.integers(-128, 128, (depth, columns)).astype(np.int8),
     )
+    a[0], b[:, 0], b[:, -1] = -128, -128, 127
     c = random.integers(-(2**31), 2**31, (rows, columns)).astype(np.int32)
     expected = (c.astype(np.int64) + a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
     dot(a, b, c)

@@ -79,15 +79,18 @@ PRODUCTS = {
 }
 
 
-def pairs(width: int, element: str, total: str, given: str, operations: tuple[str, str, str]) -> str:
-    """The body of an instruction that adds two products to each lane."""
-    widen, multiply, add = operations
-    lines, found = [], "%c"
-    for side in (0, 1):
-        lanes = ", ".join(f"i32 {2 * lane + side}" for lane in range(width))
-        for name in "ab":
+def groups(
+    width: int, total: str, element: str, given: str, wider: tuple[str, str], operations: tuple[str, str]
+) -> str:
+    """The body of an instruction that adds as many products to each lane as elements fit in 32 bits; `wider` widens those of a and b."""
+    lines, found, count = [], "%c", {"i8": 4}.get(element, 2)
+    multiply, add = operations
+    narrow = f"<{count * width} x {element}>"
+    for side in range(count):
+        lanes = ", ".join(f"i32 {count * lane + side}" for lane in range(width))
+        for name, widen in zip("ab", wider, strict=True):
             lines += [
-                f"%{name}{side} = shufflevector <{2 * width} x {element}> %{name}x, <{2 * width} x {element}> poison, <{width} x i32> <{lanes}>",
+                f"%{name}{side} = shufflevector {narrow} %{name}x, {narrow} poison, <{width} x i32> <{lanes}>",
                 f"%{name}w{side} = {widen} <{width} x {element}> %{name}{side} to <{width} x {total}>",
             ]
         lines += [
@@ -95,8 +98,17 @@ def pairs(width: int, element: str, total: str, given: str, operations: tuple[st
             f"%s{side} = {add} <{width} x {total}> {found}, %p{side}",
         ]
         found = f"%s{side}"
-    casts = [f"%{name}x = bitcast {given} %{name} to <{2 * width} x {element}>" for name in "ab"]
+    casts = [f"%{name}x = bitcast {given} %{name} to {narrow}" for name in "ab"]
     return "\n".join([*casts, *lines, f"ret <{width} x {total}> {found}"])
+
+
+# the sum, what is multiplied, how a and b are widened, and what multiplies and adds
+INTEGERS, FLOATS = ("mul", "add"), ("fmul", "fadd")
+GROUPS = {
+    "dpbf16ps": ("float", "bfloat", ("fpext", "fpext"), FLOATS),
+    "vpdpwssd": ("i32", "i16", ("sext", "sext"), INTEGERS),
+    "vpdpbusd": ("i32", "i8", ("zext", "sext"), INTEGERS),
+}
 
 
 def written_out(text: str) -> str:
@@ -107,11 +119,9 @@ def written_out(text: str) -> str:
     def define(match: re.Match[str]) -> str:
         name, bits = match[1], int(match[2])
         width = bits // 32
-        if "dpbf16ps" in name:
-            total, element, given, ops = "float", "bfloat", f"<{2 * width} x bfloat>", ("fpext", "fmul", "fadd")
-        else:
-            total, element, given, ops = "i32", "i16", f"<{width} x i32>", ("sext", "mul", "add")
-        body = pairs(width, element, total, given, ops)
+        total, element, wider, operations = next(row for suffix, row in GROUPS.items() if name.endswith(suffix))
+        given = f"<{2 * width} x bfloat>" if element == "bfloat" else f"<{width} x i32>"
+        body = groups(width, total, element, given, wider, operations)
         return f"define internal <{width} x {total}> @{name}.{bits}(<{width} x {total}> %c, {given} %a, {given} %b) {{\n{body}\n}}"
 
     text = re.sub(r"declare .* @llvm\.(x86\.avx512\S+)\.(\d+)\(.*", define, text)

@@ -8,6 +8,7 @@ The function is loops around one register block (microkernel.py), so its size do
 
     for each batch
         convert A                                   if its elements are not what the instructions take, or its rows need zeros
+        sum the rows of A                           if the instructions take numbers of B that are larger by an offset
         for each strip of columns
             pack the strip of B                     if converted, or too large to be read well in place
             for each band of rows: c[band, strip] += a[band, :] @ b[:, strip]
@@ -31,17 +32,18 @@ from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, unit_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.microkernel import Block, Operand, Unit, emit_block
-from tilework.targets.cpu.lower.packing import convert_all, converted, is_as_stored, pack_strip
+from tilework.targets.cpu.lower.packing import convert_all, converted, is_as_stored, pack_strip, sum_rows
 from tilework.targets.cpu.run.fork import share
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Function, Module
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import Type, i8, i64, ptr, vector, void
+from tilework.targets.llvm.types import Type, i8, i32, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 SHARED_WORK = 1 << 19  # instructions: about 0.1 ms
 MOST_STACK = 64 * 1024
+SUM_BYTES = 4  # of a row of A
 CACHE_BYTES = 32 * 1024  # of the nearest cache: a B that fits is read in place
 
 
@@ -76,8 +78,9 @@ class Plan:
     block: Block
     converts_left: bool
     packs_right: bool
-    left_bytes: int
-    scratch_bytes: int
+    converted_bytes: int  # of A
+    left_bytes: int  # those and the sums of its rows
+    scratch_bytes: int  # those and a strip of B
     strips: int  # of columns
     depth: int  # steps of K, those of zeros too
 
@@ -105,17 +108,16 @@ def is_shareable(target: HostTarget, product: Product, plan: Plan) -> bool:
 def share_strips(low: Lowering, op: Operation, product: Product, plan: Plan) -> None:
     name = f"{product.name}.strips"
     left, right, total = (low[operand] for operand in op.operands)
-    if plan.converts_left:
-        converted_left = low.scratch(plan.left_bytes)
-        convert_left(low.builder, low.target, product, plan, left, converted_left)
-        left = converted_left
+    sums = constant(ptr, 0)
+    if plan.left_bytes:
+        left, sums = prepare_left(low.builder, low.target, product, plan, left, low.scratch(plan.left_bytes))
     if name not in low.builder.module.functions:
         emit_strips(low.builder.module, low.target, product, plan, name)
 
     def emit(b: Builder, inside: Mapping[int, Value], first: Value, last: Value) -> None:
         b.call(name, void, [*inside.values(), first, last])
 
-    share(low, dict(enumerate((left, right, total))), plan.strips, 1, emit)
+    share(low, dict(enumerate((left, sums, right, total))), plan.strips, 1, emit)
 
 
 def scratch_bytes(op: Operation, target: HostTarget) -> int:
@@ -141,10 +143,12 @@ def plan_of(target: HostTarget, product: Product) -> Plan:
     reused = product.rows >= 2 * block.rows  # a strip read once gains nothing from a copy
     is_large = product.depth * product.columns * operand_bytes > CACHE_BYTES and product.columns > block.columns
     packs_right = not is_as_stored(product.right, unit.element) or unit.group > 1 or (is_large and reused)
-    left_bytes = aligned(product.rows * depth * operand_bytes) if converts_left else 0
+    converted_bytes = aligned(product.rows * depth * operand_bytes) if converts_left else 0
+    left_bytes = converted_bytes + (aligned(product.rows * SUM_BYTES) if unit.right_offset else 0)
     right_bytes = aligned(depth * block.columns * operand_bytes) if packs_right else 0
     strips = -(-product.columns // block.columns)
-    return Plan(unit, block, converts_left, packs_right, left_bytes, left_bytes + right_bytes, strips, depth)
+    sizes = converted_bytes, left_bytes, left_bytes + right_bytes
+    return Plan(unit, block, converts_left, packs_right, *sizes, strips, depth)
 
 
 def emit_product(module: Module, target: HostTarget, product: Product, plan: Plan) -> Function:
@@ -159,11 +163,10 @@ def emit_product(module: Module, target: HostTarget, product: Product, plan: Pla
             return b.gep(base, b.mul(batch, size * (memory_type(element).bits // 8)))
 
         one = matrix_of(left, product.rows * product.depth, product.left)
-        if plan.converts_left:
-            convert_left(b, target, product, plan, one, scratch)
-            one = scratch
+        one, sums = prepare_left(b, target, product, plan, one, scratch)
         emitter.strips(
             one,
+            sums,
             matrix_of(right, product.depth * product.columns, product.right),
             matrix_of(total, product.rows * product.columns, product.sum),
             b.gep(scratch, plan.left_bytes),
@@ -175,13 +178,13 @@ def emit_product(module: Module, target: HostTarget, product: Product, plan: Pla
 
 
 def emit_strips(module: Module, target: HostTarget, product: Product, plan: Plan, name: str) -> None:
-    """Define the function of some strips: ``void (ptr a, ptr b, ptr c, i64 first, i64 last)``, A being converted."""
-    function = product_function(module, target, name, plan, [ptr, ptr, ptr, i64, i64])
+    """Define the function of some strips: ``void (ptr a, ptr sums, ptr b, ptr c, i64 first, i64 last)``, A being converted."""
+    function = product_function(module, target, name, plan, [*[ptr] * 4, i64, i64])
     emitter = Emitter(Builder(function), target, product, plan)
-    left, right, total, first, last = function.args
+    left, sums, right, total, first, last = function.args
     panel = emitter.b.alloca(i8, max(1, plan.scratch_bytes - plan.left_bytes), align=64)
     emitter.begin()
-    emitter.strips(left, right, total, panel, first, last)
+    emitter.strips(left, sums, right, total, panel, first, last)
     emitter.end()
 
 
@@ -190,9 +193,23 @@ def product_function(module: Module, target: HostTarget, name: str, plan: Plan, 
     if plan.unit.features:
         names = ",".join(f"+{name}" for name in sorted(target.features | plan.unit.features))
         attributes.append(f'"target-features"="{names}"')
-    parameters = list(zip(types, ("a", "b", "c", "d", "e"), strict=False))
+    parameters = list(zip(types, "abcdef", strict=False))
     noalias = {place: "noalias nocapture" for place, type in enumerate(types) if type is ptr}
     return module.function(name, void, parameters, linkage="internal", attributes=attributes, param_attributes=noalias)
+
+
+def prepare_left(
+    b: Builder, target: HostTarget, product: Product, plan: Plan, left: Value, scratch: Value
+) -> tuple[Value, Value]:
+    """Where A is as the instructions take it, and what the sums of its rows amount to."""
+    if plan.converts_left:
+        convert_left(b, target, product, plan, left, scratch)
+        left = scratch
+    sums = b.gep(scratch, plan.converted_bytes)
+    if plan.unit.right_offset:
+        rows, unit = Operand(left, plan.depth * (plan.unit.element.bits // 8)), plan.unit
+        sum_rows(b, unit, rows, sums, product.rows, plan.depth // unit.group, target.lanes(unit.sum.bits))
+    return left, sums
 
 
 def convert_left(
@@ -218,6 +235,7 @@ class Emitter:
         self.right_bytes = memory_type(product.right).bits // 8
         self.sum_bytes = memory_type(product.sum).bits // 8
         self.sum_stride = product.columns * self.sum_bytes
+        self.row_sums = constant(ptr, 0)
 
     def begin(self) -> None:
         if self.plan.unit.tiles:
@@ -228,8 +246,11 @@ class Emitter:
             amx.release(self.b)
         self.b.ret()
 
-    def strips(self, left: Value, right: Value, total: Value, panel: Value, first: Value, last: Value) -> None:
+    def strips(
+        self, left: Value, sums: Value, right: Value, total: Value, panel: Value, first: Value, last: Value
+    ) -> None:
         """Strips `first` to `last` - 1; a narrower one is the last of all."""
+        self.row_sums = sums
         b, product, block = self.b, self.product, self.plan.block
         bands = Operand(left, self.plan.depth * (self.plan.unit.element.bits // 8))
         whole, border = divmod(product.columns, block.columns)
@@ -283,6 +304,13 @@ class Emitter:
             converted(b, b.load(vector(stored, width), place, align=self.sum_bytes), product.sum, unit.sum)
             for place, width in places
         ]
+        if unit.right_offset:
+            offsets = [
+                b.load(i32, b.gep(self.row_sums, b.add(row, line), i32), align=SUM_BYTES) for line in range(rows)
+            ]
+            sums = [
+                b.sub(sum, b.splat(offsets[place // len(widths)], sum.type.count)) for place, sum in enumerate(sums)
+            ]
         emit = unit.emit or emit_block
         sums = emit(b, self.target, unit, left, strip, sums, rows, widths, self.plan.depth // unit.group)
         for value, (place, width) in zip(sums, places, strict=True):

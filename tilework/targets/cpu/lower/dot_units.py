@@ -4,11 +4,13 @@
 |---|---|---|
 | bf16, f32 | AMX (`tdpbf16ps`), AVX512-BF16 (`vdpbf16ps`), else f32 | `bfmmla`, else f32 |
 | f16, f32 | AMX-FP16 (`tdpfp16ps`), else f32 | f32 |
-| int8, int32 | AMX (`tdpbssd`), VNNI (`vpdpwssd`), `pmaddwd` | `smmla`, `sdot` |
+| int8, int32 | AMX (`tdpbssd`), VNNI (`vpdpbusd`, for few numbers `vpdpwssd`), `pmaddwd` | `smmla`, `sdot` |
 
 f32 means that operands are converted, exactly, while they are packed. Products of f16 are summed in f32, so the instructions that sum in f16
 (AVX512-FP16, ARM's FP16 FMLA) do not serve; ARM's FMLAL multiplies no more numbers at once than FMLA of converted ones.
 Instructions for bf16 read and write subnormal numbers as zero, and add products in pairs.
+`vpdpbusd` multiplies unsigned bytes by signed ones: B is packed as b + 128, and a @ b is a @ (b + 128) less 128 times the sums of A's rows, exact
+in 32 bits that wrap.
 """
 
 from collections.abc import Sequence
@@ -44,6 +46,7 @@ class Choice(NamedTuple):
     operand: Attribute
     sum: Attribute
     divisors: Sizes = Sizes(1, 1, 1)
+    least: int = 0  # products that a row of A takes part in
 
     def serves(self, target: HostTarget, sizes: Sizes, left: Attribute, right: Attribute, sum: Attribute) -> bool:
         if (target.arch, left, right, sum) != (self.arch, self.operand, self.operand, self.sum):
@@ -52,6 +55,8 @@ class Choice(NamedTuple):
             return False
         if self.unit.tiles:
             return is_tiled(self.unit, sizes)
+        if sizes.columns * sizes.depth < self.least:
+            return False
         rows, columns, depth = self.divisors
         return sizes.rows % rows == 0 and sizes.columns % columns == 0 and is_deep(sizes.depth, depth)
 
@@ -126,6 +131,13 @@ def dot_pairs_vnni(b: Builder, total: Value, x: Value, y: Value) -> Value:
     """x86's vpdpwssd: the same in one instruction."""
     (wide, x, y), width = widened(b, total, x, y, (4, 8, 16))
     found = b.intrinsic(f"x86.avx512.vpdpwssd.{32 * width}", wide.type, wide, x, y, overload="")
+    return b.shuffle(found, None, range(total.type.count))
+
+
+def dot_bytes_vnni(b: Builder, total: Value, x: Value, y: Value) -> Value:
+    """x86's vpdpbusd: each lane adds four products of signed bytes (x) and unsigned ones (y)."""
+    (wide, x, y), width = widened(b, total, x, y, (4, 8, 16))
+    found = b.intrinsic(f"x86.avx512.vpdpbusd.{32 * width}", wide.type, wide, y, x, overload="")
     return b.shuffle(found, None, range(total.type.count))
 
 
@@ -217,6 +229,7 @@ I32 = Unit("i32", i32, i32, integer, temporaries=2)
 BYTES_ARM = Unit("sdot", i32, i32, dot_bytes_arm, 4, i8)
 PAIRS_X86 = Unit("pmaddwd", i32, i32, dot_pairs_x86, 2, i16, temporaries=2)
 VNNI_X86 = Unit("vpdpwssd", i32, i32, dot_pairs_vnni, 2, i16)
+BYTES_VNNI = Unit("vpdpbusd", i32, i32, dot_bytes_vnni, 4, i8, right_offset=128)
 BFLOATS_X86 = Unit("vdpbf16ps", i32, f32, dot_bfloats_x86, 2, i16, features=frozenset({"avx512bf16"}))
 BFMMLA = Unit("bfmmla", i64, f32, matrices_of_bfloats, 4, i16, features=frozenset({"bf16"}), emit=emit_matrices)
 SMMLA = Unit("smmla", i64, i32, matrices_of_bytes, 8, i8, features=frozenset({"i8mm"}), emit=emit_matrices)
@@ -231,8 +244,9 @@ CHOICES = [
     Choice(TILES_INT8, X86, TILES_INT8.features, ir.i8, ir.i32),
     Choice(BFLOATS_X86, X86, BFLOATS_X86.features | {"avx512vl"}, ir.bf16, ir.f32, Sizes(1, 1, 2)),
     *(
-        Choice(VNNI_X86, X86, frozenset(has), ir.i8, ir.i32, Sizes(1, 1, 2))
+        Choice(unit, X86, frozenset(has), ir.i8, ir.i32, Sizes(1, 1, unit.group), least)
         for has in (["avx512vnni", "avx512vl"], ["avxvnni"])
+        for unit, least in ((BYTES_VNNI, 1024), (VNNI_X86, 0))  # sums of rows cost as much as some products
     ),
     Choice(BFMMLA, ARM, BFMMLA.features, ir.bf16, ir.f32, Sizes(2, 4, 4)),
     Choice(SMMLA, ARM, SMMLA.features, ir.i8, ir.i32, Sizes(2, 4, 8)),

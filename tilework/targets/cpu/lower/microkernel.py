@@ -48,6 +48,7 @@ class Unit:
     features: frozenset[str] = frozenset()  # that a function needs beside those which all code may use
     emit: "EmitBlock | None" = None  # of accumulators that are no rows; None: `emit_block`
     tiles: str = ""  # the instruction that multiplies whole tiles (amx.py)
+    right_offset: int = 0  # added to the numbers of B, which makes them unsigned: the sums of A's rows make up for it
 
     @property
     def element(self) -> Type:

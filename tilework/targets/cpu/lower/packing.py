@@ -18,7 +18,7 @@ from tilework.targets.cpu.lower.microkernel import Operand, Unit
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import Type, i64, vector
+from tilework.targets.llvm.types import Type, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
 
 CHUNK = 16  # columns rearranged at once where steps of K are interleaved
@@ -64,7 +64,7 @@ def pack_strip(
     that are missing in the last group are zeros."""
     stored, columns, group = memory_type(element), sum(widths), unit.group
     chunks = widths if group == 1 else chunked(columns)
-    line = columns * (unit.operand.bits // 8)
+    line_bytes = columns * (unit.operand.bits // 8)
 
     def pack_line(here: Value, there: Value, steps: int) -> None:
         start = 0
@@ -76,16 +76,43 @@ def pack_strip(
             ]
             rows += [constant(vector(unit.element, width), 0)] * (group - steps)
             to = b.gep(there, start * (unit.operand.bits // 8))
-            b.store(interleaved(b, rows), to, align=unit.element.bits // 8)
+            line = interleaved(b, rows)
+            if unit.right_offset:  # half of the numbers that there are: adding it turns over the highest bit
+                line = b.xor(line, -unit.right_offset)
+            b.store(line, to, align=unit.element.bits // 8)
             start += width
 
     with b.loop_carrying(constant(i64, 0), depth // group, 1, [source.address, panel], unroll=1) as loop:
         here, there = loop.carried
         pack_line(here, there, group)
-        loop.next([b.gep(here, group * source.stride), b.gep(there, line)])
+        loop.next([b.gep(here, group * source.stride), b.gep(there, line_bytes)])
     if rest := depth % group:
         here, there = loop.results
         pack_line(here, there, rest)
+
+
+def sum_rows(b: Builder, unit: Unit, left: Operand, sums: Value, rows: int, depth: int, lanes: int) -> None:
+    """What makes up for B's offset: that times the sum of each row of A, which has `depth` operands; one number a row."""
+    one = constant(vector(unit.element, lanes * unit.group), 1)
+
+    def added(total: Value, at: Value, width: int) -> Value:
+        ones = b.bitcast(b.shuffle(one, None, range(width * unit.group)), vector(unit.operand, width))
+        values = b.load(ones.type, at, align=unit.element.bits // 8)
+        return unit.accumulate(b, total, values, ones)
+
+    whole, rest = divmod(depth, lanes)
+    with b.loop(constant(i64, 0), rows, unroll=1) as row:
+        at, total = b.gep(left.address, b.mul(row, left.stride)), constant(i32, 0)
+        if whole:
+            zeros, size = constant(vector(i32, lanes), 0), lanes * unit.operand.bits // 8
+            with b.loop_carrying(constant(i64, 0), whole, 1, [at, zeros], unroll=1) as loop:
+                here, found = loop.carried
+                loop.next([b.gep(here, size), added(found, here, lanes)])
+            at, found = loop.results
+            total = b.reduce("add", found)
+        if rest:
+            total = b.add(total, b.reduce("add", added(constant(vector(i32, rest), 0), at, rest)))
+        b.store(b.mul(total, unit.right_offset), b.gep(sums, row, i32), align=4)
 
 
 def chunked(columns: int) -> list[int]:
