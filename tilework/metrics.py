@@ -17,9 +17,10 @@ itself, a forked one from zero.
 | `tunings`, `tuning_seconds` | kernel | choices of autotuners that had to be measured |
 """
 
-import os
 import threading
 from collections.abc import Callable, Mapping
+
+from tilework.forks import in_child
 
 Labels = tuple[tuple[str, str], ...]
 Callback = Callable[[str, float, Mapping[str, str]], object]
@@ -133,8 +134,7 @@ def after_fork() -> None:
     reset()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=after_fork)
+in_child(after_fork)
 
 
 def label_text(labels: Labels) -> str:

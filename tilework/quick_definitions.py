@@ -12,13 +12,14 @@ garbage collector, which would look through all those classes again and again an
 import dataclasses
 import gc
 import inspect
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+
+from tilework.forks import held_at_fork
 
 OWNERS = ("xdsl", "tilework")
 OBJECTS = 300_000  # between two looks of the garbage collector
@@ -67,11 +68,8 @@ FOUND = (
     "__dataclass_fields__",
 )  # about fields; these last, as they are asked for
 CAN_WAIT = sys.version_info < (3, 14)  # later ones have annotations that wait themselves
-DEFINING = threading.RLock()
+DEFINING = held_at_fork(threading.RLock())
 WAITING: dict[type, "Waiting"] = {}
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=DEFINING.acquire, after_in_parent=DEFINING.release, after_in_child=DEFINING.release)
 
 
 def put_off(cls: Any = None, /, **options: Any) -> Any:

@@ -10,19 +10,17 @@ traits are there at once. Textual formats are read later still: tilework prints 
 parameters are found when one is made.
 """
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-OWNERS = ("xdsl", "tilework")
-DEFINING = threading.RLock()
-UNDEFINED: dict[type, Any] = {}  # classes, with the check that they have themselves
+from tilework.forks import held_at_fork
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=DEFINING.acquire, after_in_parent=DEFINING.release, after_in_child=DEFINING.release)
+OWNERS = ("xdsl", "tilework")
+DEFINING = held_at_fork(threading.RLock())
+UNDEFINED: dict[type, Any] = {}  # classes, with the check that they have themselves
 
 
 @contextmanager

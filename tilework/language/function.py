@@ -22,6 +22,7 @@ from types import CellType, ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
+from tilework.forks import held_at_fork
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
@@ -34,11 +35,8 @@ if TYPE_CHECKING:
 EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
 ON_CHANGE: list[Callable[[], None]] = []  # called after each of these
-HASHING = threading.RLock()  # one for all functions: those that call each other are hashed together
+HASHING = held_at_fork(threading.RLock())  # one for all functions: those that call each other are hashed together
 BEING_HASHED: "list[JITCallable]" = []  # each because the one before refers to it
-
-if hasattr(os, "register_at_fork"):  # a child has no thread that would release the lock
-    os.register_at_fork(before=HASHING.acquire, after_in_parent=HASHING.release, after_in_child=HASHING.release)
 
 # what is found again from the rest, and what only this process can use
 DERIVED = frozenset(

@@ -17,6 +17,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
+from tilework.forks import in_child
 from tilework.knobs.hooks import LISTENERS, SERVERS, tell
 from tilework.metrics import count
 from tilework.runtime.bundle import bundle_targets
@@ -37,8 +38,7 @@ def after_fork() -> None:
     LOCK = threading.RLock()  # a thread that is not there may hold it
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=after_fork)
+in_child(after_fork)
 
 
 class Bundle:

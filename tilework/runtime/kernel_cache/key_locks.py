@@ -7,11 +7,12 @@ The same thread may ask again, for a kernel's hook may launch the kernel. Nobody
 other in such hooks, and one of them then works without the lock.
 """
 
-import os
 import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from tilework.forks import in_child
 
 PATIENCE = 60.0  # seconds
 
@@ -21,8 +22,7 @@ class KeyLocks:
 
     def __init__(self) -> None:
         self.forget()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.forget)
+        in_child(self.forget)
 
     def forget(self) -> None:
         """Nobody works on anything; so it is in a forked child, whatever its memory says."""

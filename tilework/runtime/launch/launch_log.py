@@ -13,12 +13,12 @@ is the same; others take the Python path, where `watch` sees their arguments. Of
 
 import ctypes
 import itertools
-import os
 import threading
 from collections import Counter
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
+from tilework.forks import in_child
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.cpu.run.launcher_layout import ALL_FIT
@@ -98,8 +98,7 @@ def forget_lock() -> None:
     STATE.lock, STATE.is_reading = threading.RLock(), False
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget_lock)
+in_child(forget_lock)
 
 
 def attach(context_word: int) -> None:

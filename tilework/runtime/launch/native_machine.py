@@ -5,7 +5,6 @@ TILEWORK_NATIVE_LAUNCH=0.
 """
 
 import ctypes
-import os
 import struct
 import sys
 import threading
@@ -15,6 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tilework import knobs
+from tilework.forks import in_child
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.host.own_code import OwnObject
 from tilework.runtime.launch.launch_log import attach
@@ -76,8 +76,7 @@ def forget_making() -> None:
     MAKING[0] = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget_making)
+in_child(forget_making)
 
 
 def load_machine() -> Machine:

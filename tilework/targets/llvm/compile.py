@@ -12,7 +12,6 @@ for ever.
 """
 
 import itertools
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -22,28 +21,25 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
+from tilework.forks import held_at_fork
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 
+
+class LibraryLock:
+    """llvmlite's own. `jit_load` takes it after the JIT's."""
+
+    def acquire(self) -> None:
+        llvm.ffi.lib._lock.__enter__()
+
+    def release(self) -> None:
+        llvm.ffi.lib._lock.__exit__()
+
+
 _COUNTER = itertools.count()
-_JIT_LOCK = threading.RLock()  # a signal handler may load a kernel while this very thread does
+held_at_fork(LibraryLock())
+_JIT_LOCK = held_at_fork(threading.RLock())  # a signal handler may load a kernel while this very thread does
 _JITS: list[Any] = []  # one, or two if a signal handler came between; code in use must not go away with its JIT
-
-
-def hold_locks() -> None:
-    """Before a fork: in the order in which `jit_load` takes them."""
-    _JIT_LOCK.acquire()
-    llvm.ffi.lib._lock.__enter__()
-
-
-def release_locks() -> None:
-    """After a fork, in parent and child."""
-    llvm.ffi.lib._lock.__exit__()
-    _JIT_LOCK.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=hold_locks, after_in_parent=release_locks, after_in_child=release_locks)
 
 
 @cache

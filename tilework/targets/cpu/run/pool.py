@@ -12,7 +12,6 @@ In a grid with fewer programs than threads the large nests of each program are s
 
 import ctypes
 import mmap
-import os
 import platform
 import struct
 import sys
@@ -21,6 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tilework.forks import in_child
 from tilework.targets.cpu.processor import available_cores
 from tilework.targets.cpu.run.interface import (
     CONTROL,
@@ -210,8 +210,7 @@ def main_thread() -> int:
 
 POOL = Pool()
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=POOL.forget)
+in_child(POOL.forget)
 
 
 def default_threads() -> int:

@@ -1,0 +1,91 @@
+"""Forks while other threads are busy: the child never waits for a thread that it does not have."""
+
+import importlib._bootstrap as bootstrap
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tilework import forks
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+SECONDS = 10
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """What `work` says in a forked child, which has `SECONDS`."""
+    process = os.fork()
+    if process == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS)
+        os._exit(0 if work() else 1)
+    return os.waitpid(process, 0)[1] == 0
+
+
+@pytest.fixture
+def import_elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A thread that is in the middle of importing a module, and then does something more."""
+    monkeypatch.setattr(forks, "LOCKS", forks.LOCKS[:])
+    threads: list[threading.Thread] = []
+
+    def start(name: str, then: Callable[[], object] = lambda: None) -> None:
+        inside = threading.Event()
+
+        def run() -> None:
+            manager: Any = bootstrap
+            with manager._ModuleLockManager(name):
+                inside.set()
+                time.sleep(0.1)
+                then()
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        inside.wait()
+
+    yield start
+    for thread in threads:
+        thread.join()
+
+
+def imports(name: str) -> bool:
+    manager: Any = bootstrap
+    with manager._ModuleLockManager(name):
+        return True
+
+
+def test_a_module_that_another_thread_imports(import_elsewhere: Callable[..., None]) -> None:
+    import_elsewhere("tilework.slow")
+    assert in_child(lambda: imports("tilework.slow"))
+
+
+def test_a_module_of_its_own_delays_nothing() -> None:
+    manager: Any = bootstrap
+    with manager._ModuleLockManager("tilework.own"):
+        start = time.monotonic()
+        assert in_child(lambda: True)
+    assert time.monotonic() - start < forks.LONGEST / 2
+
+
+def test_a_lock_that_comes_while_a_fork_waits(import_elsewhere: Callable[..., None]) -> None:
+    """It is released as often as it was taken, in parent and child."""
+    lock = threading.Lock()
+    import_elsewhere("tilework.slow", lambda: forks.held_at_fork(lock))
+    assert in_child(lambda: lock.acquire(blocking=False))
+    assert lock.acquire(blocking=False)
+
+
+def test_an_import_that_needs_a_lock_of_forks(import_elsewhere: Callable[..., None]) -> None:
+    """The fork gives it back, and tries again."""
+    lock = threading.Lock()
+    forks.LOCKS.append(lock)
+
+    def take() -> None:
+        with lock:
+            pass
+
+    import_elsewhere("tilework.slow", take)
+    assert in_child(lambda: lock.acquire(blocking=False) and imports("tilework.slow"))

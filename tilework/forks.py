@@ -1,0 +1,82 @@
+"""What a fork waits for, and what a child begins anew: it has one thread only.
+
+    LOCK = held_at_fork(threading.RLock())      nobody else holds it at the moment of a fork: the child can use what it guards
+    in_child(forget)                            called in every child
+
+A fork also waits until no other thread imports a part of tilework. A first launch imports a hundred modules; one that is half
+imported would be finished by nobody in the child, and whoever asks for it there would wait for ever.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+ROOTS = frozenset({"tilework", "xdsl", "llvmlite", "numpy", "ml_dtypes"})  # what launches and compilations import
+LONGEST = 20.0  # seconds that a fork waits for imports at most
+LOOK_EVERY = 0.001
+
+
+class Lock(Protocol):
+    def acquire(self) -> object: ...
+
+    def release(self) -> object: ...
+
+
+AnyLock = TypeVar("AnyLock", bound=Lock)
+LOCKS: list[Lock] = []
+TAKEN: list[Lock] = []  # by the thread that forks
+
+
+def held_at_fork(lock: AnyLock) -> AnyLock:
+    """Let every fork wait for `lock`; a thread that holds several takes the last one first."""
+    LOCKS.append(lock)
+    return lock
+
+
+def in_child(function: Callable[[], None]) -> None:
+    """Call `function` in every child that is forked from now on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+def before_fork() -> None:
+    """Take all locks at a moment when nobody else imports: no other thread runs between that and the fork."""
+    deadline = time.monotonic() + LONGEST
+    while True:
+        taken = LOCKS[::-1]
+        for lock in taken:
+            lock.acquire()
+        if not others_import() or time.monotonic() > deadline:
+            TAKEN[:] = taken
+            return
+        release(taken)
+        time.sleep(LOOK_EVERY)
+
+
+def after_fork() -> None:
+    """In parent and child."""
+    taken = TAKEN[:]
+    TAKEN.clear()
+    release(taken)
+
+
+def release(locks: list[Lock]) -> None:
+    for lock in reversed(locks):
+        lock.release()
+
+
+def others_import() -> bool:
+    """Whether another thread holds the lock of a module of `ROOTS`."""
+    me = threading.get_ident()
+    bootstrap: Any = sys.modules["_frozen_importlib"]
+    locks = (
+        reference() for name, reference in list(bootstrap._module_locks.items()) if name.partition(".")[0] in ROOTS
+    )
+    return any(lock is not None and lock.owner not in (None, me) for lock in locks)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=before_fork, after_in_parent=after_fork, after_in_child=after_fork)
