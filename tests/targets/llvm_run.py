@@ -3,6 +3,7 @@
 import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,11 @@ def opaque(b: Builder, value: Value) -> Value:
 
 def elementwise(name: str, types: Sequence[Type], width: int = 4) -> Callable[..., np.ndarray]:
     """FUNCTIONS[name] over arrays, in vectors of `width` lanes (1: scalars)."""
+    return compiled_elementwise(name, tuple(types), width)
+
+
+@cache
+def compiled_elementwise(name: str, types: tuple[Type, ...], width: int) -> Callable[..., np.ndarray]:
     module = new_module(name)
     function = module.function("kernel", void, [(ptr, f"p{i}") for i in range(len(types) + 1)] + [(i64, "n")])
     b = Builder(function)
