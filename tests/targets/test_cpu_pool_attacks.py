@@ -4,11 +4,13 @@ Whatever happens, a launch that returns has done its work, and the process goes 
 are put into scripts, which all start with the same kernels.
 """
 
+import json
 import os
+import select
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -74,27 +76,68 @@ def check():
 """
 
 
+SERVER = """
+import gc, json, os, sys
+import numpy, numpy.random
+import tilework, tilework.language
+from tilework.targets.cpu.run import pool
+for line in sys.stdin:
+    script, stdout, stderr, environment = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        break
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+else:
+    os._exit(0)
+for number, path in enumerate((os.devnull, stdout, stderr)):
+    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
+os.environ.update(environment)
+__file__ = script
+exec(compile(open(script).read(), script, "exec"))
+"""
+
+
+class Scripts:
+    """Runs scripts, each in a process of its own that has imported everything and launched nothing: it is forked from one that does no
+    more than that, and ends as any other."""
+
+    def __init__(self, folder: Path) -> None:
+        variables = {"TRITON_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
+        self.script, self.outputs = folder / "attack.py", (folder / "stdout", folder / "stderr")
+        self.server = subprocess.Popen(
+            [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, **variables}, bufsize=0,
+        )  # fmt: skip
+
+    def run(self, text: str, *, limit: float = 240, **environment: str) -> str:
+        """What a script prints; it must end by itself, and well."""
+        self.script.write_text(KERNELS + text)
+        request = str(self.script), *map(str, self.outputs), {"TILEWORK_NUM_THREADS": "4", **environment}
+        self.server.stdin.write(f"{json.dumps(request)}\n".encode())
+        process = int(self.server.stdout.readline())
+        ready, _, _ = select.select([self.server.stdout], [], [], limit)
+        if not ready:
+            os.kill(process, signal.SIGKILL)
+        code = int(self.server.stdout.readline())
+        stdout, stderr = (path.read_text() for path in self.outputs)
+        assert code == 0, f"ended with {code}{'' if ready else ', as it hung'}: {stderr[-2000:]}"
+        return stdout
+
+
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for all scripts, which have the same path too, so that the kernels are compiled once."""
-    return tmp_path_factory.mktemp("cache")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripts]:
+    """They have the same path and the same cache, so that the kernels are compiled once."""
+    made = Scripts(tmp_path_factory.mktemp("cache"))
+    yield made
+    made.server.stdin.close()
+    assert made.server.wait(60) == 0
+    made.server.stdout.close()
 
 
 @pytest.fixture
-def run(cache: Path) -> Callable[..., str]:
-    return partial(output_of, cache / "attack.py", cache)
-
-
-def output_of(script: Path, cache: Path, text: str, *, limit: float = 240, **environment: str) -> str:
-    """What a script prints; it must end by itself, and well."""
-    script.write_text(KERNELS + text)
-    variables = {"TRITON_CACHE_DIR": str(cache), "TILEWORK_NUM_THREADS": "4", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", str(script)],
-        capture_output=True, text=True, env={**os.environ, **variables, **environment}, timeout=limit, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
-    return done.stdout
+def run(scripts: Scripts) -> Run:
+    return scripts.run
 
 
 FORKED = """
@@ -245,7 +288,7 @@ if kind == "print":
     sys.stdout = open(os.devnull, "w")
 for _ in range(4):
     threading.Thread(target=launch, daemon=True).start()
-time.sleep(0.3)
+time.sleep(0.1)
 """
     run(text)
 
@@ -437,9 +480,9 @@ old_launcher = native_machine.MADE[:]  # other kernels still use it
 native_machine.MADE.clear()
 inside = threading.Event()
 def wait(*_):
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() and not inside.is_set():
         inside.set()
-        time.sleep(0.3)
+        time.sleep(0.1)
 if place == "llvm":
     parse = llvm.parse_assembly
     compile.llvm.parse_assembly = lambda *a: (parse(*a), hold_llvm())[0]
