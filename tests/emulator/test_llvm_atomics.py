@@ -8,10 +8,13 @@ import pytest
 from tests.emulator.llvm import BF16, TARGETS, launch
 
 RANDOM = np.random.default_rng(8)
-THREADS = 43  # more than a warp, and not a whole number of them
+THREADS = 33  # more than a warp, and not a whole number of them
 TID = "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n"
 BARRIER = "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)\n"
-all_targets = pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(map(str, target)))
+# one of each processor and PTX version: LLVM's optimiser leaves atomics alone
+all_targets = pytest.mark.parametrize(
+    "target", (TARGETS[0], *TARGETS[2:]), ids=lambda target: "-".join(map(str, target))
+)
 
 
 INTEGERS = {
@@ -141,6 +144,6 @@ end:
   ret void
 }}"""
         )
-        total, winners = launch(text, np.zeros(8, dtype), np.zeros(64, dtype), target=target)
-        assert total[0] == 64 and not total[1:].any() and sorted(winners.tolist()) == list(range(64))
+        total, winners = launch(text, np.zeros(8, dtype), np.zeros(THREADS, dtype), block=THREADS, target=target)
+        assert total[0] == THREADS and not total[1:].any() and sorted(winners.tolist()) == list(range(THREADS)), type
         assert atomics(type, {"xchg": 1}, np.full((1, THREADS), 4, dtype), 1, target, "seq_cst") == {"xchg": 4}
