@@ -7,7 +7,7 @@
 both give the same, and leaves the result in the arrays. `error` gives the CompilationError of a kernel that must fail.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,14 +107,27 @@ def after_passes(module: ModuleOp) -> ModuleOp:
 
 def run(fn: JITFunction, *args: Any, grid: tuple[int, ...] = (1,), **kwargs: Any) -> None:
     """Execute a call before and after the passes; the arrays among `args` hold the result."""
-    module = ttir(fn, *args, **kwargs)
-    _, _, runtime = specialize(fn, args, kwargs)
-    copies = [value.copy() if isinstance(value, np.ndarray) else value for value in runtime]
-    evaluate(module, fn.__name__, copies, grid)
-    evaluate(after_passes(module), fn.__name__, runtime, grid)
-    for before, after in zip(copies, runtime, strict=True):
-        if isinstance(after, np.ndarray):
-            np.testing.assert_array_equal(before, after)
+    run_all(fn, [args], grid, **kwargs)
+
+
+def run_all(fn: JITFunction, calls: Sequence[tuple[Any, ...]], grid: tuple[int, ...] = (1,), **kwargs: Any) -> None:
+    """`run` for several calls whose arguments differ in nothing but their values: the kernel is compiled once."""
+    signature, known, _ = specialize(fn, calls[0], kwargs)
+    runtimes = []
+    for args in calls:
+        *told, runtime = specialize(fn, args, kwargs)
+        assert told == [signature, known], f"{args} has another signature than {calls[0]}"
+        runtimes.append(runtime)
+    module = ttir(fn, *calls[0], **kwargs)
+    copies = [[value.copy() if isinstance(value, np.ndarray) else value for value in own] for own in runtimes]
+    for values in copies:
+        evaluate(module, fn.__name__, values, grid)
+    after_passes(module)
+    for runtime, values in zip(runtimes, copies, strict=True):
+        evaluate(module, fn.__name__, runtime, grid)
+        for before, after in zip(values, runtime, strict=True):
+            if isinstance(after, np.ndarray):
+                np.testing.assert_array_equal(before, after)
 
 
 def result(fn: JITFunction, *args: Any, size: int = 1, dtype: Any = np.int32, **kwargs: Any) -> list[Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.frontend.run import run
+from tests.frontend.run import run_all
 
 NAMES = ("a", "b", "c", "d")
 HELPERS = """
@@ -184,7 +184,7 @@ def as_kernel(body: str, folder: Path):
 def test_random_program(seed: int, tmp_path: Path) -> None:
     body = Program(seed).text()
     kernel = as_kernel(body, tmp_path)
-    for n in (2, 45, 700):
-        out = np.full(6, -1, np.int32)
-        run(kernel, out, n)
-        assert out.tolist() == in_python(body, n), body
+    calls = [(np.full(6, -1, np.int32), n) for n in (2, 45, 700)]
+    run_all(kernel, calls)
+    for out, n in calls:
+        assert out.tolist() == in_python(body, n), f"n = {n}\n{body}"

@@ -2,13 +2,14 @@
 
 import pytest
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, IntAttr, NameLoc, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.core import SSAValues
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
 from tilework.ir.create import add_result, append_op, clone_op, create_op, drop_op, relink_uses, set_type
-from tilework.ir.locations import file_loc
+from tilework.ir.locations import callsite_loc, file_loc, name_loc, place
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.types import i1, i32, int_attr
@@ -137,3 +138,12 @@ def test_what_is_asked_most_is_answered_as_before() -> None:
         seen.append(op)
         drop_op(op)
     assert seen == ops and block.is_empty and list(block.ops) == []
+
+
+def test_create_attr_is_what_the_constructor_makes() -> None:
+    theirs = CallSiteLoc(
+        NameLoc(StringAttr("x"), FileLineColLoc(StringAttr("k.py"), IntAttr(3), IntAttr(8))), UNKNOWN_LOC
+    )
+    ours = callsite_loc(name_loc("x", file_loc("k.py", 3, 8)), UNKNOWN_LOC)
+    assert ours == theirs and hash(ours) == hash(theirs) and str(ours) == str(theirs)
+    assert ours.parameters == theirs.parameters and ours.callee.parameters[1] == place("k.py", 3, 8, None, (3, 4))

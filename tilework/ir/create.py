@@ -19,6 +19,7 @@ from xdsl.ir.core import SSAValues, _IRNode
 from xdsl.irdl import IRDLOperation, OptionalDef
 
 OpT = TypeVar("OpT", bound=Operation)
+AttributeT = TypeVar("AttributeT", bound=Attribute)
 
 NONE: Mapping[str, Attribute] = {}
 operands_of = attrgetter("_operands")  # the tuple itself; `op.operands` is an object made each time
@@ -52,6 +53,13 @@ def quicken() -> None:
 
 
 quicken()
+
+
+def create_attr(cls: type[AttributeT], **fields: Any) -> AttributeT:
+    """An attribute of `cls` with these parameters, which are right: xDSL's constructor would verify them."""
+    attribute = cls.__new__(cls)
+    vars(attribute).update(fields)  # they are frozen, and have no slots
+    return attribute
 
 
 @cache

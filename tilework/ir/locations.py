@@ -29,22 +29,30 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from tilework.errors import LIBRARY, POSITIONS
+from tilework.ir.create import create_attr
 from tilework.ir.expression_starts import expression_start
 from tilework.ir.types import string_attr
 
 unknown: LocationAttr = UNKNOWN_LOC
 
 
+number = cache(IntAttr)
+
+
+def new_loc(file: str, line: int, col: int) -> FileLineColLoc:
+    return create_attr(FileLineColLoc, filename=string_attr(file), line=number(line), column=number(col))
+
+
 @cache
 def read_loc(file: str, line: int, col: int) -> FileLineColLoc:
     """``loc("file":line:col)`` of a text, which does not say where the expression starts."""
-    return FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+    return new_loc(file, line, col)
 
 
 @cache
 def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
     """``loc("file":line:col)``."""
-    loc = FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+    loc = new_loc(file, line, col)
     vars(loc)["start"] = line, col
     return loc
 
@@ -53,15 +61,15 @@ def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
 def place(file: str, line: int, col: int, name: str | None, start: tuple[int, int]) -> LocationAttr:
     """``loc("file":line:col)`` of an expression that starts at the line and column `start`, under the name of a value if there is one;
     its parts are quicker to look up than a location."""
-    loc = FileLineColLoc(string_attr(file), IntAttr(line), IntAttr(col))
+    loc = new_loc(file, line, col)
     vars(loc)["start"] = start
-    return loc if name is None else NameLoc(string_attr(name), loc)
+    return loc if name is None else create_attr(NameLoc, desc=string_attr(name), location=loc)
 
 
 @cache
 def name_loc(name: str, loc: LocationAttr) -> NameLoc:
     """``loc("name"(loc))``: the value called `name` in the source."""
-    return NameLoc(string_attr(name), loc)
+    return create_attr(NameLoc, desc=string_attr(name), location=loc)
 
 
 def unnamed(loc: LocationAttr) -> LocationAttr:
@@ -72,7 +80,7 @@ def unnamed(loc: LocationAttr) -> LocationAttr:
 @cache
 def callsite_loc(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
     """``loc(callsite(callee at caller))``: an op of `callee` inlined where `caller` calls it."""
-    return CallSiteLoc(callee, caller)
+    return create_attr(CallSiteLoc, callee=callee, caller=caller)
 
 
 @cache

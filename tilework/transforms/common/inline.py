@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import CallSiteLoc, IntegerAttr, LocationAttr, Module
 from xdsl.ir import Block, Operation, Region
 
 from tilework.ir import tt
+from tilework.ir.create import create_attr
 from tilework.ir.functions import callee_of, callees, functions_by_name, is_private, modules, ops_in_order
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.common.canonicalize import canonicalize
@@ -130,7 +131,7 @@ class CallSites:
         key = (id(callee), id(caller))
         found = self.made.get(key)
         if found is None:
-            found = self.made[key] = CallSiteLoc(callee, caller)
+            found = self.made[key] = create_attr(CallSiteLoc, callee=callee, caller=caller)
         return found
 
     def move(self, body: Region, caller: LocationAttr) -> None:
