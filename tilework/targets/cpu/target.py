@@ -30,6 +30,9 @@ LINUX_NAMES = {
     "sve": "sve",
 }
 
+CACHE_LINE = 64
+STREAM_AHEAD = 1024
+
 # Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as zero
 DOT_ONLY = frozenset({"avx512bf16"})
 FOR_DOTS = DOT_ONLY | {"amx-bf16", "amx-fp16", "amx-int8", "avx512vnni", "avxvnni", "bf16", "i8mm"}
@@ -78,6 +81,14 @@ class HostTarget:
             return cls(arch, cpu, present, 64, 32, True, cores, for_dots)
         wide = "avx2" in present
         return cls(arch, cpu, present, 32 if wide else 16, 16, "fma" in present, cores, for_dots)
+
+    @property
+    def stream_ahead(self) -> int:
+        """How many bytes ahead a loop along memory should fetch; 0: the processor does so by itself.
+
+        With vectors of a cache line a loop waits for memory after few rounds, before the processor has seen a stream.
+        """
+        return STREAM_AHEAD if self.vector_bytes == CACHE_LINE else 0
 
     def masks_lanes(self, size: int) -> bool:
         """Whether there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""

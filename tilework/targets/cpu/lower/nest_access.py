@@ -18,12 +18,14 @@ from tilework.ir.enums import CacheModifier
 from tilework.ir.types import PointerType
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
 from tilework.targets.cpu.lower.microkernel import CACHE_LINE
-from tilework.targets.cpu.lower.open_nest import OpenNest
+from tilework.targets.cpu.lower.open_nest import SLOW, OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type, register_type
 from tilework.targets.llvm.types import Type, i32, i64, integer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant, signed
+
+LONG_ROW = 2048  # bytes; of longer ones a processor finds most by itself, or a loop along them fetches them
 
 
 def access_stride(op: Operation, strides: dict[SSAValue, Strides], dim: int) -> tuple[Stride, int] | None:
@@ -102,11 +104,29 @@ def emit_load(nest: OpenNest, op: Operation) -> None:
     other = nest.vector(rest[1]) if len(rest) > 1 else constant(register_type(type_), 0)
     if (rest and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
-    if (later := nest.later.get(op)) is not None and step_of(later) == (size := element_bytes(type_)):
-        place = nest.base(later)
-        for offset in range(0, nest.lanes * size, CACHE_LINE):
-            nest.b.prefetch(nest.b.gep(place, offset))
+    if op in nest.later:
+        fetch_lines(nest, type_, nest.later[op], 0)
+    else:
+        fetch_ahead(nest, type_, nest.kind(pointer))
     nest.kinds[op.results[0]] = load(nest, type_, nest.kind(pointer), mask, other, is_volatile(op))
+
+
+def fetch_ahead(nest: OpenNest, element: Attribute, address: Kind, write: bool = False) -> None:
+    """Fetch what a loop along a long row comes to soon. Lines that a store has to wait for hold up those behind it."""
+    size = element_bytes(element)
+    is_long = nest.shape[nest.dim] * size > LONG_ROW and 2 * nest.lanes * size >= CACHE_LINE
+    if nest.ahead and nest.mode != SLOW and is_long:
+        fetch_lines(nest, element, address, nest.ahead, write)
+
+
+def fetch_lines(nest: OpenNest, element: Attribute, address: Kind, distance: int, write: bool = False) -> None:
+    """Fetch into the cache what lies `distance` bytes behind the lanes, if they lie side by side."""
+    size = element_bytes(element)
+    if not isinstance(address, Linear) or step_of(address) != size:
+        return
+    place = nest.base(address)
+    for offset in range(0, nest.lanes * size, CACHE_LINE):
+        nest.b.prefetch(nest.b.gep(place, distance + offset), write)
 
 
 def emit_store(nest: OpenNest, op: Operation) -> None:
@@ -114,6 +134,8 @@ def emit_store(nest: OpenNest, op: Operation) -> None:
     mask = nest.kind(rest[0]) if rest else None
     if (rest and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
+    if not streams(op):
+        fetch_ahead(nest, value.type, nest.kind(pointer), write=True)
     store(nest, value.type, nest.kind(pointer), nest.vector(value), mask, streams(op))
 
 

@@ -31,7 +31,7 @@ from tilework.ir.types import PointerType, array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, intervals, strides
 from tilework.targets.cpu.lower.lowering import Lowering, spread
-from tilework.targets.cpu.lower.nest_access import access_stride, emit_load, emit_read, emit_store, emit_write
+from tilework.targets.cpu.lower.nest_access import LONG_ROW, access_stride, emit_load, emit_read, emit_store, emit_write
 from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
 from tilework.targets.cpu.lower.reduce_rules import Fold
 from tilework.targets.llvm.elementary import FUNCTION_OF
@@ -43,7 +43,6 @@ from tilework.targets.llvm.values import Value, constant
 VECTORS = 4  # machine vectors that one value of the widest type takes
 MOST_LANES = 32
 ROWS_AHEAD = 2  # of a tile: its rows lie apart, so that the processor does not find the next one by itself
-LONG_ROW = 2048  # bytes; of longer ones it finds most
 LONG_BODY = 20  # a body of more cost is not emitted twice
 HEAVY_BODY = 60  # a body of more cost needs the registers for itself
 COSTS = {"exp": 25, "exp2": 25, "sqrt": 4, "abs": 1, "floor": 1, "ceil": 1, "rsqrt": 8}
@@ -199,6 +198,8 @@ class Nest(OpenNest):
         start, end = bounds or (constant(i64, 0), constant(i64, size))
         if is_innermost and dim == self.dim and depth > 0 and size > step and not self.stores:
             self.later = self.later_rows(depth)
+        if is_innermost and dim == self.dim and size > step:
+            self.ahead = self.low.target.stream_ahead
         if size == step:
             self.set_index(dim, constant(i64, 0))
             self.level(depth + 1)

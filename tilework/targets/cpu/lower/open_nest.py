@@ -30,6 +30,7 @@ class OpenNest(ABC):
         self.chunk: Value = constant(i64, 0)  # the index of lane 0 along `dim`
         self.mode = CHECK
         self.later: dict[Operation, Linear] = {}  # where loads will be in a row that is read soon
+        self.ahead = 0  # bytes between what is read and what is fetched into the cache then
 
     @abstractmethod
     def apply(self, op: Operation) -> Value:
