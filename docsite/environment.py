@@ -20,6 +20,7 @@ GROUPS = {
 TYPES = {
     "env_bool": "on or off",
     "env_opt_bool": "on or off",
+    "env_choice": "a word",
     "env_class": "module:Class",
     "env_device": "a device",
     "env_home_dir": "folder",

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tuning_kernels
+from server_fixture import all_gone, kill, server_process
+from server_fixture import place as place
 from tuning_kernels import add_one, broken, fragile, talkative
 
 from tilework import knobs
@@ -26,20 +28,12 @@ from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
 from tilework.runtime.workers import compile_ahead, server_place
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied
-from tilework.runtime.workers.compile_requests import find_kernel, request_for, settings
+from tilework.runtime.workers.compile_requests import find_kernel, request_for
 from tilework.runtime.workers.line_channel import Channel
+from tilework.runtime.workers.process_context import settings
 from tilework.targets.base import GPUTarget
 
 ROOT = Path(__file__).parent.parent.parent
-
-
-@pytest.fixture(scope="module")
-def place() -> Iterator[Path]:
-    """A folder for sockets, short enough for them; the servers of this file end with it."""
-    with tempfile.TemporaryDirectory(prefix="tw") as folder:
-        os.chmod(folder, 0o700)
-        yield Path(folder)
-        end_servers(Path(folder))
 
 
 @pytest.fixture(autouse=True)
@@ -89,31 +83,6 @@ def sent(fn: Any, given: list[Any], step: Callable[[CompileAhead], None] = lambd
 
 def is_compiled(fn: Any, launch: Any) -> bool:
     return request_for(fn, *launch) is None
-
-
-def server_process() -> int:
-    """The server that answers here."""
-    path = server_place.socket_path()
-    assert path is not None
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(path)
-        return server_place.CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-
-
-def kill(process: int) -> None:
-    os.kill(process, signal.SIGKILL)
-    assert all_gone([process], within=20)
-
-
-def end_servers(folder: Path) -> None:
-    for path in (folder / "tilework").iterdir() if (folder / "tilework").exists() else ():
-        with socket.socket(socket.AF_UNIX) as connection:
-            try:
-                connection.connect(str(path))
-                data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            except OSError:
-                continue
-        os.kill(server_place.CREDENTIALS.unpack(data)[0], signal.SIGKILL)
 
 
 def test_the_server_fills_the_disk_cache() -> None:
@@ -286,7 +255,7 @@ def test_left_over_sockets_idle_servers_and_foreign_folders(tmp_path: Path, monk
         os.chmod(folder, 0o700)
         monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
         assert not server_place.is_own_folder(folder), "it is somebody else's"
-        monkeypatch.setattr(tempfile, "gettempdir", lambda: "/absent")
+        monkeypatch.setattr(server_place, "temporary_folders", lambda: ["/absent"])
         assert server_place.socket_path() is None, "there is no place for it"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("long" * 30)))
     assert server_place.socket_path() is None, "a socket cannot have such a name"
@@ -461,20 +430,3 @@ def test_a_script_that_says_triton(tmp_path: Path) -> None:
     done = run_script(tmp_path, text, "-m", "tilework.as_triton")
     assert done.returncode == 0, done.stderr
     assert "configurations compiled in other processes" in done.stdout
-
-
-def all_gone(pids: list[int], within: float) -> bool:
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        if not any(is_running(pid) for pid in pids):
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

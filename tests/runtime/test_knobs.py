@@ -39,10 +39,11 @@ compilation.disable_line_info                   TRITON_DISABLE_LINE_INFO        
 compilation.front_end_debugging                 TRITON_FRONT_END_DEBUGGING          False
 compilation.allow_non_constexpr_globals         TRITON_ALLOW_NON_CONSTEXPR_GLOBALS  False
 compilation.performance_remarks                 TILEWORK_PERFORMANCE_REMARKS        False
+compilation.server                              TILEWORK_COMPILE_SERVER             'auto'
 autotuning.cache                                TRITON_CACHE_AUTOTUNING             False
 autotuning.print                                TRITON_PRINT_AUTOTUNING             False
 autotuning.workers                              TILEWORK_COMPILE_WORKERS            None
-autotuning.server_idle                          TILEWORK_SERVER_IDLE                30
+autotuning.server_idle                          TILEWORK_SERVER_IDLE                300
 autotuning.save                                 TILEWORK_SAVE_TUNING                False
 autotuning.part                                 TILEWORK_TUNING_PART                None
 runtime.interpret                               TRITON_INTERPRET                    False
@@ -124,7 +125,12 @@ def test_a_knob_is_its_default_its_variable_or_what_was_set(
     group, name = parts(path)
     assert getattr(group, name) == eval(default)
     assert group.knob_descriptors[name].key == key
-    if "class" in name or "pingpong" in name or "transpose" in name or name in ("num_threads", "workers", "auto_tma"):
+    if (
+        "class" in name
+        or "pingpong" in name
+        or "transpose" in name
+        or name in ("num_threads", "workers", "auto_tma", "server")
+    ):
         return
     text, value = sample(eval(default))
     monkeypatch.setenv(key, text)

@@ -35,6 +35,8 @@ class Dependencies:
         self.plain_functions: list[Any] = []
         self.classes: list[type] = []
         self.global_values: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self.names: dict[str, None] = {}  # that are looked up outside of the function
+        self.members: dict[tuple[str, str], None] = {}  # of modules that are reached so: module and attribute
         self.defaults = defaults
 
     def update(self, digest: Any) -> None:
@@ -159,6 +161,8 @@ class _Finder:
             return
         if isinstance(owner, type):
             self.record(owner, None)
+        else:
+            self.found.members[owner.__name__, node.attr] = None
         holders = (vars(cls) for cls in owner.__mro__) if isinstance(owner, type) else (vars(owner),)
         holder = next((members for members in holders if node.attr in members), None)
         module = owner.__module__ if isinstance(owner, type) else owner.__name__
@@ -167,16 +171,19 @@ class _Finder:
 
     def resolve(self, node: ast.AST) -> Any:
         if isinstance(node, ast.Name) and node.id not in self.locals:
+            self.found.names[node.id] = None
             return self.scope.get(node.id)
         if isinstance(node, ast.Attribute):
             owner = self.resolve(node.value)
             if isinstance(owner, ModuleType):
+                self.found.members[owner.__name__, node.attr] = None
                 return getattr(owner, node.attr, None)
         return None
 
     def record_name(self, name: str) -> None:
         if name in self.locals or name not in self.scope:
             return
+        self.found.names[name] = None
         self.record(self.scope[name], name)
 
     def record(self, value: Any, name: str | None, holder: Any = None) -> None:

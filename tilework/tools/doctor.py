@@ -296,7 +296,11 @@ def server(args: argparse.Namespace) -> Iterable[Line]:
     channel = connect(path)
     if channel is not None:
         channel.close()
-    state = "is running" if channel is not None else "starts when something is tuned"
+    state = (
+        "is running"
+        if channel is not None
+        else "starts when something is tuned, or for the next process (TILEWORK_COMPILE_SERVER)"
+    )
     yield Line("compile server", OK, f"{state} ({path})")
 
 

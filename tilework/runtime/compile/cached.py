@@ -10,7 +10,7 @@ from tilework.errors import CompilationError
 from tilework.knobs.hooks import LISTENERS, tell
 from tilework.metrics import count
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
-from tilework.runtime.compile.compiler_presence import require_compiler
+from tilework.runtime.compile.compiler_presence import is_compiler_loaded, require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.devices.active_driver import driver
@@ -56,12 +56,20 @@ def compile(
     name = cache.file_stem(source.name)
     files = None if changed or knobs.compilation.always_compile else cache.load_entry(key, name)
     timer = Timer(microseconds(start))
-    hit = files is not None
+    hit = is_stored = files is not None
+    first = None
     if files is None:
         if knobs.runtime.no_jit:
             from tilework.runtime.bundle.missing import refused  # lazily: only mistakes need it
 
             raise refused(source, chosen, backend, parsed, environment, key)
+        is_here = changed or knobs.compilation.always_compile or knobs.compilation.server == "off"
+        if not (is_here or is_compiler_loaded()):
+            from tilework.runtime.workers import first_kernels as first  # lazily: what the cache has needs no server
+
+            files = first.files_from_server(source, chosen, backend, options or {}, environment, key)
+            is_stored = files is not None
+    if files is None:
         from tilework.runtime.compile.stages import build  # lazily: what the cache has needs no stages
 
         given = {name for name, value in (options or {}).items() if value is not None}
@@ -73,12 +81,14 @@ def compile(
             if parsed.auto_tma != "pays":
                 raise
             return compile(source, chosen, {**(options or {}), "auto_tma": False}, _env_vars)  # nobody asked for copies
-    if hit:
+    if is_stored:
         paths = cache.entry_paths(key, files)
     else:
         start = time.perf_counter()
         paths = cache.store_entry(key, name, files)
         timer.store_results = microseconds(start)
+        if first is not None:
+            first.start_for_others()
     kernel = CompiledKernel(source, paths, key, by_stage(files))
     labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
     if hit:

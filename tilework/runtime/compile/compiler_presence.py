@@ -6,6 +6,7 @@ Whoever has installed only `tilework` launches what a bundle has (docs/serving.m
 """
 
 import os
+import sys
 from functools import cache
 from importlib.util import find_spec
 
@@ -46,6 +47,11 @@ def compiler_version() -> str | None:
 def has_compiler() -> bool:
     """Whether something can be compiled here."""
     return not missing_parts() and compiler_version() is None
+
+
+def is_compiler_loaded() -> bool:
+    """Whether this process has the compiler in its memory, which takes longer than to compile a kernel."""
+    return "tilework.frontend.generator" in sys.modules
 
 
 def require_compiler() -> None:

@@ -17,20 +17,20 @@ left for the launch to do, errors are left for it to raise.
 """
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
 from tilework import knobs
 from tilework.errors import DoesNotFit, TritonError
+from tilework.runtime.compile.compiler_presence import is_compiler_loaded
 from tilework.runtime.launch.jit import JITFunction
 from tilework.runtime.workers import async_compile, server_place
-from tilework.runtime.workers.compile_requests import Request, context_of_process, request_for
+from tilework.runtime.workers.compile_requests import Request, request_for
 from tilework.runtime.workers.line_channel import Channel, Message
+from tilework.runtime.workers.process_context import context_of_process
 
 ATTEMPTS = 3  # to find a server that answers
 FORK_SECONDS = 0.1  # what a worker takes to begin, when a server is there
@@ -79,7 +79,7 @@ class CompileAhead:
         for extend in rules:
             self.launches = [(args, extend(args, kwargs)) for args, kwargs in self.launches]
         if self.kernel is not None and self.launches:
-            self.is_loaded = "tilework.frontend.generator" in sys.modules
+            self.is_loaded = is_compiler_loaded()
             found = {index: request_for(self.kernel, *launch) for index, launch in enumerate(self.launches)}
             self.left = {index: request for index, request in found.items() if request is not None}
 
@@ -182,11 +182,8 @@ class Server:
         self.target = next(iter(requests.values())).target
         self.is_here = self.target[0] == "cpu"  # what it works on are the cores that the kernels will run on
         self.since = time.monotonic()
-        self.starter: subprocess.Popen[bytes] | None = None
-        self.greeted = self.gone = False
-        if channel is None:
-            self.starter = server_place.start(path, self.target)
-            self.gone = self.starter is None
+        self.greeted = False
+        self.gone = channel is None and not server_place.start(path, self.target)
 
     def is_ready(self) -> bool:
         """Whether there will be answers; what is asked is sent as soon as the server says so."""
@@ -223,9 +220,6 @@ class Server:
     def close(self) -> None:
         if self.channel is not None:
             self.channel.close()
-        if self.starter is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self.starter.wait(1.0)  # it forked the server and ended
 
 
 def processor_seconds() -> float:

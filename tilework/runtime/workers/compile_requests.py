@@ -24,31 +24,22 @@ from tilework import knobs
 from tilework.errors import DoesNotFit
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.launch.jit import JITFunction
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.wrappers import MockTensor
+from tilework.runtime.workers.line_channel import Message
 from tilework.runtime.workers.module_slice import load_slice
+from tilework.runtime.workers.process_context import Context
+from tilework.runtime.workers.sent_kernel import Receiver
 from tilework.targets.base import GPUTarget
 
-GROUPS = ("amd", "cache", "compilation", "language", "nvidia", "redis", "runtime")  # by name: tests replace the objects
 PARTS: dict[tuple[str, str], ModuleType] = {}  # of a worker: what it has loaded, by file and kernel
 NOT_SENDABLE = (TypeError, ValueError, OverflowError, AssertionError, KeyError, AttributeError, DoesNotFit)
 
 
 class Refused(Exception):
     """This process cannot repeat the compilation; the message says why."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a process must look like to compile for the one that asks. All fields are JSON."""
-
-    package: str
-    folder: str
-    path: list[str]
-    environment: dict[str, str]
-    as_triton: bool
 
 
 @dataclass(frozen=True)
@@ -63,19 +54,6 @@ class Request:
     data: str
     target: tuple[str, int | str, int]
     properties: dict[str, Any]
-
-
-def context_of_process() -> Context | None:
-    """The context of this process; None if it has no folder any more."""
-    try:
-        folder = os.getcwd()
-    except FileNotFoundError:
-        return None
-    environment = {
-        key: text for key, text in {**knobs.environment_without(()), **settings()}.items() if text is not None
-    }
-    path = [place for place in sys.path if isinstance(place, str)]  # anything may stand there
-    return Context(cache.triton_key(), folder, path, environment, is_called_triton())
 
 
 def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Request | None:
@@ -120,21 +98,6 @@ def importable_file(kernel: JITFunction) -> str | None:
     return os.path.abspath(file)
 
 
-def is_called_triton() -> bool:
-    """Whether `import triton` means tilework in this process."""
-    return any(type(finder).__name__ == "TritonFinder" for finder in sys.meta_path)
-
-
-def settings() -> dict[str, str | None]:
-    """The environment variables that say the same as this process's knobs; None for those that are not set."""
-    found = {key: knobs.getenv(key) for key in CACHE_INVALIDATING}
-    for group in (getattr(knobs, name) for name in GROUPS):
-        for name, knob in {**group.knob_descriptors, **group.READ_ONCE}.items():
-            here = vars(group)
-            found[knob.key] = knobs.toenv(here[name]) if name in here else knobs.getenv(knob.key)
-    return found | {"TRITON_INTERPRET": None}
-
-
 class TargetOnly:
     """A driver that knows what to compile for and nothing else: workers never touch a GPU."""
 
@@ -154,7 +117,7 @@ class TargetOnly:
         return torch.device(self.target.backend, 0) if self.target.backend != "cpu" else torch.device("cpu")
 
 
-def adopt(context: Context, request: Request) -> None:
+def adopt(context: Context, target: Sequence[Any], properties: dict[str, Any]) -> None:
     """Make this process look like the one that asks: folder, import path, names, environment and target."""
     if cache.triton_key() != context.package:
         raise Refused("the files of tilework changed after the process that asks was started")
@@ -163,7 +126,7 @@ def adopt(context: Context, request: Request) -> None:
     knobs.replace_environment({**context.environment, "TILEWORK_COMPILE_WORKERS": "0"})  # workers have no workers
     if context.as_triton:
         importlib.import_module("tilework.as_triton").as_triton()
-    driver.set_active(TargetOnly(GPUTarget(*request.target), request.properties))
+    driver.set_active(TargetOnly(GPUTarget(*target), properties))
 
 
 def find_kernel(request: Request) -> JITFunction:
@@ -239,4 +202,27 @@ def compile_into_cache(request: Request, specialization: Specialization) -> None
     device_limits.set(request.properties)
     kernel = compile(specialization.source(), GPUTarget(*request.target), specialization.options)
     if kernel.hash != request.entry_key:
+        raise Refused("the specialisation did not survive the way here")
+
+
+# ---- kernels that were sent as what they are: `sent_kernel.py`
+
+
+def described_source(request: Message) -> tuple[Any, dict[str, Any]]:
+    """The source and the options of such a compilation."""
+    from tilework.runtime.compile.sources import ASTSource  # lazily: the compiler loads when something is compiled
+
+    receiver, sent = Receiver(request["functions"]), request["source"]
+    kernel = receiver.value(sent["fn"])
+    if kernel.cache_key != request["fn_key"]:
+        raise Refused(f"{kernel} is another kernel here")
+    constants, attrs = (dict(receiver.value(item) for item in sent[part]) for part in ("constants", "attrs"))
+    return ASTSource(kernel, receiver.value(sent["signature"]), constants, attrs), receiver.value(request["options"])
+
+
+def compile_described(source: Any, request: Message, options: dict[str, Any]) -> None:
+    """Compile into the disk cache, under the key that the other process expects."""
+    from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
+
+    if compile(source, GPUTarget(*request["target"]), options).hash != request["entry_key"]:
         raise Refused("the specialisation did not survive the way here")

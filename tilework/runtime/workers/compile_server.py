@@ -4,7 +4,7 @@
            ◀─ outcome of each ───        ◀────────
 
 As many workers compile at a time as there are cores, whoever asks; of those who wait, the client with the fewest at work is
-next. What two clients ask for is compiled once. A client that goes away takes its waiting requests along; what is being
+next. One worker is there before somebody asks. What two clients ask for is compiled once. A client that goes away takes its waiting requests along; what is being
 compiled for it is finished, for the disk cache. A worker that dies is replaced, once per request: the second time it is the
 kernel's fault. Without clients and work for a while (TILEWORK_SERVER_IDLE seconds) the server ends.
 
@@ -16,8 +16,10 @@ import os
 import selectors
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +32,7 @@ from tilework.runtime.workers.warm_compiler import load_compiler
 
 ATTEMPTS = 2  # a worker may be killed for reasons that are not the kernel's: try again once
 LOOK_EVERY = 1.0  # seconds
+SIGNS_OF_LIFE = ("loaded", "working")
 MOST_UNWANTED = 60.0  # seconds that a compilation may go on when all who asked for it are gone
 
 
@@ -57,11 +60,11 @@ class Job:
 
 @dataclass(eq=False)
 class Worker:
-    """A forked process that works for one client; with `job`, now."""
+    """A forked process that works for one client, or waits for one; with `job`, it works now."""
 
     process: int
     channel: Channel
-    client: Client
+    client: Client | None = None
     job: Job | None = None
     loaded: bool = False
     unwanted_since: float | None = None
@@ -76,6 +79,7 @@ class Server:
     clients: list[Client] = field(default_factory=list)
     waiting: list[Job] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
+    spare: Worker | None = None
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self, idle_seconds: float) -> None:
@@ -83,6 +87,7 @@ class Server:
         self.listener.setblocking(False)
         self.selector.register(self.listener, selectors.EVENT_READ, lambda mask: self.accept())
         last = time.monotonic()
+        self.spare = self.forked()
         while time.monotonic() - last < idle_seconds:
             for key, mask in self.selector.select(min(LOOK_EVERY, idle_seconds)):
                 now = self.selector.get_map().get(key.fd)
@@ -90,6 +95,8 @@ class Server:
                     key.data(mask)
             self.dispatch()
             self.end_unwanted()
+            if self.spare is None and not self.waiting and not any(worker.job for worker in self.workers):
+                self.spare = self.forked()
             if self.clients or self.workers:
                 last = time.monotonic()
 
@@ -142,11 +149,13 @@ class Server:
 
     def ask(self, client: Client, number: int, request: Message) -> None:
         """Add a request, or whoever asks for what is already being done."""
+        environment = (client.context or {}).get("environment", {})
+        key = f"{request['entry_key']} {environment.get('TRITON_CACHE_DIR')}"
         for job in (*self.waiting, *(worker.job for worker in self.workers if worker.job is not None)):
-            if job.key == request["entry_key"]:
+            if job.key == key:
                 job.askers.append((client, number, request))
                 return
-        self.waiting.append(Job(request["entry_key"], [(client, number, request)]))
+        self.waiting.append(Job(key, [(client, number, request)]))
 
     def leave(self, client: Client) -> None:
         """A client is gone: what only it waits for is not begun."""
@@ -184,34 +193,47 @@ class Server:
         return min(open_jobs, key=lambda job: at_work.count(job.client), default=None)
 
     def hire(self, client: Client) -> Worker | None:
+        worker, self.spare = self.spare or self.forked(), None
+        if worker is not None:
+            worker.client = client
+            self.workers.append(worker)
+            self.send(worker.channel, client.context or {})
+        return worker
+
+    def forked(self) -> Worker | None:
+        """A new worker; None if there can be none now."""
         try:
-            process, channel = fork_worker()
+            worker = Worker(*fork_worker())
         except OSError:
             return None
-        worker = Worker(process, channel, client)
-        self.workers.append(worker)
-        self.watch(channel, lambda messages: self.from_worker(worker, messages))
-        self.send(channel, client.context or {})
+        self.watch(worker.channel, lambda messages: self.from_worker(worker, messages))
         return worker
 
     def from_worker(self, worker: Worker, messages: list[Message] | None) -> None:
         for message in messages or ():
-            if message["state"] == "loaded":
-                worker.loaded = True
-            elif worker.job is not None:
+            worker.loaded |= message["state"] == "loaded"
+            if worker.job is None:
+                continue
+            if message["state"] in SIGNS_OF_LIFE:
+                self.answer(worker.job, message, only_described=True)
+            else:
                 self.answer(worker.job, message)
                 worker.job, worker.unwanted_since = None, None
         if messages is None:
             self.bury(worker)
         self.end_idle()
 
-    def answer(self, job: Job, outcome: Message) -> None:
-        for client, number, _ in job.askers:
-            self.send(client.channel, {**outcome, "id": number})
+    def answer(self, job: Job, outcome: Message, only_described: bool = False) -> None:
+        for client, number, request in job.askers:
+            if "functions" in request or not only_described:
+                self.send(client.channel, {**outcome, "id": number})
 
     def bury(self, worker: Worker) -> None:
         """A worker is dead: its request is done again, or was its death."""
-        self.workers.remove(worker)
+        if worker is self.spare:
+            self.spare = None
+        else:
+            self.workers.remove(worker)
         self.forget(worker.channel)
         os.kill(worker.process, signal.SIGKILL)  # it may have closed its channel and live
         code = os.waitstatus_to_exitcode(os.waitpid(worker.process, 0)[1])
@@ -244,14 +266,31 @@ def events_of(channel: Channel) -> int:
     return selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.unsent else 0)
 
 
-def serve(listener: socket.socket, package: str, target: Sequence[Any]) -> None:
+def serve(
+    listener: socket.socket, package: str, target: Sequence[Any], in_background: bool, tell_ready: Callable[[], None]
+) -> None:
     """Load the compiler for a target, then serve; not if the files of the package are no longer those that were asked for."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    load_compiler(target)
+    if in_background:
+        loading = threading.Thread(
+            target=load_when_idle, args=(target,)
+        )  # who serves must not be slow, and cannot become fast
+        loading.start()
+        loading.join()
+    else:
+        load_compiler(target)
     if triton_key() != package:
         return
     gc.collect()
     gc.freeze()  # workers share these pages as long as nobody writes to them
     gc.disable()
+    tell_ready()
     Server(listener).run(knobs.autotuning.server_idle)
+
+
+def load_when_idle(target: Sequence[Any]) -> None:
+    """Load the compiler in a thread that takes what others leave of the cores."""
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    load_compiler(target)

@@ -13,21 +13,27 @@ import signal
 import socket
 import sys
 import threading
+import time
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tilework.errors import DoesNotFit
 from tilework.runtime.workers.compile_requests import (
-    Context,
     Refused,
     Request,
     adopt,
+    compile_described,
     compile_into_cache,
+    described_source,
     specialization_of,
 )
 from tilework.runtime.workers.line_channel import Channel, Message
+from tilework.runtime.workers.process_context import Context
 
+EVERY = 0.1  # seconds between two signs of life
+MOST_OF_A_CHECK = 0.01  # processor seconds that looking may take
 PR_SET_PDEATHSIG = 1
 MOST_FILES = 1 << 20
 
@@ -67,6 +73,9 @@ def work(connection: socket.socket) -> None:
             if context is None:
                 context = Context(**message)
                 continue
+            if "functions" in message:
+                serve_described(message, context, channel)
+                continue
             for answer in serve(Request(**message), context):
                 channel.send(answer)
         channel.wait()
@@ -78,7 +87,7 @@ def serve(request: Request, context: Context) -> Iterator[Message]:
     printed: dict[str, str] = {}
     try:
         with captured({}):
-            adopt(context, request)
+            adopt(context, request.target, request.properties)
             specialization = specialization_of(request)
         loaded = True
         yield {"state": "loaded"}
@@ -91,6 +100,58 @@ def serve(request: Request, context: Context) -> Iterator[Message]:
         yield {"state": "pruned", "needs": [error.required, error.limit, error.name]}
     except (Exception, SystemExit) as error:  # the client meets the same error again, and raises it for the user
         yield {"state": "failed" if loaded else "refused", "detail": f"{type(error).__name__}: {error}"}
+
+
+def serve_described(request: Message, context: Context, channel: Channel) -> None:
+    """Compile a kernel that came as a message, and say nothing but how that went; whoever asked will find out more."""
+    printed: dict[str, str] = {}
+    try:
+        with captured(printed), warnings.catch_warnings():
+            warnings.simplefilter("always")
+            adopt(context, request["target"], {})
+            source, options = described_source(request)
+            channel.send({"state": "loaded"})
+            with SignsOfLife(channel):
+                compile_described(source, request, options)
+    except (Exception, SystemExit) as error:
+        channel.send({"state": "failed", "detail": f"{type(error).__name__}: {error}"})
+        return
+    channel.send({"state": "spoke" if any(printed.values()) else "compiled"})
+
+
+class SignsOfLife:
+    """While a compilation goes on, and processor time is used for it, say so."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel, self.ended = channel, threading.Event()
+        self.thread = threading.Thread(target=self.speak, daemon=True)
+
+    def __enter__(self) -> None:
+        self.thread.start()
+
+    def __exit__(self, *_: Any) -> None:
+        self.ended.set()
+        self.thread.join()
+
+    def speak(self) -> None:
+        used = ticks_used()
+        while not self.ended.wait(EVERY):
+            now = ticks_used()
+            if now != used:
+                self.channel.send({"state": "working"})
+            used = now
+
+
+def ticks_used() -> list[str]:
+    """Processor time of this process and of the programs that it runs, such as assemblers."""
+    used = [str(time.process_time() // MOST_OF_A_CHECK)]
+    with suppress(OSError):
+        for task in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{task}/children") as file:
+                for child in file.read().split():
+                    with open(f"/proc/{child}/stat") as status:
+                        used.append(" ".join(status.read().rpartition(")")[2].split()[11:13]))
+    return used
 
 
 @contextmanager

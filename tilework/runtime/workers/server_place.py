@@ -13,11 +13,10 @@ import os
 import socket
 import stat
 import struct
-import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tilework import knobs
@@ -26,8 +25,8 @@ from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.line_channel import Channel
 
 CREDENTIALS = struct.Struct("3i")  # process, user, group
-START = Path(__file__).with_name("start_server.py")
-FIXED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH")  # what acts when a process starts
+START = os.path.join(os.path.dirname(__file__), "start_server.py")
+FIXED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH")  # what acts when a process starts
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # who forks should have no threads
 LONGEST_PATH = 100  # of a socket, in bytes; the system's limit is little more
 
@@ -41,14 +40,20 @@ def socket_path() -> str | None:
     """The path of the socket, whose folder exists; None where there can be no server."""
     if not hasattr(socket, "SO_PEERCRED") or not sys.executable:
         return None
-    import tempfile  # a few ms that most programs never need
-
-    base, temporary = knobs.getenv("XDG_RUNTIME_DIR"), os.path.join(tempfile.gettempdir(), f"tilework-{os.getuid()}")
-    for folder in (*([os.path.join(base, "tilework")] if base else []), temporary):
-        path = os.path.join(folder, server_name())
+    name, base = server_name(), knobs.getenv("XDG_RUNTIME_DIR")
+    folders = [os.path.join(base, "tilework")] if base else []
+    folders += [os.path.join(place, f"tilework-{os.getuid()}") for place in temporary_folders()]
+    for folder in folders:
+        path = os.path.join(folder, name)
         if len(os.fsencode(path)) <= LONGEST_PATH and is_own_folder(folder):
             return path
     return None
+
+
+def temporary_folders() -> list[str]:
+    """Where `tempfile` looks, too; loading that takes a few milliseconds."""
+    named = (knobs.getenv(key) for key in ("TMPDIR", "TEMP", "TMP"))
+    return [place for place in (*named, "/tmp", "/var/tmp", "/usr/tmp") if place and os.path.isabs(place)]
 
 
 def is_own_folder(folder: str) -> bool:
@@ -103,12 +108,28 @@ def is_own_peer(connection: socket.socket) -> bool:
     return CREDENTIALS.unpack(data)[1] == os.getuid()
 
 
-def start(path: str, target: Sequence[Any]) -> "subprocess.Popen[bytes] | None":
-    """Start a server for a path: a new interpreter, never a fork of this process; what starts it ends at once."""
-    search = [os.path.abspath(folder) for folder in sys.path]
-    command = [sys.executable, str(START), json.dumps([path, search, triton_key(), target])]
-    nothing, environment = subprocess.DEVNULL, {**knobs.environment_without(()), **ONE_THREAD}
+def is_ready(path: str) -> bool:
+    """Whether the server at a path has loaded the compiler: its socket can be executed then (`start_server.py`)."""
     try:
-        return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, cwd="/", env=environment)
+        return bool(os.stat(path).st_mode & stat.S_IXUSR)
     except OSError:
-        return None
+        return False
+
+
+def start(path: str, target: Sequence[Any], in_background: bool = False) -> bool:
+    """Start a server for a path: a new interpreter, never a fork of this process, and no child of it. With `in_background` it loads the
+    compiler while nobody else wants the cores."""
+    search = [os.path.abspath(folder) for folder in sys.path if isinstance(folder, str)]
+    command = [sys.executable, START, json.dumps([path, search, triton_key(), target, in_background])]
+    environment = {**knobs.environment_without(()), **ONE_THREAD}
+    nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
+    detached = ["/bin/sh", "-c", 'exec "$@" &', "sh", *command]  # ends at once, which takes Python ten times as long
+    for arguments in (detached, command):
+        try:
+            child = os.posix_spawn(arguments[0], arguments, environment, file_actions=nothing)
+        except OSError:
+            continue
+        with suppress(ChildProcessError):  # somebody waits for all children
+            os.waitpid(child, 0)
+        return True
+    return False

@@ -2,7 +2,8 @@
 server is needed, for many processes may want one at the same time.
 
 Who holds the lock of the folder looks whether somebody answers at the socket; if nobody does, the file is a left-over, and the
-new server takes the name. Clients connect at once, and wait for the compiler to be loaded.
+new server takes the name. Clients connect at once, and wait for the compiler to be loaded; those who will not wait look whether the
+socket can be executed, which says that it is.
 """
 
 import fcntl
@@ -15,6 +16,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 BACKLOG = 256
+LOADING, READY = 0o600, 0o700  # the permissions of the socket
+MOST_FILES = 1 << 16
 
 
 @contextmanager
@@ -43,6 +46,7 @@ def listen(path: str) -> socket.socket | None:
                     os.unlink(path)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
+        os.chmod(path, LOADING)
         listener.listen(BACKLOG)
     return listener
 
@@ -55,11 +59,13 @@ def remove(path: str, listener: socket.socket) -> None:
         listener.close()
 
 
-def main(path: str, search: list[str], package: str, target: list[Any]) -> None:
+def main(path: str, search: list[str], package: str, target: list[Any], in_background: bool) -> None:
     """Become the server for a socket, as a process that nobody waits for."""
     if os.fork():
         os._exit(0)
     os.setsid()
+    os.chdir("/")
+    os.closerange(3, MOST_FILES)  # what libraries of who started us have left open
     os.umask(0o077)
     listener = listen(path)
     if listener is None:
@@ -68,7 +74,7 @@ def main(path: str, search: list[str], package: str, target: list[Any]) -> None:
         sys.path[:] = search
         from tilework.runtime.workers.compile_server import serve  # after the socket: it loads the compiler
 
-        serve(listener, package, target)
+        serve(listener, package, target, in_background, lambda: os.chmod(path, READY))
     finally:
         remove(path, listener)
 

@@ -1,0 +1,108 @@
+"""Kernels of a process that has not loaded the compiler, from the compile server of its user: loading takes longer than compiling.
+
+    this process                                     server, worker
+    the kernel's text, options, the key       ──▶    makes the kernel again, compiles it into the disk cache
+    takes it from the disk cache              ◀──    "compiled", if nothing was said meanwhile
+
+An answer counts only if the compilation worked and was silent. In all other cases (an error, a warning, a kernel that cannot be sent,
+somebody who watches compilations, a server that dies or says nothing for `PATIENCE` seconds) the kernel is compiled here as if
+nobody had been asked, so that whatever there is to say is said here. Where no server runs, one may be started for the processes
+that come next (TILEWORK_COMPILE_SERVER).
+"""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tilework import knobs, plugins
+from tilework.knobs.hooks import LISTENERS
+from tilework.language.function import JITFunction
+from tilework.runtime.kernel_cache import managers as cache
+from tilework.runtime.kernel_cache.files import FileCacheManager
+
+PATIENCE = 0.4  # seconds without a sign of life, after which a server counts as dead
+WATCHING = ("TRITON_REPRODUCER_PATH",)  # variables without a knob that make a compilation write something
+WANTED: list[tuple[int, str, tuple[Any, ...]]] = []  # a server that is missing: who noticed, its path, a target
+WAITING = ("ready", "loaded", "working")
+
+
+def is_asked(source: Any, backend: Any, environment: Mapping[str, str]) -> bool:
+    """Whether another process would compile this as this one does; what is unusual stays here."""
+    compilation = knobs.compilation
+    is_watched = compilation.listener is not None or LISTENERS or any(map(knobs.is_on, WATCHING))
+    speaks = compilation.dump_ir or compilation.front_end_debugging or knobs.nvidia.dump_ptxas_log
+    is_changed = environment or compilation.allow_non_constexpr_globals or sys.flags.optimize or plugins.PREFERRED
+    return (
+        isinstance(getattr(source, "fn", None), JITFunction)
+        and not (is_watched or speaks or is_changed)
+        and knobs.autotuning.workers != 0
+        and cache.manager_class() is FileCacheManager
+        and type(backend).__module__.startswith("tilework.targets.")
+    )
+
+
+def files_from_server(
+    source: Any, target: Any, backend: Any, options: Mapping[str, Any], environment: Mapping[str, str], key: str
+) -> dict[str, bytes] | None:
+    """The files of a kernel that the cache does not have; None if it is to be compiled here."""
+    if not is_asked(source, backend, environment):
+        return None
+    from tilework.runtime.workers import server_place  # lazily: most processes need no compiler
+
+    path = server_place.socket_path()
+    if path is None:
+        return None
+    is_ready = server_place.is_ready(path)
+    channel = server_place.connect(path) if is_ready else None
+    if channel is None:
+        if is_ready or not os.path.exists(path):
+            WANTED[:] = [(os.getpid(), path, (target.backend, target.arch, target.warp_size))]
+        return None
+    try:
+        from tilework.runtime.workers.sent_kernel import described  # lazily, as above
+
+        request = described(source, target, options, key)
+        if request is not None and is_compiled(channel, request):
+            return cache.load_entry(key, cache.file_stem(source.name))
+    finally:
+        channel.close()
+    return None
+
+
+def is_compiled(channel: Any, request: dict[str, Any]) -> bool:
+    """Ask, and wait for the answer, as long as there are signs of life."""
+    from tilework.runtime.workers.process_context import context_of_process  # lazily, as above
+
+    context = context_of_process()
+    if context is None:
+        return False
+    channel.send({"context": vars(context), "limit": 1}, {"id": 0, "request": request})
+    deadline = time.monotonic() + PATIENCE
+    while (left := deadline - time.monotonic()) > 0:
+        channel.wait(left)
+        messages = channel.receive()
+        if messages is None:
+            return False
+        for message in messages:
+            if message.get("state") not in WAITING:
+                return message.get("state") == "compiled"
+            deadline = time.monotonic() + PATIENCE
+    return False
+
+
+def start_for_others() -> None:
+    """Start the server that was missing, after the kernel was compiled here, if somebody is likely to come again."""
+    wanted, WANTED[:] = WANTED[:], []
+    for process, path, target in wanted:
+        if process == os.getpid() and is_started():
+            from tilework.runtime.workers import server_place  # lazily, as above
+
+            server_place.start(path, target, in_background=True)
+
+
+def is_started() -> bool:
+    """Whether a server is to be started for others: for people at a terminal, or if the user asks for it."""
+    mode, shown = knobs.compilation.server, sys.stderr
+    return mode == "start" or (mode == "auto" and shown is not None and shown.isatty())
