@@ -434,16 +434,18 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 
 def test_the_record_is_what_the_machine_code_reads() -> None:
     layout = launcher_layout
-    assert layout.HEADER.size == layout.CODE == layout.ASK_CONTEXT == 128 and layout.GUARD.size == 64
+    assert layout.HEADER.size == layout.CODE == layout.ASK_CONTEXT == 136 and layout.GUARD.size == 64
     assert layout.HEADER.size + layout.GPU.size == layout.PARAMETER_SLOTS
     guard, words = layout.Guard(33, -1, 1, 2, 0, 1, 0, 5, 6, 7, 8), layout.HOST.pack(*range(9))
-    record = layout.Record(1, 0, 11, 22, words, (guard,), b"12345678", ((77, 0, 0, 2),), (99,), 3, 2**64 - 1, (4,))
-    data, end = record.pack(), 128 + layout.HOST.size
-    header = (1, 0, 1, end + 120, 1, end, 1, end + 64, 11, 22, 1, end + 104, 3, 2**64 - 1, 1, end + 112)
+    groups, empties = ((77, 0, 0, 2),), (99,)
+    record = layout.Record(1, 0, 11, 22, words, (guard,), b"12345678", groups, empties, 3, 2**64 - 1, (4,), (-1,))
+    data, end = record.pack(), 136 + layout.HOST.size
+    header = (1, 0, 1, end + 128, 1, end, 1, end + 72, 11, 22, 1, end + 112, 3, 2**64 - 1, 1, end + 120, end + 64)
     assert layout.HEADER.unpack_from(data) == header
-    assert layout.GUARD.unpack_from(data, end) == tuple(guard) and data[128:end] == words
-    assert layout.GROUP.unpack_from(data, end + 72) == (77, 0, 0, 2) and data[end + 120 :] == b"12345678"
-    assert data[end + 112 : end + 120] == (4).to_bytes(8, "little")
+    assert layout.GUARD.unpack_from(data, end) == tuple(guard) and data[136:end] == words
+    assert data[end + 64 : end + 72] == b"\xff" * 8
+    assert layout.GROUP.unpack_from(data, end + 80) == (77, 0, 0, 2) and data[end + 128 :] == b"12345678"
+    assert data[end + 120 : end + 128] == (4).to_bytes(8, "little")
 
 
 def test_a_launch_may_outlive_the_modules_of_its_process() -> None:

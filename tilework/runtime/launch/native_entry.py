@@ -114,6 +114,7 @@ def entry_of(
     record = native.Record(
         positional, len(keywords), address(device.run), ready, device.words, tuple(guards.found), device.slots, groups,
         tuple(map(id, empties)), logged.identity, mark, tuple(slot for slot, _ in guards.numbers),
+        tuple(guards.roots),
     )  # fmt: skip
     return (
         result,
@@ -148,7 +149,8 @@ class Guards:
     def __init__(self, device: Native, given: int) -> None:
         self.device = device
         self.found: list[native.Guard] = []
-        self.objects = given  # how many there are in the frame
+        self.given = self.objects = given  # how many there are in the frame
+        self.roots: list[int] = []  # for each guard the argument that it is about; -1: all
         self.used = 0  # parameters
         self.maps = 0
         self.slots = len(device.slots) // 8
@@ -159,6 +161,7 @@ class Guards:
         cls = type(value)
         self.kept += [cls, expected]
         numbers |= {"source": source, "cls": id(cls), "expected": id(expected)}
+        self.roots.append(source if source < self.given else self.roots[-1])
         self.found.append(native.Guard(address(name), **numbers))
 
     def inside(self, count: int) -> int:
@@ -181,6 +184,7 @@ class Guards:
         bases = [native.AS_FOUND if base is None else base for base in proof.bases]
         room = self.room(native.PROOF_LINES * (1 + count + 3 + words), [*proof.numbers, *proof.masks, *bases])
         self.kept.append(proof.find)
+        self.roots.append(-1)
         self.found.append(
             first._replace(
                 function=address("guard_proof"),

@@ -88,6 +88,7 @@ def load_machine() -> Machine:
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions()), digits()]
     context[: len(numbers)] = numbers
+    context[native.CONTEXT.index("dictionary")] = dictionary_place()
     attach(library["launch.context"] + 8 * native.CONTEXT.index("log"))
     made = Machine(library, bind, launch, bound, constants, watcher_of(library))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # launches may outlive this module when a process ends
@@ -129,6 +130,20 @@ def tells_changes(count: Callable[[dict[Any, Any]], int], begin: Callable[[dict[
             if count(holder_of) == seen:
                 return False
     return True
+
+
+def dictionary_place() -> int:
+    """Where an object keeps its dictionary, in bytes, as since Python 3.11; 0 if it is not there."""
+
+    class Holder:
+        pass
+
+    holders = [Holder() for _ in range(3)]
+    for number, holder in enumerate(holders):
+        holder.__dict__.update(name=number)
+    holders[1].__dict__ = {"other": 1}
+    at = native.DICTIONARY
+    return at if all(pointer_at(id(holder) + at) == id(holder.__dict__) for holder in holders) else 0
 
 
 def watcher_of(library: Any) -> int | None:
@@ -270,7 +285,8 @@ def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:
     if loaded is None or len(bound.values) >= native.MOST_OBJECTS:
         return bound
     names, values = (*bound.names, "grid"), (*bound.values, bound.grid)
-    return make_function(loaded.bound, (state, bound, names, values, keywords or None))
+    images = bytearray(native.IMAGE_TABLE), [None] * native.IMAGE_PLACES
+    return make_function(loaded.bound, (state, bound, names, values, keywords or None, *images))
 
 
 @cache
@@ -285,7 +301,9 @@ def fill_places() -> None:
     from tilework.runtime.launch.tensor_places import tensor_places  # lazily: only programs with torch need it
 
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(address("launch.context"))
-    context[len(native.CONTEXT) - len(native.PLACES) :] = list(tensor_places() or ())
+    if (places := tensor_places()) is not None:
+        context[len(native.CONTEXT) - len(native.PLACES) :] = list(places)
+        context[native.CONTEXT.index("window")] = places.window()
 
 
 @cache

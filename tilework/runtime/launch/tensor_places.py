@@ -14,6 +14,8 @@ from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
+from tilework.targets.cpu.run.launcher_layout import WINDOW
+
 IMPLEMENTATION_BYTES = 192  # how much of an implementation is looked at; it is larger in every version of torch 2
 STORAGE_BYTES = 64
 DEVICES = {"cpu": 0, "cuda": 1}  # as torch numbers them
@@ -32,6 +34,12 @@ class Places(NamedTuple):
     data: int
     checked: int
     size: int
+
+    def window(self) -> int:
+        """Where all that a launch reads of an implementation but its storage lies close together; 0 if it does not."""
+        members = {self.keys: 8, self.element: 2, self.device: 2, self.offset: 8, self.count: 8}
+        start, end = min(members), max(at + size for at, size in members.items())
+        return start if end <= start + WINDOW <= IMPLEMENTATION_BYTES else 0
 
 
 def word_at(address: int) -> int:

@@ -66,7 +66,7 @@ class GpuLauncher(Launcher):
     natively_scratched = True
     gpus: ClassVar[Gpus]
     array_cls: ClassVar[type[DeviceArray]]
-    routine: ClassVar[str]  # that launches natively
+    by_numbers: ClassVar[bool]  # whether the driver is called with numbers, or with a configuration
     map_of: Any = None  # a `MapOf`, where descriptors are passed as tensor maps
     is_plain = False  # whether native launches do all that it does
     attributes: Any = ()
@@ -153,10 +153,11 @@ class GpuLauncher(Launcher):
         calls = library.address("ask_context"), library.context(), moves, library.address(self.call)
         *asked, functions = stream
         asked.append(self.scratch_addresses if self.needs_scratch else None)
-        words = native.GPU.pack(*calls, function, self.num_ctas, *functions, stream[1], len(places), config)
+        counts = stream[1], self.by_numbers, len(places)
+        words = native.GPU.pack(*calls, function, self.num_ctas, *functions, *counts, config)
         maps = [lambda descriptor, meta=meta: self.map_of(descriptor, meta) for meta in self.maps if meta]
         return Native(
-            plan[0].kinds, places, buffer.raw, self.routine, words + struct.pack(f"<{len(places)}q", *places),
+            plan[0].kinds, places, buffer.raw, "run_gpu", words + struct.pack(f"<{len(places)}q", *places),
             lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(asked), self.memory_of, None if moves else "ready_gpu", maps=maps,
             kept=(self, library),
         )  # fmt: skip

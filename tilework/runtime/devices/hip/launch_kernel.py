@@ -10,7 +10,7 @@ from tilework.runtime.devices.launcher import Extent
 class HipLauncher(GpuLauncher):
     """Launches one kernel."""
 
-    gpus, array_cls, routine = GPUS, DeviceArray, "run_hip"
+    gpus, array_cls, by_numbers = GPUS, DeviceArray, True
 
     def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
         super().__init__(functions, source, metadata)

@@ -19,25 +19,21 @@ arrays and torch tensors, whose places the user of this module verifies first. `
 processes.
 """
 
-from collections.abc import Callable
-
-from tilework.targets.cpu.run import launcher_descriptors, launcher_gpu, launcher_host  # noqa: F401  # register functions
+from tilework.targets.cpu.run import launcher_bound, launcher_descriptors, launcher_gpu, launcher_host  # noqa: F401  # register functions
 from tilework.targets.cpu.run import launcher_layout as layout
 from tilework.targets.cpu.run.launcher_guards import (
     GUARDS,
     YES,
-    Body,
-    Guard,
     Host,
     Writer,
-    guard_fields,
-    guard_int,
     is_class,
+    need_guards,
     read_small_int,
     routine,
 )
 from tilework.targets.cpu.run.launcher_log import clear_log_words, need_loggable
-from tilework.targets.cpu.run.machine_code import NULL, memory, num
+from tilework.targets.cpu.run.launcher_watched import need_unchanged
+from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import array, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -77,41 +73,6 @@ def extent(b: Writer, grid: Value, sizes: Value) -> None:
     b.finish(YES)
 
 
-@routine("i32 as_watched(ptr entry, ptr record)")
-def as_watched(b: Writer, entry: Value, record: Value) -> None:
-    """Whether every watched dictionary holds what it held.
-
-    None is looked at while Python tells of no change, and one that has the version in which it was seen last is not looked into. Count and
-    version are read before the dictionary: what is called to compare keys may change anything.
-    """
-    seen = b.gep(record, b.at(record, layout.GROUPS_AT))
-    watched, groups = b.item(entry, layout.WATCHED), b.gep(seen, 8)
-    changes = b.ptrtoint(b.context("changes"), i64)
-    with b.if_(b.and_(b.icmp("ne", changes, 0), b.icmp("eq", changes, b.load(i64, seen)))):
-        b.ret(YES)
-    unversioned = b.is_null(b.context("versions"))
-    with b.loop(0, b.mul(b.at(record, layout.GROUP_COUNT), layout.GROUP.size), layout.GROUP.size) as place:
-        group = b.gep(groups, place)
-        holder = b.load(ptr, group)
-        version = b.at(holder, layout.DICT_VERSION)
-        with b.if_(b.or_(unversioned, b.icmp("ne", version, b.at(group, 8)))):
-            with b.loop(b.at(group, 16), b.at(group, 24), 2) as position:
-                found = b.api("PyDict_GetItemWithError", holder, b.item(watched, position))
-                value = b.item(watched, b.add(position, 1))
-                b.need(b.icmp("eq", found, b.select(b.icmp("eq", value, b.context("missing")), NULL, value)))
-            b.store(version, b.gep(group, 8))
-    b.store(changes, seen)
-    b.finish(YES)
-
-
-@routine("i32 dictionary_changes(i32 event, ptr dictionary, ptr key, ptr value)")
-def dictionary_changes(b: Writer, *about: Value) -> None:
-    """What Python calls, since 3.12, before a watched dictionary becomes another."""
-    changes = b.gep(Value(ptr, "@launch.context"), 8 * layout.CONTEXT.index("changes"))
-    b.store(b.add(b.load(i64, changes), 1), changes)
-    b.finish(constant(i32, 0))
-
-
 @routine("i32 fits(ptr entry, ptr record, ptr args, i64 nargs, ptr kwnames, ptr frame)")
 def fits(b: Writer, entry: Value, record: Value, args: Value, nargs: Value, kwnames: Value, frame: Value) -> None:
     """Compare a call with an entry, and fill the slots."""
@@ -126,58 +87,13 @@ def fits(b: Writer, entry: Value, record: Value, args: Value, nargs: Value, kwna
     objects = b.gep(frame, 8 * layout.OBJECTS)
     b.copy_words(objects, args, b.add(nargs, keywords))
     guards = b.gep(record, b.at(record, layout.GUARDS_AT))
-    end, place = b.mul(b.at(record, layout.GUARD_COUNT), layout.GUARD.size), b.alloca(i64)
-    look, again, done = b.new_block("look"), b.new_block("again"), b.new_block("done")
-    b.store(num(0), place)
-    b.br(again)
-    b.resume(again)
-    position = b.load(i64, place)
-    b.cond_br(b.icmp("slt", position, end), look, done)
-    with b.scope():
-        b.resume(look)
-        settings = b.gep(guards, position)
-        object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, layout.GUARD_SOURCE, i32), i64), ptr))
-        count = write_guard(b, object, settings, frame)
-        b.need(b.icmp("ne", count, 0))
-        b.store(b.add(position, b.mul(b.zext(count, i64), layout.GUARD.size)), place)
-        b.br(again)
-    b.resume(done)
-    b.need(b.icmp("ne", b.run("as_watched", entry, record), 0))
-    empties = b.gep(record, b.at(record, layout.EMPTIES_AT))
-    with b.loop(0, b.at(record, layout.EMPTY_COUNT)) as index:
-        b.need(b.icmp("eq", b.at(b.load(ptr, b.gep(empties, index, ptr)), layout.SIZE), 0))
-    contents = b.item(entry, layout.CONTENTS)
-    with b.loop(0, b.size(contents), 2) as position:
-        holder, items = b.item(contents, position), b.item(contents, b.add(position, 1))
-        size = b.size(items)
-        b.need(b.icmp("eq", b.api("PyObject_Size", holder, result=i64), size))
-        with b.loop(0, size) as index:
-            item = b.item(items, index)
-            with b.if_(b.icmp("ne", item, b.context("missing"))):
-                b.need(b.icmp("eq", b.api("PyList_GetItem", holder, index), item))
+    need_guards(b, guards, b.mul(b.at(record, layout.GUARD_COUNT), layout.GUARD.size), frame)
+    need_unchanged(b, entry, record)
     need_loggable(b, record, frame, b.gep(frame, 8 * layout.FRAME))
     ready = b.at(record, layout.READY, ptr)
     (usable,) = b.if_else(b.is_null(ready), lambda: [YES], lambda: [b.call(ready, i32, [record])])
     b.need(b.icmp("ne", usable, 0))
     b.finish(YES)
-
-
-def write_guard(b: Writer, object: Value, settings: Value, frame: Value) -> Value:
-    """How many guards were dealt with, 0 if the object is not as one expects it: the two that most arguments have need no call."""
-    function, cls = b.at(settings, 0, ptr), b.at(settings, layout.GUARD_CLASS, ptr)
-
-    def called() -> list[Value]:
-        return [b.call(function, i32, [object, settings, cls, b.at(settings, layout.GUARD_EXPECTED, ptr), frame])]
-
-    def unless(body: Body, otherwise: Callable[[], list[Value]]) -> list[Value]:
-        def here() -> list[Value]:
-            body(b, Guard(b, object, settings, cls, b.at(settings, layout.GUARD_EXPECTED, ptr), frame))
-            return [YES]
-
-        return list(b.if_else(b.icmp("eq", function, memory(body.__name__)), here, otherwise))
-
-    (count,) = unless(guard_fields, lambda: unless(guard_int, called))
-    return count
 
 
 @routine("ptr missed(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames)")
@@ -218,44 +134,14 @@ def meta(b: Writer, entry: Value, grid: Value, args: Value) -> None:
 @routine("ptr launch(ptr self, ptr args, i64 nargs, ptr kwnames)")
 def launch(b: Writer, self: Value, *call: Value) -> None:
     """See the module docstring."""
-    b.finish(b.run("launch_with", b.item(self, 0), b.item(self, 1), *call))
+    b.finish(b.run("launch_with", b.item(self, 0), b.item(self, 1), *call, NULL))
 
 
-@routine("ptr launch_bound(ptr self, ptr args, i64 nargs, ptr kwnames)")
-def launch_bound(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Value) -> None:
-    """``kernel.bind(...)``, a call with what changes; `self` is ``(state, Python, names, values, keywords)``.
-
-    The grid is the last of the values. Python is called with all that is not simply a value for a name.
-    """
-    names, values, keywords = b.item(self, 2), b.item(self, 3), b.item(self, 4)
-    (named,) = b.if_else(is_class(b, keywords, "tuple"), lambda: [b.size(keywords)], lambda: [num(0)])
-    last = b.sub(b.size(names), 1)
-    positional = b.sub(last, named)
-    merged, other = b.alloca(ptr, layout.MOST_OBJECTS), b.new_block("other")
-    found = b.alloca(i64)
-
-    b.need(b.icmp("sle", nargs, positional), other)
-    with b.loop(nargs, b.add(last, 1)) as index:
-        b.store(b.item(values, index), b.gep(merged, index, ptr))
-    b.copy_words(merged, args, nargs)
-    (given,) = b.if_else(b.is_null(kwnames), lambda: [num(0)], lambda: [b.size(kwnames)])
-    with b.loop(0, given) as index:
-        name = b.item(kwnames, index)
-        b.store(num(-1), found)
-        with b.loop(nargs, b.add(last, 1)) as place, b.if_(b.icmp("eq", b.item(names, place), name)):
-            b.store(place, found)
-        b.need(b.icmp("sge", b.load(i64, found), 0), other)
-        b.store(b.load(ptr, b.gep(args, b.add(nargs, index), ptr)), b.gep(merged, b.load(i64, found), ptr))
-    grid = b.load(ptr, b.gep(merged, last, ptr))
-    shape = b.select(b.icmp("eq", named, 0), NULL, keywords)
-    b.ret(b.run("launch_with", b.item(self, 0), grid, merged, positional, shape))
-    b.enter(other)
-    b.finish(b.api("PyObject_Vectorcall", b.item(self, 1), args, nargs, kwnames))
-
-
-@routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames)")
-def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value) -> None:
-    """Run the first entry that fits, or the Python path."""
+@routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames, ptr bound)")
+def launch_with(
+    b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value, bound: Value
+) -> None:
+    """Run the first entry that fits, or the Python path; `bound` is the call to leave an image for (`launcher_bound.py`), or NULL."""
     slots, chosen, numbers = b.alloca(i64, layout.FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
     sizes = b.gep(slots, 8 * layout.FRAME)
     (called,) = b.if_else(b.is_object(b.context("log")), lambda: [b.run("now")], lambda: [num(0)])
@@ -289,17 +175,25 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
     b.enter(ready)
     record = b.load(ptr, numbers)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
-    run = b.at(record, layout.RUN, ptr)
+    run, image = b.at(record, layout.RUN, ptr), b.alloca(ptr)
+    b.store(NULL, image)
+    with b.if_(b.and_(plain, b.is_object(bound))):
+        b.store(b.run("make_image", bound, entry, record, slots, sizes), image)
     clear_log_words(b, sizes)
     (done,) = b.if_else(
         b.icmp("eq", total, 0), lambda: [YES], lambda: [b.call(run, i32, [entry, record, slots, sizes, total])]
     )
     kernel = b.item(entry, layout.KERNEL)
     b.keep_here(kernel)
+    made = b.load(ptr, image)
     with b.if_(b.icmp("eq", done, 0)):
+        with b.if_(b.is_object(made)):
+            b.run("drop_image", made)
         b.drop(entry)
         b.drop(kernel)
         b.ret(NULL)
+    with b.if_(b.is_object(made)):
+        b.run("keep_image", bound, made)
     with b.if_(b.and_(b.is_object(b.context("log")), b.icmp("ne", total, 0))):
         b.run("log_line", record, slots, sizes, called)
     b.drop_here(entry)
@@ -312,7 +206,7 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
     If another entry, or none, is for what it gave, that is launched instead, so that the grid is called once; but a callable must not
     be called in turn, so for one the Python path starts from the grid and finds the mistake.
     """
-    state, grid, args, nargs, kwnames = b.function.args
+    state, grid, args, nargs, kwnames, _ = b.function.args
     result = b.run("meta", entry, grid, args)
     with b.if_(b.is_null(result)):
         b.drop(entry)
@@ -328,7 +222,7 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
         call = [args, nargs, kwnames]
         (given,) = b.if_else(
             is_sizes,
-            lambda: [b.run("launch_with", state, result, *call)],
+            lambda: [b.run("launch_with", state, result, *call, NULL)],
             lambda: [b.run("missed", state, grid, *call)],
         )
         b.drop(result)

@@ -8,6 +8,7 @@ objects that they were. Its base is looked at at every launch, by the guard of i
 from tilework.targets.cpu.run import launcher_layout as layout
 from tilework.targets.cpu.run.launcher_guards import YES, Guard, Writer, guard, is_class
 from tilework.targets.cpu.run.machine_code import NULL, num
+from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value
 
@@ -16,10 +17,10 @@ MAP_SHIFT = layout.MAP_WORDS.bit_length() - 1
 MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
 
 
-def dictionary(b: Writer, object: Value) -> Value:
+def dictionary(b: Writer, object: Value, otherwise: Block | None = None) -> Value:
     """The dictionary of an object's members."""
     found = b.api("PyObject_GenericGetDict", object, NULL)
-    b.need(b.is_object(found))
+    b.need(b.is_object(found), otherwise)
     b.drop(found)  # the object has it
     return found
 

@@ -7,7 +7,7 @@ Calls of Python: `stream(device)` is the one that launches go to at this moment,
 scratch memory and what keeps it alive until the driver has been called, `fault(code, x, y, z)` raises what a failed call means.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilework.targets.cpu.run import launcher_layout as layout
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
@@ -17,6 +17,7 @@ from tilework.targets.llvm.types import i8, i32, i64, integer, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 INVALID_VALUE = 1
+LARGEST = layout.LARGEST_X, layout.LARGEST_YZ, layout.LARGEST_YZ
 
 
 @routine("i32 ready_gpu(ptr record)")
@@ -30,31 +31,66 @@ def ready_gpu(b: Writer, record: Value) -> None:
     b.finish(YES)
 
 
-def launch_by_config(b: Writer, call: Value, function: Value, config: Value, addresses: Value) -> Value:
-    """As `cuLaunchKernelEx` is called."""
-    return b.call(call, i32, [config, function, addresses, NULL])
+def call_driver(b: Writer, record: Value, config: Value, addresses: Value) -> Value:
+    """What the driver says to a launch."""
+    call, function = b.at(record, layout.LAUNCH_CALL, ptr), b.at(record, layout.FUNCTION, ptr)
+
+    def by_config() -> list[Value]:
+        """As `cuLaunchKernelEx` is called."""
+        return [b.call(call, i32, [config, function, addresses, NULL])]
+
+    def by_numbers() -> list[Value]:
+        """As `hipModuleLaunchKernel` is; that for cooperative grids does not look at the last argument."""
+        numbers = [b.at(config, place, i32) for place in (*range(0, layout.CONFIG_SHARED, 4), layout.CONFIG_SHARED)]
+        stream = b.at(config, layout.CONFIG_STREAM, ptr)
+        return [b.call(call, i32, [function, *numbers, stream, addresses, NULL])]
+
+    (code,) = b.if_else(b.icmp("eq", b.at(record, layout.BY_NUMBERS), 0), by_config, by_numbers)
+    return code
 
 
-def launch_by_numbers(b: Writer, call: Value, function: Value, config: Value, addresses: Value) -> Value:
-    """As `hipModuleLaunchKernel` is; that for cooperative grids does not look at the last argument."""
-    numbers = [b.at(config, place, i32) for place in (*range(0, layout.CONFIG_SHARED, 4), layout.CONFIG_SHARED)]
-    return b.call(call, i32, [function, *numbers, b.at(config, layout.CONFIG_STREAM, ptr), addresses, NULL])
-
-
-@routine("i32 run_cuda(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
-def run_cuda(b: Writer, *call: Value) -> None:
-    write_run(b, launch_by_config, *call)
-
-
-@routine("i32 run_hip(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
-def run_hip(b: Writer, *call: Value) -> None:
-    write_run(b, launch_by_numbers, *call)
-
-
-def write_run(
-    b: Writer, launch: Callable[..., Value], entry: Value, record: Value, slots: Value, sizes: Value, _total: Value
-) -> None:
+@routine("i32 run_gpu(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
+def run_gpu(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, _total: Value) -> None:
     """Put the kernel into the stream; 0 with an exception on failure."""
+    handle = ask_stream(b, entry, record)
+    extent = [b.at(sizes, 8 * axis) for axis in range(3)]
+    blocks = [b.mul(extent[0], b.at(record, layout.CLUSTER)), *extent[1:]]
+    for size, most in zip(blocks, LARGEST, strict=True):
+        with b.if_(b.icmp("ugt", size, num(most))):
+            fail(b, entry, constant(i32, INVALID_VALUE), extent)
+            b.ret(constant(i32, 0))
+    config, addresses = b.alloca(i8, layout.CONFIG_BYTES, align=16), b.alloca(ptr, layout.MOST_SLOTS)
+    write_config(b, config, record, blocks)
+    b.store(handle, b.gep(config, layout.CONFIG_STREAM))
+    write_addresses(b, addresses, record, slots)
+    allocate, kept = b.item(b.item(entry, layout.DEVICE_CALL), 2), b.alloca(ptr)
+    b.store(NULL, kept)
+    with b.if_(b.icmp("ne", allocate, b.context("none"))):
+        b.store(scratch(b, record, allocate, [*extent, handle], slots), kept)
+    set, here = b.at(record, layout.SET_CONTEXT, ptr), b.at(record, layout.DEVICE_CONTEXT)
+    before = b.alloca(i64)  # the driver of AMD's GPUs writes half of it
+    b.store(b.select(b.is_object(set), num(0), here), before)
+    with b.if_(b.is_object(set)):
+        b.call(b.at(record, layout.ASK_CONTEXT, ptr), i32, [before])
+    events, stream = Events.taken(b, sizes), b.inttoptr(handle, ptr)
+
+    def start() -> Value:
+        events.put(b, 0, stream)
+        code = call_driver(b, record, config, addresses)
+        events.put(b, 1, stream)
+        return code
+
+    code = in_context(b, set, here, b.load(i64, before), start)
+    with b.if_(b.is_object(b.load(ptr, kept))):
+        b.drop(b.load(ptr, kept))
+    with b.if_(b.icmp("ne", code, 0)):
+        fail(b, entry, code, extent)
+        b.ret(constant(i32, 0))
+    b.finish(YES)
+
+
+def ask_stream(b: Writer, entry: Value, record: Value) -> Value:
+    """The stream that launches go to at this moment; leaves with the exception of who was asked."""
     ask = b.at(record, layout.ASK_STREAM, ptr)
 
     def asked() -> list[Value]:
@@ -67,52 +103,40 @@ def write_run(
         handle = b.at(record, layout.STREAM_HANDLE, ptr)
         return list(b.if_else(is_default, lambda: [num(0)], lambda: [b.call(handle, i64, [place])]))
 
-    call = b.item(entry, layout.DEVICE_CALL)
-
     def through_python() -> list[Value]:
+        call = b.item(entry, layout.DEVICE_CALL)
         return [b.take_word(b.ask(b.item(call, 0), [b.item(call, 1)]))]
 
     (handle,) = b.if_else(b.is_object(ask), asked, through_python)
-    extent = [b.at(sizes, 8 * axis) for axis in range(3)]
-    blocks = [b.mul(extent[0], b.at(record, layout.CLUSTER)), *extent[1:]]
-    for size, most in zip(blocks, (layout.LARGEST_X, layout.LARGEST_YZ, layout.LARGEST_YZ), strict=True):
-        with b.if_(b.icmp("ugt", size, num(most))):
-            fail(b, entry, constant(i32, INVALID_VALUE), extent)
-    config, addresses = b.alloca(i8, layout.CONFIG_BYTES, align=16), b.alloca(ptr, layout.MOST_SLOTS)
+    return handle
+
+
+def write_config(b: Writer, config: Value, record: Value, blocks: Sequence[Value]) -> None:
+    """The configuration of a launch, but for its stream."""
     b.copy(config, b.gep(record, layout.CONFIG), num(layout.CONFIG_BYTES))
     for axis, size in enumerate(blocks):
         b.store(b.trunc(size, i32), b.gep(config, 4 * axis))
-    b.store(handle, b.gep(config, layout.CONFIG_STREAM))
+
+
+def write_addresses(b: Writer, addresses: Value, record: Value, slots: Value) -> None:
+    """Where the parameters are, as the driver wants to know it."""
     places = b.gep(record, layout.PARAMETER_SLOTS)
     with b.loop(0, b.at(record, layout.PARAMETER_COUNT)) as index:
         slot = b.load(i64, b.gep(places, index, i64))
         b.store(b.gep(slots, slot, i64), b.gep(addresses, index, ptr))
-    allocate, kept = b.item(call, 2), b.alloca(ptr)
-    b.store(NULL, kept)
-    with b.if_(b.icmp("ne", allocate, b.context("none"))):
-        b.store(scratch(b, record, allocate, [*extent, handle], slots), kept)
-    set, here = b.at(record, layout.SET_CONTEXT, ptr), b.at(record, layout.DEVICE_CONTEXT)
-    before = b.alloca(i64)  # the driver of AMD's GPUs writes half of it
-    b.store(b.select(b.is_object(set), num(0), here), before)
-    with b.if_(b.is_object(set)):
-        b.call(b.at(record, layout.ASK_CONTEXT, ptr), i32, [before])
-    is_elsewhere = b.icmp("ne", b.load(i64, before), here)
+
+
+def in_context(b: Writer, set: Value, here: Value, before: Value, start: Callable[[], Value]) -> Value:
+    """What the driver says, which is called without the GIL; a thread that uses another context uses this one meanwhile."""
+    is_elsewhere = b.icmp("ne", before, here)
     with b.if_(is_elsewhere):
         b.call(set, i32, [b.inttoptr(here, ptr)])
-    events = Events.taken(b, sizes)
     thread = b.api("PyEval_SaveThread")
-    stream = b.inttoptr(handle, ptr)
-    events.put(b, 0, stream)
-    code = launch(b, b.at(record, layout.LAUNCH_CALL, ptr), b.at(record, layout.FUNCTION, ptr), config, addresses)
-    events.put(b, 1, stream)
+    code = start()
     b.api("PyEval_RestoreThread", thread, result=void)
     with b.if_(is_elsewhere):
-        b.call(set, i32, [b.load(ptr, before)])
-    with b.if_(b.is_object(b.load(ptr, kept))):
-        b.drop(b.load(ptr, kept))
-    with b.if_(b.icmp("ne", code, 0)):
-        fail(b, entry, code, extent)
-    b.finish(YES)
+        b.call(set, i32, [b.inttoptr(before, ptr)])
+    return code
 
 
 def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slots: Value) -> Value:
@@ -132,7 +156,6 @@ def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slo
 
 
 def fail(b: Writer, entry: Value, code: Value, extent: list[Value]) -> None:
-    """Leave with the exception of a result."""
+    """Raise the exception of a result."""
     numbers = [b.api("PyLong_FromLongLong", number) for number in (b.sext(code, i64), *extent)]
     call_with(b, b.item(entry, layout.FAULT_CALL), numbers)
-    b.ret(constant(i32, 0))

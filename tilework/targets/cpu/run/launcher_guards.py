@@ -379,3 +379,42 @@ def guard_tuple(b: Writer, g: Guard) -> None:
     b.need(b.icmp("eq", count, b.sext(g.mode(), i64)))
     with b.loop(0, count) as index:
         b.store(b.item(g.arg, index), b.gep(g.slot, index, i64))
+
+
+def need_guards(b: Writer, guards: Value, end: Value, frame: Value) -> None:
+    """Let guards look at the objects of a frame and fill its slots; `end` is how many bytes of them there are."""
+    place = b.alloca(i64)
+    objects = b.gep(frame, 8 * layout.OBJECTS)
+    look, again, done = b.new_block("look"), b.new_block("again"), b.new_block("done")
+    b.store(num(0), place)
+    b.br(again)
+    b.resume(again)
+    position = b.load(i64, place)
+    b.cond_br(b.icmp("slt", position, end), look, done)
+    with b.scope():
+        b.resume(look)
+        settings = b.gep(guards, position)
+        object = b.load(ptr, b.gep(objects, b.sext(b.at(settings, layout.GUARD_SOURCE, i32), i64), ptr))
+        count = write_guard(b, object, settings, frame)
+        b.need(b.icmp("ne", count, 0))
+        b.store(b.add(position, b.mul(b.zext(count, i64), layout.GUARD.size)), place)
+        b.br(again)
+    b.resume(done)
+
+
+def write_guard(b: Writer, object: Value, settings: Value, frame: Value) -> Value:
+    """How many guards were dealt with, 0 if the object is not as one expects it: the two that most arguments have need no call."""
+    function, cls = b.at(settings, 0, ptr), b.at(settings, layout.GUARD_CLASS, ptr)
+
+    def called() -> list[Value]:
+        return [b.call(function, i32, [object, settings, cls, b.at(settings, layout.GUARD_EXPECTED, ptr), frame])]
+
+    def unless(body: Body, otherwise: Callable[[], list[Value]]) -> list[Value]:
+        def here() -> list[Value]:
+            body(b, Guard(b, object, settings, cls, b.at(settings, layout.GUARD_EXPECTED, ptr), frame))
+            return [YES]
+
+        return list(b.if_else(b.icmp("eq", function, memory(body.__name__)), here, otherwise))
+
+    (count,) = unless(guard_fields, lambda: unless(guard_int, called))
+    return count

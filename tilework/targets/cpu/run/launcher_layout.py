@@ -3,8 +3,8 @@
 `launcher*.py` write the code, with the LLVM text builder; `runtime/launch/native_launch.py` mostly finds it compiled in the
 cache, and then needs nothing but this file.
 
-A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `GPU`); then come the guards, the
-watched dictionaries, and the slots. Guards read objects and write slots, all in one frame: first the slots that the kernel
+A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `GPU`); then come the guards, the argument that
+each of them is about, the watched dictionaries, and the slots. Guards read objects and write slots, all in one frame: first the slots that the kernel
 takes, then, from `OBJECTS` on, the arguments and what guards found inside of them.
 """
 
@@ -19,13 +19,14 @@ DIGIT = 24  # of an int that has one
 DIGITS_UNKNOWN, DIGITS_BY_SIZE, DIGITS_BY_TAG = range(3)
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 DICT_VERSION = 24  # in Pythons where dictionaries have one
+DICTIONARY = -24  # of an object, in Pythons that keep it before it
 
 GUARDS = (
     "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_small", "guard_interface", "guard_asked", "guard_int",
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
     "guard_proof",
 )  # fmt: skip
-ROUTINES = ("run_host", "run_cuda", "run_hip", "ready_gpu")  # what a device adds
+ROUTINES = ("run_host", "run_gpu", "ready_gpu")  # what a device adds
 # in a torch tensor; the next six in its implementation, the last four in its storage
 PLACES = ("implementation", "keys", "element", "device", "storage", "offset", "count", "data", "checked", "size")
 NAMES_READ = ("dtype", "device", "data_ptr", "__cuda_array_interface__", "typestr", "data")
@@ -42,8 +43,11 @@ CONTEXT = (
     "digits",
     "changes",  # how many watched dictionaries have seen so far, or 0 where nobody tells
     "log",
+    "dictionary",  # where an object has its dictionary, in bytes, or 0
+    "window",  # where an implementation has `WINDOW` bytes with the keys, element, device, offset and count in them, or 0
     *PLACES,
 )
+WINDOW = 32
 
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
 SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
@@ -63,19 +67,19 @@ STARTED_AT, TOOK_AT, EVENTS_AT = range(24, 48, 8)  # behind the frame
 FRAME_WORDS = FRAME + 3 + len(RAN)
 
 # positional, keywords, slots, their offset, guards, their offset, groups, their offset, run, ready, empty lists, their offset,
-# what the log calls it, the mark of its numbers, how many of them there are, the offset of their slots
-HEADER = struct.Struct("<12qqQqq")
+# what the log calls it, the mark of its numbers, how many of them there are, the offset of their slots, that of the guards' arguments
+HEADER = struct.Struct("<12qqQqqq")
 POSITIONAL, KEYWORD_COUNT, SLOT_COUNT, SLOTS_AT, GUARD_COUNT, GUARDS_AT, GROUP_COUNT, GROUPS_AT = range(0, 64, 8)
-RUN, READY, EMPTY_COUNT, EMPTIES_AT, IDENTITY, MARK, NUMBER_COUNT, NUMBERS_AT = range(64, 128, 8)
+RUN, READY, EMPTY_COUNT, EMPTIES_AT, IDENTITY, MARK, NUMBER_COUNT, NUMBERS_AT, ROOTS_AT = range(64, 136, 8)
 # code, arena, cost; code of a thread, threads, shared nests, pool, waits, name
 HOST = struct.Struct("<9q")
-CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(128, 200, 8)
+CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(136, 208, 8)
 # how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
-# how to ask for the stream, how to make a handle of it, of which device, parameters; the configuration and the slots of the parameters
-# follow, at the end those of the scratch memory
-GPU = struct.Struct("<10q56s")
-ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(128, 176, 8)
-ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, PARAMETER_COUNT, CONFIG = range(176, 216, 8)
+# how to ask for the stream, how to make a handle of it, of which device, how the driver is called, parameters; the configuration and the
+# slots of the parameters follow, at the end those of the scratch memory
+GPU = struct.Struct("<11q56s")
+ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(136, 184, 8)
+ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, BY_NUMBERS, PARAMETER_COUNT, CONFIG = range(184, 232, 8)
 CONFIG_BYTES, CONFIG_SHARED, CONFIG_STREAM = 56, 24, 32
 PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
@@ -95,6 +99,28 @@ KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 MOST_NUMBERS, PROOF_LINES = 64, 64
 PROVED, REFUSED = 1, 2
 AS_FOUND = -1
+
+# a bound launch: positions in the tuple
+STATE, BY_PYTHON, BOUND_NAMES, BOUND_VALUES, BOUND_KEYWORDS, IMAGES, IMAGES_KEPT = range(7)
+# its images, by the shape of the call: their addresses, and how many in a row were of no use
+IMAGE_PLACES = 8
+IMAGE_SOME, IMAGE_NAMED = 4, 4  # positional arguments that are told apart, and what names add
+IMAGE_MISSES = 8 * IMAGE_PLACES
+IMAGE_TABLE = 2 * IMAGE_MISSES
+IMAGE_TRIES, IMAGE_AGAIN = 16, 64  # after so many that were of no use one is made for every so many
+# an image: what keeps it, the shape of the call, the entry and its record, the grid, whether it was of use; the slots, their addresses,
+# and the ends of what lies behind them: descriptors, tensors, guards of what is given, its positions, what is kept alive
+IMAGE_SELF, IMAGE_GIVEN, IMAGE_NAMES, IMAGE_ENTRY, IMAGE_RECORD, IMAGE_GRID = range(0, 48, 8)
+IMAGE_HITS, IMAGE_SLOTS, IMAGE_ADDRESSES, IMAGE_DESCRIPTORS, IMAGE_DESCRIPTORS_END, IMAGE_TENSORS = range(64, 112, 8)
+IMAGE_TENSORS_END, IMAGE_GUARDS, IMAGE_GUARDS_END, IMAGE_POSITIONS, IMAGE_POSITIONS_END = range(112, 152, 8)
+IMAGE_KEPT, IMAGE_KEPT_END, IMAGE_CONFIG = range(152, 176, 8)
+IMAGE_HEADER = 256
+# of a descriptor: object, class, dictionary, version, lists (0: a tuple), their items, how many in each
+LINE_OBJECT, LINE_CLASS, LINE_DICTIONARY, LINE_VERSION, LINE_LISTS, LINE_ITEMS, LINE_RANK = 0, 8, 16, 24, 32, 56, 64
+DESCRIPTOR_LINE = 72
+# of a tensor: object, class, implementation, its window; storage, the address of its memory, its size and the word behind
+LINE_IMPLEMENTATION, LINE_WINDOW, LINE_STORAGE, LINE_DATA, LINE_SIZE = 16, 24, 56, 64, 72
+TENSOR_LINE = 88
 
 # the log of launches, where somebody asks for one: where the next line goes, where there is no more room, which launches fit an entry,
 # the Python that makes room, how to record an event, the address of the next two events, where there are no more
@@ -152,23 +178,26 @@ class Record(NamedTuple):
     identity: int = 0  # in the log
     mark: int = 0
     numbers: tuple[int, ...] = ()  # slots of integers
+    roots: tuple[int, ...] = ()  # for each guard the position of the argument that it is about; -1: of all
 
     def pack(self) -> bytearray:
         """As the machine code reads it."""
         guards_at = HEADER.size + len(self.device)
-        groups_at = guards_at + GUARD.size * len(self.guards)
+        roots_at = guards_at + GUARD.size * len(self.guards)
+        groups_at = roots_at + 8 * len(self.roots)
         empties_at = groups_at + 8 + GROUP.size * len(self.groups)
         numbers_at = empties_at + 8 * len(self.empties)
         slots_at = numbers_at + 8 * len(self.numbers)
         counts = (len(self.slots) // 8, slots_at, len(self.guards), guards_at, len(self.groups), groups_at)
         header = HEADER.pack(
             self.positional, self.keywords, *counts, self.run, self.ready, len(self.empties), empties_at, self.identity,
-            self.mark, len(self.numbers), numbers_at,
+            self.mark, len(self.numbers), numbers_at, roots_at,
         )  # fmt: skip
         guards = [GUARD.pack(*guard) for guard in self.guards]
         groups = [struct.pack("<q", 0), *(GROUP.pack(*group) for group in self.groups)]
         words = struct.pack(f"<{len(self.empties) + len(self.numbers)}q", *self.empties, *self.numbers)
-        return bytearray(b"".join((header, self.device, *guards, *groups, words, self.slots)))
+        roots = struct.pack(f"<{len(self.roots)}q", *self.roots)
+        return bytearray(b"".join((header, self.device, *guards, roots, *groups, words, self.slots)))
 
 
 def mark_of(grid: tuple[int, int, int], numbers: Iterable[int]) -> int:
