@@ -133,17 +133,32 @@ def tells_changes(count: Callable[[dict[Any, Any]], int], begin: Callable[[dict[
 
 
 def dictionary_place() -> int:
-    """Where an object keeps its dictionary, in bytes, as since Python 3.11; 0 if it is not there."""
+    """Where an object keeps its dictionary, in bytes, as since Python 3.11; 0 if it is not there.
+
+    Before somebody asks for a dictionary there may be none: then there is no address, or an odd one.
+    """
 
     class Holder:
-        pass
+        def __init__(self) -> None:
+            self.name: Any = None
 
-    holders = [Holder() for _ in range(3)]
-    for number, holder in enumerate(holders):
-        holder.__dict__.update(name=number)
-    holders[1].__dict__ = {"other": 1}
-    at = native.DICTIONARY
-    return at if all(pointer_at(id(holder) + at) == id(holder.__dict__) for holder in holders) else 0
+    def word(holder: Holder) -> int:
+        return pointer_at(id(holder) + native.DICTIONARY)
+
+    def is_there(holder: Holder) -> bool:
+        return id(vars(holder)) == word(holder)
+
+    for _ in range(40):  # Python replaces what runs often by something faster
+        first, second = Holder(), Holder()
+        if any(at and not at & 1 and at != id(vars(holder)) for holder in (first, second) for at in [word(holder)]):
+            return 0
+        second.__dict__ = {"other": 1}
+        if not (is_there(first) and is_there(second)):
+            return 0
+        first.name = second
+        if not is_there(first):
+            return 0
+    return native.DICTIONARY
 
 
 def watcher_of(library: Any) -> int | None:

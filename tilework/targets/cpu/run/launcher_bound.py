@@ -11,7 +11,7 @@ with all arguments, as by `kernel[grid]`, which leaves a new image behind.
 """
 
 from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_descriptors import dictionary, known_line
+from tilework.targets.cpu.run.launcher_descriptors import dictionary, dictionary_here, known_line
 from tilework.targets.cpu.run.launcher_gpu import (
     LARGEST,
     ask_stream,
@@ -55,7 +55,7 @@ def image_of(b: Writer, object: Value) -> Value:
 @routine("ptr launch_bound(ptr self, ptr args, i64 nargs, ptr kwnames)")
 def launch_bound(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Value) -> None:
     """See the module docstring."""
-    other, unfit = b.new_block("other"), b.new_block("unfit")
+    other, unfit, raised = (b.new_block(name) for name in ("other", "unfit", "raised"))
     image = b.load(ptr, b.gep(image_table(b, self), image_number(b, nargs, kwnames), ptr))
     b.need(b.is_object(image), other)
     b.need(b.icmp("eq", nargs, b.at(image, layout.IMAGE_GIVEN)), other)
@@ -63,6 +63,8 @@ def launch_bound(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Val
     with b.if_(b.icmp("ne", kwnames, names)):
         b.need(b.icmp("ne", b.run("same_names", kwnames, names), 0), other)
     b.need(b.is_null(b.context("log")), other)
+    holder = b.at(image, layout.IMAGE_SELF, ptr)
+    b.keep_here(holder)  # what runs from here on may replace the image
     entry, record = b.at(image, layout.IMAGE_ENTRY, ptr), b.at(image, layout.IMAGE_RECORD, ptr)
     frame, own = b.alloca(i64, layout.FRAME_WORDS, align=LINE), b.alloca(ptr, layout.MOST_SLOTS)
 
@@ -73,33 +75,35 @@ def launch_bound(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Val
     is_whole = b.icmp("eq", b.at(image, layout.IMAGE_GUARDS), b.at(image, layout.IMAGE_GUARDS_END))
     (addresses,) = b.if_else(is_whole, lambda: [b.at(image, layout.IMAGE_ADDRESSES, ptr)], with_given)
     need_unchanged(b, entry, record, unfit)
-    handle = ask_stream(b, entry, record)
+    handle = ask_stream(b, entry, record, raised)
     # from here on no Python code runs
-    need_descriptors(b, image, other)
-    need_tensors(b, image, other)
+    need_descriptors(b, image, unfit)
+    need_tensors(b, image, unfit)
     set, here, place = b.at(record, layout.SET_CONTEXT, ptr), b.at(record, layout.DEVICE_CONTEXT), b.alloca(i64)
     b.store(num(0), place)
     asked = b.call(b.at(record, layout.ASK_CONTEXT, ptr), i32, [place])
     before = b.load(i64, place)
     with b.if_(b.or_(b.icmp("ne", asked, 0), b.icmp("ne", before, here))):
-        b.need(b.is_object(set), other)
+        b.need(b.is_object(set), unfit)
     config = b.alloca(i8, layout.CONFIG_BYTES, align=16)
     b.copy(config, b.gep(image, layout.IMAGE_CONFIG), num(layout.CONFIG_BYTES))
     b.store(handle, b.gep(config, layout.CONFIG_STREAM))
-    holder, hits = b.at(image, layout.IMAGE_SELF, ptr), b.gep(image, layout.IMAGE_HITS)
+    hits = b.gep(image, layout.IMAGE_HITS)
     b.store(b.add(b.load(i64, hits), 1), hits)
-    b.keep_here(holder)
     code = in_context(b, set, here, before, lambda: call_driver(b, record, config, addresses))
     with b.if_(b.icmp("ne", code, 0)):
         fail(b, entry, code, [b.at(image, layout.IMAGE_GRID + 8 * axis) for axis in range(3)])
-        b.drop(holder)
-        b.ret(NULL)
+        b.br(raised)
     kernel = b.item(entry, layout.KERNEL)
     b.keep_here(kernel)
     b.drop_here(holder)
     b.ret(kernel)
+    b.enter(raised)
+    b.drop(holder)
+    b.ret(NULL)
     b.enter(unfit)
     b.api("PyErr_Clear", result=void)
+    b.drop(holder)
     b.br(other)
     b.enter(other)
     b.finish(b.run("launch_merged", self, args, nargs, kwnames))
@@ -151,7 +155,7 @@ def need_descriptors(b: Writer, image: Value, otherwise: Block) -> None:
         object = b.at(line, layout.LINE_OBJECT, ptr)
         b.need(b.icmp("eq", b.at(object, layout.TYPE), b.at(line, layout.LINE_CLASS)), otherwise)
         members = b.at(line, layout.LINE_DICTIONARY, ptr)
-        b.need(b.icmp("eq", dictionary_of(b, object), members), otherwise)
+        b.need(b.icmp("eq", dictionary_here(b, object), members), otherwise)
         b.need(b.icmp("eq", b.at(members, layout.DICT_VERSION), b.at(line, layout.LINE_VERSION)), otherwise)
         rank, items = b.at(line, layout.LINE_RANK), b.at(line, layout.LINE_ITEMS, ptr)
         for part in range(3):
@@ -162,11 +166,6 @@ def need_descriptors(b: Writer, image: Value, otherwise: Block) -> None:
                 with b.loop(0, rank) as index:
                     item = b.load(ptr, b.gep(found, index, ptr))
                     b.need(b.icmp("eq", item, b.load(ptr, b.gep(known, index, ptr))), otherwise)
-
-
-def dictionary_of(b: Writer, object: Value) -> Value:
-    """The dictionary of an object that has one, where `dictionary_place` of `native_machine.py` has found it."""
-    return b.load(ptr, b.gep(object, b.ptrtoint(b.context("dictionary"), i64)))
 
 
 class Tensors:
@@ -405,7 +404,7 @@ def write_descriptor(b: Writer, object: Value, settings: Value, frame: Value, im
     """A line of a descriptor, if it is one that `guard_known` knows, with the base and the numbers that are in the frame."""
     b.need(b.is_object(b.context("dictionary")), leave)
     members, rank = dictionary(b, object, leave), b.sext(b.at(settings, 24, i32), i64)
-    b.need(b.icmp("eq", dictionary_of(b, object), members), leave)
+    b.need(b.icmp("eq", dictionary_here(b, object), members), leave)
     version = b.at(members, layout.DICT_VERSION)
     known = b.gep(b.at(settings, 8, ptr), b.mul(known_line(b, version), 8 * layout.KNOWN_LINE))
     b.need(b.icmp("eq", b.load(i64, known), version), leave)

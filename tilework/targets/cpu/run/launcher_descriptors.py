@@ -17,11 +17,26 @@ MAP_SHIFT = layout.MAP_WORDS.bit_length() - 1
 MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
 
 
+def dictionary_here(b: Writer, object: Value) -> Value:
+    """The dictionary of an object where `dictionary_place` of `native_machine.py` has found it: no address, or an odd one, if there is none yet."""
+    return b.load(ptr, b.gep(object, b.ptrtoint(b.context("dictionary"), i64)))
+
+
 def dictionary(b: Writer, object: Value, otherwise: Block | None = None) -> Value:
     """The dictionary of an object's members."""
-    found = b.api("PyObject_GenericGetDict", object, NULL)
-    b.need(b.is_object(found), otherwise)
-    b.drop(found)  # the object has it
+
+    def made() -> list[Value]:
+        found = b.api("PyObject_GenericGetDict", object, NULL)
+        b.need(b.is_object(found), otherwise)
+        b.drop(found)  # the object has it
+        return [found]
+
+    def here() -> list[Value]:
+        found = dictionary_here(b, object)
+        is_there = b.and_(b.is_object(found), b.icmp("eq", b.and_(b.ptrtoint(found, i64), 1), 0))
+        return list(b.if_else(is_there, lambda: [found], made))
+
+    (found,) = b.if_else(b.is_object(b.context("dictionary")), here, made)
     return found
 
 

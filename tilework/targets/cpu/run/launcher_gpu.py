@@ -13,6 +13,7 @@ from tilework.targets.cpu.run import launcher_layout as layout
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.launcher_log import Events
 from tilework.targets.cpu.run.machine_code import NULL, num
+from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i8, i32, i64, integer, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
@@ -89,7 +90,7 @@ def run_gpu(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value, 
     b.finish(YES)
 
 
-def ask_stream(b: Writer, entry: Value, record: Value) -> Value:
+def ask_stream(b: Writer, entry: Value, record: Value, otherwise: Block | None = None) -> Value:
     """The stream that launches go to at this moment; leaves with the exception of who was asked."""
     ask = b.at(record, layout.ASK_STREAM, ptr)
 
@@ -105,7 +106,7 @@ def ask_stream(b: Writer, entry: Value, record: Value) -> Value:
 
     def through_python() -> list[Value]:
         call = b.item(entry, layout.DEVICE_CALL)
-        return [b.take_word(b.ask(b.item(call, 0), [b.item(call, 1)]))]
+        return [b.take_word(b.ask(b.item(call, 0), [b.item(call, 1)]), otherwise)]
 
     (handle,) = b.if_else(b.is_object(ask), asked, through_python)
     return handle

@@ -109,9 +109,9 @@ class Writer(NativeBuilder):
             self.store(object, self.gep(places, 8 * index))
         return self.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
 
-    def take_word(self, object: Value) -> Value:
+    def take_word(self, object: Value, otherwise: Block | None = None) -> Value:
         """The 64 bits of a Python int, which is given up; leaves if there is none."""
-        self.need(self.is_object(object))
+        self.need(self.is_object(object), otherwise)
         word = self.api("PyLong_AsUnsignedLongLongMask", object, result=i64)
         self.drop(object)
         return word
