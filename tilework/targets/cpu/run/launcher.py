@@ -138,9 +138,7 @@ def launch(b: Writer, self: Value, *call: Value) -> None:
 
 
 @routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames, ptr bound)")
-def launch_with(
-    b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value, bound: Value
-) -> None:
+def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value, bound: Value) -> None:
     """Run the first entry that fits, or the Python path; `bound` is the call to leave an image for (`launcher_bound.py`), or NULL."""
     slots, chosen, numbers = b.alloca(i64, layout.FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
     sizes = b.gep(slots, 8 * layout.FRAME)

@@ -31,10 +31,21 @@ from tilework.targets.llvm.values import Value
 LINE = 64  # bytes of the cache
 FOUR = 4  # words that are copied at once
 BYTES_HEADER = 32  # of a bytes object: images begin on the next line
-CALL_SELF, CALL_GIVEN, CALL_NAMES, CALL_COUNT, CALL_NUMBER, CALL_POSITIONS = range(0, 48, 8)  # of which an image is made
+CALL_SELF, CALL_GIVEN, CALL_NAMES, CALL_COUNT, CALL_NUMBER, CALL_POSITIONS = range(
+    0, 48, 8
+)  # of which an image is made
 CALL_WORDS = CALL_POSITIONS // 8 + layout.MOST_OBJECTS
 # guards of what cannot become another while it is bound, or depends on nothing but what others guard
-SETTLED = ("guard_int", "guard_constant", "guard_small", "guard_map", "guard_proof", "guard_tuple", "guard_float", "guard_bool")
+SETTLED = (
+    "guard_int",
+    "guard_constant",
+    "guard_small",
+    "guard_map",
+    "guard_proof",
+    "guard_tuple",
+    "guard_float",
+    "guard_bool",
+)
 
 
 def image_number(b: Writer, given: Value, names: Value) -> Value:
@@ -211,7 +222,9 @@ def need_tensors(b: Writer, image: Value, otherwise: Block) -> None:
 @routine("ptr launch_merged(ptr self, ptr args, i64 nargs, ptr kwnames)")
 def launch_merged(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Value) -> None:
     """With all arguments, those that are bound and those that are given. Python is called with all that is not simply a value for a name."""
-    names, values, keywords = (b.item(self, at) for at in (layout.BOUND_NAMES, layout.BOUND_VALUES, layout.BOUND_KEYWORDS))
+    names, values, keywords = (
+        b.item(self, at) for at in (layout.BOUND_NAMES, layout.BOUND_VALUES, layout.BOUND_KEYWORDS)
+    )
     (named,) = b.if_else(is_class(b, keywords, "tuple"), lambda: [b.size(keywords)], lambda: [num(0)])
     last = b.sub(b.size(names), 1)
     positional = b.sub(last, named)
@@ -236,7 +249,9 @@ def launch_merged(b: Writer, self: Value, args: Value, nargs: Value, kwnames: Va
         b.store(b.load(ptr, b.gep(args, number, ptr)), b.gep(merged, position, ptr))
         b.store(position, b.gep(positions, number, i64))
     number = image_number(b, nargs, kwnames)
-    for place, value in zip(range(0, CALL_POSITIONS, 8), (self, nargs, kwnames, b.add(nargs, given), number), strict=True):
+    for place, value in zip(
+        range(0, CALL_POSITIONS, 8), (self, nargs, kwnames, b.add(nargs, given), number), strict=True
+    ):
         b.store(value, b.gep(call, place))
     grid = b.load(ptr, b.gep(merged, last, ptr))
     is_wanted = b.and_(b.icmp("eq", grid, b.item(values, last)), wants_image(b, image_table(b, self), number))
@@ -251,7 +266,7 @@ def wants_image(b: Writer, table: Value, number: Value) -> Value:
     """Whether another image is worth its making: not if many in a row were of no use."""
     image, misses = b.load(ptr, b.gep(table, number, ptr)), b.gep(b.gep(table, layout.IMAGE_MISSES), number, i64)
     (hits,) = b.if_else(b.is_null(image), lambda: [num(0)], lambda: [b.at(image, layout.IMAGE_HITS)])
-    in_vain = b.select(b.icmp("eq", hits, 0), b.add(b.load(i64, misses), 1), num(0))
+    in_vain = b.select(b.icmp("slt", hits, layout.IMAGE_PAYS), b.add(b.load(i64, misses), 1), num(0))
     b.store(in_vain, misses)
     with b.if_(b.is_object(image)):
         b.store(num(0), b.gep(image, layout.IMAGE_HITS))
@@ -351,11 +366,11 @@ def write_lines(b: Writer, call: Value, record: Value, frame: Value, image: Valu
         b.resume(look)
         settings, root = b.gep(guards, b.mul(number, layout.GUARD.size)), b.load(i64, b.gep(roots, number, i64))
         b.store(b.add(number, 1), next)
-        (is_given,) = b.if_else(
-            b.icmp("slt", root, 0), lambda: [count], lambda: [b.load(i64, b.gep(flags, root, i64))]
-        )
+        (is_given,) = b.if_else(b.icmp("slt", root, 0), lambda: [count], lambda: [b.load(i64, b.gep(flags, root, i64))])
         function = b.load(ptr, settings)
-        object = b.load(ptr, b.gep(b.gep(frame, 8 * layout.OBJECTS), b.sext(b.at(settings, layout.GUARD_SOURCE, i32), i64), ptr))
+        object = b.load(
+            ptr, b.gep(b.gep(frame, 8 * layout.OBJECTS), b.sext(b.at(settings, layout.GUARD_SOURCE, i32), i64), ptr)
+        )
         with b.if_(b.icmp("ne", is_given, 0)):
             b.copy(room(b, image, layout.IMAGE_GUARDS_END, layout.GUARD.size), settings, num(layout.GUARD.size))
             b.br(again)

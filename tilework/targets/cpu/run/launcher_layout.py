@@ -107,7 +107,8 @@ IMAGE_PLACES = 8
 IMAGE_SOME, IMAGE_NAMED = 4, 4  # positional arguments that are told apart, and what names add
 IMAGE_MISSES = 8 * IMAGE_PLACES
 IMAGE_TABLE = 2 * IMAGE_MISSES
-IMAGE_TRIES, IMAGE_AGAIN = 16, 64  # after so many that were of no use one is made for every so many
+# one is of use if it is used so often; after so many that were not, one is made for every so many launches
+IMAGE_PAYS, IMAGE_TRIES, IMAGE_AGAIN = 4, 16, 64
 # an image: what keeps it, the shape of the call, the entry and its record, the grid, whether it was of use; the slots, their addresses,
 # and the ends of what lies behind them: descriptors, tensors, guards of what is given, its positions, what is kept alive
 IMAGE_SELF, IMAGE_GIVEN, IMAGE_NAMES, IMAGE_ENTRY, IMAGE_RECORD, IMAGE_GRID = range(0, 48, 8)

@@ -1,0 +1,401 @@
+"""A bound launch does again what it did before, and never what is not true any more."""
+
+import ctypes
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework.language as tl
+from tests.runtime.emulated_cuda import emulated_cuda
+from tests.runtime.stand_in_tensors import OtherStandIn, StandIn, stand_in_places
+from tests.runtime.test_cuda_native_descriptors import CHANGES
+from tests.runtime.test_cuda_native_launch import Counted, six
+from tilework import knobs
+from tilework.knobs import cuda_tools
+from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.device import DeviceArray
+from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
+from tilework.runtime.launch import launch_log, native_machine
+from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.targets.nvidia import libcuda
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+FACTOR = tl.constexpr(3)
+
+
+def described(source, target, row, BLOCK: tl.constexpr):
+    pass
+
+
+def factored(p, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(p + i, i * FACTOR, mask=i < n)
+
+
+@pytest.fixture
+def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedCuda]:
+    monkeypatch.setattr(cuda_tools, "find_tool", lambda *args: None)  # no ptxas: the driver gets PTX
+    with knobs.cache.scope(), emulated_cuda(devices=2) as library:
+        knobs.cache.dir = str(tmp_path)
+        if native_machine.machine() is None:
+            pytest.fail("this Python has no native launcher")
+        with stand_in_places(monkeypatch):
+            yield library
+
+
+class Bound(Counted):
+    """A bound launch of a kernel, which is compared with the Python path."""
+
+    def __init__(self, cuda: EmulatedCuda, function: Callable[..., Any], *args: Any, **options: Any) -> None:
+        super().__init__(function, **options)
+        self.cuda, self.args, self.options = cuda, args, options
+        self.bound = self.kernel.bind(*args, grid=(1,), **options)
+
+    @property
+    def hits(self) -> int:
+        """How often images were of use; -1 if there is none."""
+        table = (ctypes.c_int64 * layout.IMAGE_PLACES).from_buffer(self.bound.__self__[layout.IMAGES])
+        found = [ctypes.c_int64.from_address(image + layout.IMAGE_HITS).value for image in table if image]
+        return sum(found) if found else -1
+
+    def result(self, call: Callable[[], Any]) -> Any:
+        self.cuda.launches.clear()
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - both are compared
+            return type(error), str(error)
+        return self.cuda.launches.pop()
+
+    def same(self, *given: Any, again: bool | None = None, **named: Any) -> None:
+        """It does what the Python path does; `again` says whether an image is used for it."""
+        before = self.hits
+        native = self.result(lambda: self.bound(*given, **named))
+        if again is not None:
+            assert (self.hits > before) == again, (before, self.hits)
+        values = dict(zip(self.kernel.arg_names, self.args, strict=False)) | self.options
+        values |= dict(zip(self.kernel.arg_names, given, strict=False)) | named
+        assert native == self.result(lambda: self.kernel.run(grid=(1,), **values))
+
+    def used(self, *given: Any, **named: Any) -> None:
+        """Have an image, and see it used."""
+        for again in (None, None, True, True):
+            self.same(*given, again=again, **named)
+
+
+def tensors(count: int = 3) -> list[StandIn]:
+    return [StandIn(64) for _ in range(count)]
+
+
+def test_what_is_given_and_what_is_bound(cuda: EmulatedCuda) -> None:
+    x, y, z = tensors()
+    k = Bound(cuda, six, x, (y, 5, 0.5), 12345678, 0.25, True, None, MODE="plain")
+    k.used()
+    k.used(z)
+    k.used(z, (x, 7, 1.5))
+    k.used(c=48 + 5)
+    k.used(z, c=48 + 7, d=-1.0)
+    slow = k.slow
+    k.same(c=12345678, **{"".join(["a"]): y})  # other tuples of names, and names that Python has not interned
+    for number in range(20):
+        k.same(StandIn(64), again=True, **{"c": 12345 + 2 * number}) if number > 3 else k.same(StandIn(64), c=12345)
+    k.same(again=True)
+    assert k.slow == slow, "all of these fit the first description"
+    for wrong in ({"c": 16}, {"a": OtherStandIn(64)}, {"b": (x, 7)}):
+        k.same(**wrong)
+    k.same(again=True)
+    assert k.bound(grid=(2,)) is not None and cuda.launches.pop().grid == (2, 1, 1)
+    assert k.bound(grid=lambda meta: (3,)) is not None and cuda.launches.pop().grid == (3, 1, 1)
+    k.same(again=True)
+
+
+def other_storage(x: StandIn) -> None:
+    x.take(ctypes.create_string_buffer(x.storage.raw, len(x.storage)))
+    x.set("data", StandIn(64).get("data"))
+
+
+TENSOR_CHANGES: dict[str, Callable[[StandIn], Any]] = {
+    "its memory is elsewhere": lambda x: x.set("data", StandIn(64).get("data")),
+    "another storage": other_storage,
+    "another implementation": lambda x: setattr(x, "_implementation", StandIn(64)._implementation),
+    "another offset": lambda x: x.set("offset", 16),
+    "not aligned": lambda x: x.set("offset", 3),
+    "nothing in it": lambda x: x.set("count", 0),
+    "freed": lambda x: x.set("data", 0),
+    "another dtype": lambda x: [x.set("element", 5), setattr(x, "base", DeviceArray(64, "f8"))],
+    "other keys": lambda x: x.set("keys", 99),
+    "shared until somebody writes": lambda x: x.set("checked", 1),
+    "another size": lambda x: x.set("size", 1),
+    "another class": lambda x: setattr(x, "__class__", OtherStandIn),
+}
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_changed_tensor_is_seen(cuda: EmulatedCuda, given: bool) -> None:
+    """Each change of a tensor that is bound, alone or in a tuple: whatever the Python path does, and nothing stale."""
+    more = {"d": 1002} if given else {}
+    for index, change in enumerate(TENSOR_CHANGES.values()):
+        x, y, z = tensors()
+        k = Bound(cuda, six, z, x, (y, 5), 2, 2, 2)
+        k.used(**more)
+        change((x, y)[index % 2 ^ given])
+        k.same(again=False, **more)
+        k.same(**more)
+
+
+@pytest.mark.parametrize("parts", [list, tuple])
+def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
+    target = TensorDescriptor(StandIn(64, 64), parts([64, 64]), parts([64, 1]), parts([8, 32]))
+
+    def replaced(desc: Any) -> None:
+        desc.__dict__ = dict(vars(desc), base=StandIn(64, 64))
+
+    more = {
+        "its dictionary": replaced,
+        "the memory of its base": lambda desc: desc.base.set("data", StandIn(64, 64).get("data")),
+        "its class": lambda desc: setattr(desc, "__class__", type("Mine", (TensorDescriptor,), {})),
+        "a new member": lambda desc: setattr(desc, "more", 1),
+    }
+    for change in (*CHANGES.values(), *more.values()):
+        source = TensorDescriptor(StandIn(64, 128), parts([64, 64]), parts([64, 1]), parts([8, 32]))
+        k = Bound(cuda, described, source, target, 8, BLOCK=32)
+        k.used()
+        k.used(row=16)
+        try:
+            change(source)
+        except (AttributeError, TypeError):  # a tuple
+            assert parts is tuple
+            continue
+        k.same(again=False)
+        for _ in range(2):
+            k.same(row=16)
+            k.same()
+    source = TensorDescriptor(StandIn(4096, 64), [4096, 64], [64, 1], [8, 32])
+    k = Bound(cuda, described, source, target, 8, BLOCK=32)
+    for size in range(1000, 1040):  # ints that are freed, and made again where others were
+        source.shape[0] = int(str(size))
+        k.same()
+
+
+def test_what_else_changes_is_seen(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, seen, factor = StandIn(64), [], FACTOR
+    k = Bound(cuda, factored, x, 60, BLOCK=64)
+    k.used()
+
+    def hook(metadata: Any) -> None:
+        seen.append(metadata.get()["name"])
+
+    slow = k.slow
+    knobs.runtime.launch_enter_hook.add(hook)
+    k.bound()
+    knobs.runtime.launch_enter_hook.remove(hook)
+    assert seen == ["factored"] and k.slow == slow + 1
+    k.used()
+    monkeypatch.setitem(globals(), "FACTOR", tl.constexpr(4))
+    with pytest.raises(RuntimeError, match="FACTOR has changed"):
+        k.bound()
+    monkeypatch.setitem(globals(), "FACTOR", factor)
+    k.kernel.device_caches.clear()
+    k.used()
+
+
+def test_every_launch_is_logged(cuda: EmulatedCuda) -> None:
+    k, lines = Bound(cuda, six, *tensors(), 2, 2, 2), []
+
+    class Listener:
+        def lines(self, data: bytes) -> None:
+            lines.append(len(data) // layout.LINE)
+
+        def watch(
+            self, launcher: Any, grid: Any, stream: int, function: Any, args: Any, scratch: Any, data: Any
+        ) -> None:
+            launcher.start(grid, stream, function, args, scratch)
+
+    k.used()
+    launch_log.begin(Listener())
+    try:
+        for _ in range(3):
+            k.bound()
+    finally:
+        launch_log.end()
+    assert sum(lines) == 3
+    k.same(again=True)
+
+
+def test_streams_threads_and_contexts(cuda: EmulatedCuda) -> None:
+    x, y, z = tensors()
+    k = Bound(cuda, six, x, y, 2, 2, 2, 2)
+    k.used()
+    k.used(z)
+    failed: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            cuda_device.set_device(0)
+            stream = cuda_device.Stream()
+            mine = [StandIn(64) for _ in range(3)]
+            with cuda_device.stream(stream):
+                for turn in range(30):
+                    x.set("offset", 16 * (turn % 2))  # images are made again and again
+                    k.bound(mine[turn % 3], d=1000 + 2 * number)
+                    k.bound()
+            addresses = {one.data_ptr().to_bytes(8, "little") for one in mine}
+            numbers = [launch.parameters[:4] for launch in cuda.launches if launch.stream == stream.cuda_stream]
+            assert len(numbers) == 60
+            for values in numbers[::2]:
+                assert values[0] in addresses and int.from_bytes(values[3], "little") == 1000 + 2 * number
+        except BaseException as error:  # noqa: BLE001 - the thread that waits raises it
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed
+    k = Bound(cuda, six, y, z, 2, 2, 2, 2)
+    k.used()
+    cuda.thread.context = 2  # of the other device: the arguments are not there
+    k.same(again=False)
+    cuda.thread.context = 1
+    k.same(again=True)
+
+
+def test_the_driver_reads_an_image_that_is_replaced_meanwhile(
+    cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = tensors(2)
+    k = Bound(cuda, six, x, y, 1002, 2, 2, 2)
+    k.used()
+    real, depth = EmulatedCuda.cuLaunchKernelEx, []
+
+    def launch(self: EmulatedCuda, config: Any, function: int, addresses: Any, extra: None) -> int:
+        if not depth:
+            depth.append(1)
+            for turn in range(3):
+                x.set("offset", 16 * (turn + 1))
+                k.bound()
+                k.bound(c=2002)
+            gc.collect()
+            depth.clear()
+        return real(self, config, function, addresses, extra)
+
+    expected = x.data_ptr()
+    monkeypatch.setattr(EmulatedCuda, "cuLaunchKernelEx", launch)
+    cuda.launches.clear()
+    k.bound()
+    assert len(cuda.launches) == 7
+    values = cuda.launches[-1].parameters
+    assert int.from_bytes(values[0], "little") == expected and int.from_bytes(values[2], "little") == 1002
+
+
+def test_errors_of_the_driver(cuda: EmulatedCuda) -> None:
+    k = Bound(cuda, six, *tensors(), 2, 2, 2)
+    k.used()
+    cuda.failure = 700
+    for _ in range(3):
+        with pytest.raises(libcuda.CudaError, match="illegal memory access"):
+            k.bound()
+    cuda.failure = 0
+    k.same(again=True)
+
+
+def test_images_are_not_made_in_vain_for_ever(cuda: EmulatedCuda) -> None:
+    x, y = tensors(2)
+    k = Bound(cuda, six, x, y, 2, 2, 2, 2)
+
+    def image() -> int:
+        return ctypes.c_int64.from_buffer(k.bound.__self__[layout.IMAGES]).value
+
+    seen = []
+    for turn in range(3 * layout.IMAGE_AGAIN):
+        x.set("offset", 16 * (turn % 2))
+        k.bound()
+        seen.append(image())
+    changes = sum(a != b for a, b in pairwise(seen))
+    assert changes <= layout.IMAGE_TRIES + 3
+    for _ in range(2 * layout.IMAGE_AGAIN):  # it stays as it is from now on
+        k.bound()
+    k.same(again=True)
+    array = Bound(cuda, six, DeviceArray.of(np.zeros(64, "f4")), x, 2, 2, 2, 2)
+    for _ in range(20):
+        array.same()
+    assert array.hits == -1, "memory that has to be asked"
+
+
+def test_nothing_leaks(cuda: EmulatedCuda) -> None:
+    x, y = tensors(2)
+    target = TensorDescriptor(StandIn(64, 64), [64, 64], [64, 1], [8, 32])
+    k = Bound(cuda, six, x, (y, 12345678), target, 2, 2, 2)
+    k.used()
+    k.used(y, d=1000)
+    watched = [x, y, target, target.base, target.shape, k.args[1], k.state[1], *filter(None, k.state[1]), k.bound]
+
+    def counts() -> list[int]:
+        cuda.launches.clear()
+        gc.collect()
+        return [sys.getrefcount(item) for item in watched]
+
+    before = counts()
+    for turn in range(200):
+        k.bound()
+        k.bound(y, d=1000)
+        x.set("offset", 16 * (turn // 10 % 2))
+        target.shape[0] = 64 - turn // 15 % 2
+    x.set("offset", 0)
+    target.shape[0] = 64
+    k.used()
+    k.used(y, d=1000)
+    assert counts() == before
+    del k.bound, watched[-1]
+    after = counts()
+    assert after[0] < before[0], "of what is bound"
+    assert after[6] < before[6], "of the entry"
+
+
+def test_tensors_of_torch(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from tests.runtime.test_cuda_native_launch import driver, tensor_memory
+    from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
+
+    native_machine.fill_places.cache_clear()  # stand-ins had other places
+    monkeypatch.setattr(CudaLauncher, "memory_of", lambda self, value: tensor_memory(value))
+    monkeypatch.setattr(type(driver.active), "check_arguments", lambda self, args: None)
+    changes: tuple[Callable[[Any], Any], ...] = (
+        lambda x: x.set_(torch.zeros(64)),
+        lambda x: setattr(x, "data", torch.ones(64)),
+        lambda x: setattr(x, "data", torch.ones(64, dtype=torch.float64)),
+        lambda x: x.resize_(4096),
+        lambda x: x.resize_(0),
+        lambda x: x.untyped_storage().resize_(0),
+        lambda x: x.untyped_storage().resize_(1 << 16),
+        lambda x: x.set_(x.untyped_storage(), 16, (32,), (1,)),
+        lambda x: torch.utils.swap_tensors(x, torch.zeros(64)),
+        lambda x: setattr(x, "__class__", type("Mine", (torch.Tensor,), {})),
+        lambda x: setattr(x, "data", torch.complex(torch.zeros(64), torch.zeros(64)).conj()),
+        lambda x: x.requires_grad_(),
+        lambda x: x.add_(1),
+        torch._lazy_clone,
+    )
+    for change in changes:
+        x, base = torch.zeros(64), torch.zeros(64, 64)
+        k = Bound(cuda, six, x, torch.zeros(64), 2, 2, 2, 2)
+        k.used()
+        kept = change(x)
+        for _ in range(3):
+            k.same()
+        del kept
+        desc = TensorDescriptor(base, [64, 64], [64, 1], [8, 32])
+        described = Bound(cuda, six, desc, 2, 2, 2, 2, 2)
+        described.used()
+        kept = change(base)
+        for _ in range(3):
+            described.same()
+        del kept
+    native_machine.fill_places.cache_clear()
