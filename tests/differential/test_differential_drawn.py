@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.drawn.amount import amount
 from tests.drawn.kernels import Kernel, draw_kernel
 from tests.drawn.run import capability, compile_drawn, load
 from tests.drawn.test_drawn import SCALARS, difference, draw_array, explain
@@ -17,7 +18,7 @@ from tilework.target import Target
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
-KERNELS, CHUNK = 60, 10
+KERNELS, CHUNK = amount(24), 8
 GRID = (2,)
 
 

@@ -190,11 +190,13 @@ VECTORS = {  # (seed, offset) -> the four words
 }
 
 
-@pytest.mark.parametrize(("seed", "offset"), VECTORS)
-def test_philox_vectors(seed: int, offset: int) -> None:
-    offsets = np.array([offset], dtype=np.int64 if offset >= 2**31 else np.int32)
-    words = agree(random_integers, offsets, params=(seed,))
-    assert " ".join(f"{int(word[0]):08x}" for word in words) == VECTORS[seed, offset]
+@pytest.mark.parametrize(("seed", "is_wide"), sorted({(seed, offset >= 2**31) for seed, offset in VECTORS}))
+def test_philox_vectors(seed: int, is_wide: bool) -> None:
+    offsets = [offset for at, offset in VECTORS if at == seed and (offset >= 2**31) == is_wide]
+    words = agree(random_integers, np.array(offsets, np.int64 if is_wide else np.int32), params=(seed,))
+    for number, offset in enumerate(offsets):
+        found = " ".join(f"{int(word[number]):08x}" for word in words)
+        assert found == VECTORS[seed, offset], (seed, offset)
 
 
 def test_rand_vectors() -> None:

@@ -11,6 +11,7 @@ from examples.case import Case
 from examples.demo import all_cases
 from tests.differential.everywhere import CHOSEN, PLACES, bits, everywhere
 from tests.differential.training import SHAPES, fresh, train
+from tests.drawn.amount import amount
 from tests.drawn.reproducible import DIFFERENT, outcome_of
 from tilework import knobs
 from tilework.errors import CompilationError
@@ -21,7 +22,7 @@ CASES = {
     case.name: case for case in all_cases() if not isinstance(case.arguments(np.random.default_rng(0)).get("a"), list)
 }
 QUICK_CASES = ("softmax",)
-DRAWN = int(os.environ.get("DRAWN_KERNELS", "3"))
+DRAWN = amount(3)
 FEW = ("interpreter", "cpu, 2 threads", "sm_80, 8 warps")
 
 

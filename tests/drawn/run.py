@@ -6,7 +6,6 @@ python -m tests.drawn.run 17            the source of kernel 17, and the report
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from tilework.ir.verify import op_problem, use_problem
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
-from tilework.tools.check_each import Report, check_each
+from tilework.tools.check_each import Report, check_each, parts
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import make_pass
 
@@ -118,18 +117,6 @@ def steps(module: ModuleOp, names: list[str], seen: set[str]) -> list[Passes]:
             seen.add(text)
             found.append(Passes(tuple(waiting)))
             waiting.clear()
-    return found
-
-
-def parts(module: ModuleOp) -> list[Hashable]:
-    """The very objects that a module is made of: equal if nothing was touched."""
-    found: list[Hashable] = []
-    for op in module.walk():
-        results = tuple(result.type for result in op.results)
-        found += (op, op.parent, tuple(op.successors), tuple(op.operands), results)
-        found += (tuple(op.properties.items()), tuple(op.attributes.items()))
-        for block in (block for region in op.regions for block in region.blocks):
-            found += (block, tuple(argument.type for argument in block.args))
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import tilework
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.drawn.amount import amount
 from tests.drawn.kernels import CPU, draw_kernel
 from tests.drawn.run import load
 from tilework import knobs
@@ -29,7 +30,7 @@ def launch(fn: Any, kernel: Any) -> dict[str, Any]:
     return {name: values[name] for name in kernel.inputs}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(amount(2)))
 @pytest.mark.filterwarnings("ignore")
 def test_launches_in_any_order(seed: int, tmp_path: Path) -> None:
     random = Random(seed)

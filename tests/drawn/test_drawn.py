@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.drawn.amount import amount
 from tests.drawn.kernels import ELEMENTS, Kernel, draw_elementwise, draw_kernel
 from tests.drawn.rounding import RoundingError
 from tests.drawn.rules import DType
@@ -18,8 +19,7 @@ from tilework.oracles.evaluator import evaluate
 from tilework.tools.check_each import RTOL
 from tilework.transforms.registry import run_pipeline
 
-KERNELS, CHUNK = 20, 10
-ELEMENTWISE, READ_BACK = 40, 10
+KERNELS, ELEMENTWISE, READ_BACK, CHUNK = amount(12), amount(20), amount(8), 4
 SCALARS = {"n": 37, "m": 6, "big": 11, "real": 0.75, "flag": True}
 
 

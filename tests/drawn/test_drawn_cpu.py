@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.drawn.amount import amount
 from tests.drawn.cpu import compare, kind
 from tests.drawn.kernels import CPU, draw_kernel
 from tests.drawn.test_drawn import explain
 
-KERNELS, CHUNK = 20, 5
+KERNELS, CHUNK = amount(12), 4
 
 
 @pytest.mark.parametrize("first", range(0, KERNELS, CHUNK))

@@ -128,10 +128,11 @@ def difference(before: Outcome, after: Outcome) -> str | None:
     return None
 
 
-def check(config: Config, memory: bool = True, every: int = 1) -> str | None:
+def check(config: Config, memory: bool = True, every: int = 1, product: str | None = None) -> str | None:
     """The first pass that breaks the module or changes what it computes, in words.
 
     With `every` above one the module is looked at behind each so many passes and at the end, and a problem is looked for again.
+    `product` is the text that the passes to TTGIR are to make.
     """
     module, case = ttir(config.name, config.arch).clone(), CASES[config.name]
     before, last, has = wanted(config.name, config.arch), "", set[str]()
@@ -140,6 +141,8 @@ def check(config: Config, memory: bool = True, every: int = 1) -> str | None:
         (one,) = parse_pipeline(item)
         try:
             run_pipeline(module, [one])
+            if number == len(config.passes) and product not in (None, print_module(module)):
+                return f"{config}: compiled twice, two texts"
             has |= PROMISES.get(one.name, set())
             if (number % every and number < len(items)) or (text := f"{print_module(module)}{has}") == last:
                 continue

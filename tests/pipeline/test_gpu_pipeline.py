@@ -35,21 +35,17 @@ NAMES = list(CASES)
 EACH = [config for config in SAMPLE if (NAMES.index(config.name) + config.arch // 10) % 2 or "fp8e4nv" in config.name]
 
 
-@pytest.mark.parametrize("config", EACH, ids=str)
-def test_every_pass_keeps_what_a_kernel_computes(config: Config) -> None:
-    problem = check(config, every=9)
-    assert problem is None, problem
-
-
 @pytest.mark.parametrize("config", SAMPLE, ids=str)
 def test_the_product_is_ttgir_and_is_read_again(config: Config) -> None:
+    """And of each kernel on one target, every pass keeps what it computes, and the second product has the text of the first."""
     module = ttgir(config)
     verify(module)
     check_stage(module, "ttgir")
     text = print_module(module)
-    if config in EACH:
-        assert text == print_module(ttgir(config)), "compiled twice, two texts"
     assert first_difference(module, parse_module(text)) is None
+    if config in EACH:
+        problem = check(config, every=9, product=text)
+        assert problem is None, problem
 
 
 @pytest.mark.parametrize("arch", (75, 80, 86, 89, 90))
@@ -150,7 +146,7 @@ def test_order_of_compilations_does_not_matter() -> None:
     assert {config: print_module(ttgir(config)) for config in configs} == first
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_drawn_kernels(seed: int) -> None:
     """More of them: ``python -m tests.pipeline.gpu_drawn 0 100``."""
     problem = problem_of(seed)

@@ -40,39 +40,33 @@ def arguments(trips: int, **more: int) -> dict[str, object]:
     }
 
 
-def check(text: str, stages: int, trips: int) -> None:
-    report = check_each(parse_module(text), PASSES.format(stages), given=arguments(trips), grid=(1, 1, 1))
-    assert report.ok and report.checked, f"{stages} stages, {trips} iterations: {report}"
+def check(text: str, stages: int, *trips: int) -> None:
+    module = parse_module(text)
+    for count in trips:
+        report = check_each(module, PASSES.format(stages), given=arguments(count), grid=(1, 1, 1))
+        assert report.ok and report.checked, f"{stages} stages, {count} iterations: {report}"
 
 
 @pytest.mark.parametrize("sm", [80, 90])
 @pytest.mark.parametrize("name", BODIES)
 def test_every_body(name: str, sm: int) -> None:
-    text = program(name, sm=sm)
-    for trips in (0, 1, 5):
-        check(text, 3, trips)
+    check(program(name, sm=sm), 3, 0, 1, 5)
 
 
 @pytest.mark.parametrize("sm", [80, 90])
 @pytest.mark.parametrize("stages", [1, 2, 4, 5])
 def test_every_number_of_stages(stages: int, sm: int) -> None:
     for name in ("plain", "indirect"):
-        text = program(name, sm=sm)
-        for trips in (1, 6):
-            check(text, stages, trips)
+        check(program(name, sm=sm), stages, 1, 6)
 
 
 @pytest.mark.parametrize("sm", [80, 90])
 def test_bounds_that_are_not_constant(sm: int) -> None:
-    text = program("plain", sm=sm, lower="%lb", step="%step")
-    for trips in (0, 2, 7):
-        check(text, 3, trips)
+    check(program("plain", sm=sm, lower="%lb", step="%step"), 3, 0, 2, 7)
 
 
 def test_a_loop_says_how_many_stages_it_wants() -> None:
-    text = program("used_twice", attributes="{tt.num_stages = 4 : i32}")
-    for trips in (0, 2, 5):
-        check(text, 1, trips)
+    check(program("used_twice", attributes="{tt.num_stages = 4 : i32}"), 1, 0, 2, 5)
     assert "async_copy" not in pipelined(program("plain", attributes="{tt.num_stages = 1 : i32}"), 3)
 
 

@@ -15,14 +15,13 @@ PASS = "tritongpu-remove-layout-conversions"
 
 @pytest.mark.parametrize("seed", range(40))
 def test_drawn_programs(seed: int) -> None:
-    text = draw(seed)
-    module = parse_module(text)
+    module = parse_module(draw(seed))
     assert first_problem(module) is None
-    report = check_each(parse_module(text), [make_pass(PASS)], seed)
+    report = check_each(module, [make_pass(PASS)], seed)
     assert "error" not in str(report), report
+    again = module.clone()
     run_pipeline(module, [PASS])
     verify(module)
-    again = parse_module(text)
     run_pipeline(again, [PASS])
     assert print_module(again) == print_module(module)
 

@@ -19,7 +19,7 @@ from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
 from tilework.target import Target
-from tilework.tools.check_each import check_each
+from tilework.tools.check_each import check_each, parts
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 TESTS = Path(__file__).parent.parent.parent
@@ -86,20 +86,26 @@ def test_the_passes_take_any_module_and_repeat_themselves(file: Path) -> None:
     """Every pass on every module at hand: the result is valid, and, where it changes something, the same each time."""
     module = parse_module(file.read_text())
     assert first_problem(module) is None
-    valid = {print_module(module)}
+    valid, copy = {print_module(module)}, module.clone()
+    untouched = parts(copy)
     for name in PASSES:
-        copy, text = after(module, name)
+        run_pipeline(copy, parse_pipeline(name))
+        if parts(copy) == untouched:
+            continue
+        text = print_module(copy)
         if text not in valid:
             assert first_problem(copy) is None, name
-            assert file.suffix != ".ttgir" or after(module, name)[1] == text, name
+            assert file.suffix != ".ttgir" or after(module, name) == text, name
         valid.add(text)
+        copy = module.clone()
+        untouched = parts(copy)
 
 
-def after(module: ModuleOp, name: str) -> tuple[ModuleOp, str]:
-    """What a pass makes of a copy, and its text."""
+def after(module: ModuleOp, name: str) -> str:
+    """The text of what a pass makes of a copy."""
     copy = module.clone()
     run_pipeline(copy, parse_pipeline(name))
-    return copy, print_module(copy)
+    return print_module(copy)
 
 
 def drawn_buffers(numbers: list[tuple[int, int, int, int]]) -> list[Buffer]:
