@@ -104,24 +104,23 @@ def emit_load(nest: OpenNest, op: Operation) -> None:
     other = nest.vector(rest[1]) if len(rest) > 1 else constant(register_type(type_), 0)
     if (rest and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
-    if op in nest.later:
-        fetch_lines(nest, type_, nest.later[op], 0)
-    else:
-        fetch_ahead(nest, type_, nest.kind(pointer))
+    fetch_ahead(nest, op, type_)
     nest.kinds[op.results[0]] = load(nest, type_, nest.kind(pointer), mask, other, is_volatile(op))
 
 
-def fetch_ahead(nest: OpenNest, element: Attribute, address: Kind, write: bool = False) -> None:
-    """Fetch what a loop along a long row comes to soon. Lines that a store has to wait for hold up those behind it."""
-    size = element_bytes(element)
-    is_long = nest.shape[nest.dim] * size > LONG_ROW and 2 * nest.lanes * size >= CACHE_LINE
-    if nest.ahead and nest.mode != SLOW and is_long:
-        fetch_lines(nest, element, address, nest.ahead, write)
+def fetch_ahead(nest: OpenNest, op: Operation, element: Attribute) -> None:
+    """Fetch what an access comes to soon: in a short row that is further down, or in this one if it is long. Lines that a store
+    has to wait for hold up those behind it."""
+    size, write = element_bytes(element), type(op) is tt.StoreOp
+    if op in nest.later:
+        fetch_lines(nest, size, nest.later[op], 0, write)
+    elif nest.ahead and nest.mode != SLOW and nest.shape[nest.dim] * size > LONG_ROW:
+        if 2 * nest.lanes * size >= CACHE_LINE:
+            fetch_lines(nest, size, nest.kind(op.operands[0]), nest.ahead, write)
 
 
-def fetch_lines(nest: OpenNest, element: Attribute, address: Kind, distance: int, write: bool = False) -> None:
+def fetch_lines(nest: OpenNest, size: int, address: Kind, distance: int, write: bool) -> None:
     """Fetch into the cache what lies `distance` bytes behind the lanes, if they lie side by side."""
-    size = element_bytes(element)
     if not isinstance(address, Linear) or step_of(address) != size:
         return
     place = nest.base(address)
@@ -135,7 +134,7 @@ def emit_store(nest: OpenNest, op: Operation) -> None:
     if (rest and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
     if not streams(op):
-        fetch_ahead(nest, value.type, nest.kind(pointer), write=True)
+        fetch_ahead(nest, op, value.type)
     store(nest, value.type, nest.kind(pointer), nest.vector(value), mask, streams(op))
 
 

@@ -196,10 +196,10 @@ class Nest(OpenNest):
             fold.begin(size == step)
         bounds = self.bounds if depth == 0 else None
         start, end = bounds or (constant(i64, 0), constant(i64, size))
-        if is_innermost and dim == self.dim and depth > 0 and size > step and not self.stores:
-            self.later = self.later_rows(depth)
         if is_innermost and dim == self.dim and size > step:
             self.ahead = self.low.target.stream_ahead
+            if depth > 0 and (self.ahead or not self.stores):
+                self.later = self.later_rows(depth)
         if size == step:
             self.set_index(dim, constant(i64, 0))
             self.level(depth + 1)
@@ -249,25 +249,29 @@ class Nest(OpenNest):
         hand_out(folds, loop.results)
 
     def later_rows(self, depth: int) -> dict[Operation, Linear]:
-        """Where loads of short rows will be when the loop around the innermost one is ROWS_AHEAD steps further."""
+        """Where accesses to short rows will be when the loop around the innermost one is some steps further."""
         outer = self.order[depth - 1]
-        loads: list[Operation] = [op for op in self.ops if type(op) is tt.LoadOp and self.row_bytes(op) <= LONG_ROW]
-        if not loads or self.shape[outer] <= ROWS_AHEAD:
+        accesses = [op for op in self.ops if type(op) in (tt.LoadOp, tt.StoreOp) and self.row_bytes(op) <= LONG_ROW]
+        longest = max(map(self.row_bytes, accesses), default=0)
+        rows = max(ROWS_AHEAD, 2 * self.ahead // longest) if accesses else 0
+        if not accesses or self.shape[outer] <= rows:
             return {}
         around = self.block.args[outer]
         now, self.kinds = self.kinds, dict(self.kinds)
-        self.kinds[around] = self.b.add(self.vector(around), ROWS_AHEAD)
+        self.kinds[around] = self.b.add(self.vector(around), rows)
         for op in self.ops:
             if self.depths[op] == depth and type(op) in self.low.elementwise:
                 stride = self.stride(op.results[0])
                 if stride is not None:
                     self.kinds[op.results[0]] = self.line(op) if stride != 0 else self.apply(op)
-        found = {op: kind for op in loads if isinstance(kind := self.kinds.get(op.operands[0]), Linear)}
+        found = {op: kind for op in accesses if isinstance(kind := self.kinds.get(op.operands[0]), Linear)}
         self.kinds = now
         return found
 
-    def row_bytes(self, load: Operation) -> int:
-        return self.shape[self.dim] * element_bytes(load.results[0].type)
+    def row_bytes(self, access: Operation) -> int:
+        pointer = access.operands[0].type
+        assert isinstance(pointer, PointerType)
+        return self.shape[self.dim] * element_bytes(pointer.pointee)
 
     def set_index(self, dim: int, index: Value) -> None:
         if dim == self.dim:
