@@ -197,7 +197,7 @@ def run_emulator(
     """The kernel as PTX, for an H200 if no other GPU is given."""
     module, signature = unoptimised(kernel, args, constants, "cuda")
     text, warps = gpu_code(module, target)
-    device = GpuDevice(check=True)
+    device = GpuDevice(check=True, together=True)
     addresses = {name: device.upload(array) for name, array in args.items() if isinstance(array, np.ndarray)}
     facts = ptx_text.told(text)
     programs = int(np.prod(grid))

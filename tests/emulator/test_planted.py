@@ -62,8 +62,11 @@ BUGS = [
 ]
 
 
-def findings(bug: Bug, kernel: str, seed: int) -> list[Finding]:
-    device = Device(check=True, seed=seed)
+WAYS = ({"seed": 0}, {"seed": 1}, {"together": True})  # in which warps run
+
+
+def findings(bug: Bug, kernel: str, way: dict[str, Any]) -> list[Finding]:
+    device = Device(check=True, **way)
     args = [device.upload(np.arange(size, dtype=np.int32)) if isinstance(size, int) else size for size in bug.args]
     function = device.load((HERE / f"{bug.name}.ptx").read_text()).function(kernel)
     try:
@@ -85,10 +88,10 @@ def marked(name: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_a_planted_bug_is_found(bug: Bug, seed: int) -> None:
-    found = findings(bug, "bug", seed)
+def test_a_planted_bug_is_found(bug: Bug, way: dict[str, Any]) -> None:
+    found = findings(bug, "bug", way)
     mine = [finding for finding in found if finding.kind in bug.kind.split("|")]
     assert mine, [str(finding) for finding in found]
     lines = marked(bug.name)
@@ -98,10 +101,10 @@ def test_a_planted_bug_is_found(bug: Bug, seed: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_its_corrected_twin_is_not(bug: Bug, seed: int) -> None:
-    assert not [str(finding) for finding in findings(bug, "fixed", seed)]
+def test_its_corrected_twin_is_not(bug: Bug, way: dict[str, Any]) -> None:
+    assert not [str(finding) for finding in findings(bug, "fixed", way)]
 
 
 def test_every_planted_bug_is_listed() -> None:

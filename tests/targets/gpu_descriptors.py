@@ -87,7 +87,7 @@ def launched(text: str, name: str, args: Mapping[str, Any], grid: int = 1, warps
     """Run PTX like `run`."""
     facts = ptx_text.told(text)
     maps = iter(facts.get("tensordesc_meta", ()))
-    device, uploaded, values = Device(check=True), [], []
+    device, uploaded, values = Device(check=True, together=True), [], []
     for value in args.values():
         array = value.array if isinstance(value, Block) else value
         if not isinstance(array, np.ndarray):

@@ -38,7 +38,7 @@ def run_ptx(config: Config, text: str, checks: bool = True) -> list[tuple[str, n
     case = CASES[config.name]
     arrays = case.arguments(np.random.default_rng(11))
     names = [name for name in case.kernel.arg_names if name in case.signature]
-    device = Device(check=checks)
+    device = Device(check=checks, together=True)
     memory = [(array, device.upload(array)) for array in case.memory(arrays)]
     known = {id(array): address for array, address in memory}
     moved = {array.ctypes.data: address for array, address in memory}

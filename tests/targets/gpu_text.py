@@ -58,7 +58,7 @@ def launch(
     ptx: str, name: str, args: Sequence[Any], warps: int, grid: Any = 1, output: Callable[[str], None] | None = None
 ) -> None:
     """Run a kernel; arrays among the arguments are on the device meanwhile, and hold afterwards what it left there."""
-    device = Device(check=True, output=output)
+    device = Device(check=True, together=True, output=output)
     places = [(arg, device.upload(arg)) for arg in args if isinstance(arg, np.ndarray)]
     known = {id(array): address for array, address in places}
     facts = ptx_text.told(ptx)

@@ -162,7 +162,7 @@ def run(
 ) -> list[Array]:
     """The arrays that are stored."""
     ptx = compiled(module_text(body, inputs, outputs, warps, arch), arch)
-    device = Device(check=True)
+    device = Device(check=True, together=True)
     results = [np.zeros(tile.shape, dtype) for _, tile, dtype in outputs]
     addresses = [device.upload(np.ascontiguousarray(array)) for array in (*(array for _, _, array in inputs), *results)]
     function = device.load(ptx).function("kernel")

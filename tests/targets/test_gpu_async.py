@@ -106,7 +106,7 @@ def compiled(text: str, arch: int = 90) -> str:
 
 def launched(ptx: str, args: list[Any], warps: int = 4) -> None:
     """Run a kernel on arrays, which are changed, and numbers."""
-    device = Device(check=True)
+    device = Device(check=True, together=True)
     uploaded = [(arg, device.upload(arg)) if isinstance(arg, np.ndarray) else (arg, arg) for arg in args]
     function = device.load(ptx).function("k")
     numbers = [number for _, number in uploaded]

@@ -159,7 +159,7 @@ def ptx_of(kernel: Any, arch: int, warps: int, types: tuple[str, ...], constexpr
 
 def launch(text: str, name: str, warps: int, *arguments: Any) -> None:
     """Run one program; arrays hold afterwards what it wrote."""
-    device = Device(check=True)
+    device = Device(check=True, together=True)
     places = [device.upload(value) if isinstance(value, np.ndarray) else value for value in arguments]
     device.launch(
         device.load(text).function(name), (1,), 32 * warps, [*places, 0, 0], ptx_text.told(text).get("shared", 0)

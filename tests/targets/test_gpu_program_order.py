@@ -25,7 +25,7 @@ def triangle(out, seen, X, COUNTS: tl.constexpr):
 def started(counts: bool) -> tuple[str, list[int]]:
     """The code, and what the programs wrote."""
     text = ptx_of(triangle, 90, 1, ("*i32", "*i32", "i32"), (counts,))
-    device, out = Device(check=True), np.full((Y, X), -1, np.int32)
+    device, out = Device(check=True, together=True), np.full((Y, X), -1, np.int32)
     places = [device.upload(out), device.upload(np.zeros(1, np.int32))]
     device.launch(device.load(text).function("triangle"), (X, Y), 32, [*places, X, 0, 0], 0)
     device.synchronize()

@@ -73,7 +73,7 @@ def chase(p, out, n):
 
 def test_masked_loads_from_what_was_loaded() -> None:
     ptx = kernel_ptx(chase, {"p": "*i64", "out": "*i64", "n": "i32"}, {}, 90, warps=1)
-    device = Device(check=True)
+    device = Device(check=True, together=True)
     cells = device.upload(np.zeros(3, np.int64))
     for cell, value in ((0, cells + 16), (1, 77), (2, cells + 8)):
         device.memory.write(cells + 8 * cell, np.array([value], np.int64).tobytes())
@@ -172,7 +172,7 @@ RARE:
 
 
 def test_lanes_wait_for_those_behind_the_end() -> None:
-    device = Device(check=True)
+    device = Device(check=True, together=True)
     out = device.upload(np.zeros(64, np.uint32))
     device.launch(device.load(BEHIND_THE_END).function("kernel"), 1, 64, [out], 0)
     np.testing.assert_array_equal(device.download(out, np.zeros(64, np.uint32)), np.where(np.arange(64) == 1, 7, 5))

@@ -22,6 +22,7 @@ def test_drawn_layouts(seed: int) -> None:
     """Bits of the index are in registers, lanes and warps in any order, with copies."""
     rng = np.random.default_rng(seed)
     warps, rows, columns = (int(2 ** rng.integers(*range_)) for range_ in ((0, 4), (0, 4), (1, 9)))
+    columns = min(columns, 512 * warps // rows)  # 16 elements of each thread
     tile = Tile((rows, columns), layout(rng, (rows, columns), warps))
     dtype, order = DTYPES[seed % len(DTYPES)], SortOrder(seed % 3)
     total = (rows * columns).bit_length() - 1

@@ -9,6 +9,10 @@ in a harmful order does not matter, so one run finds what a GPU may show rarely.
 are agents of their own, which nobody knows of before their wait. Writes of the value that is already there are no races.
 
 Blocks run one after the other: accesses of two blocks are ordered only by fences and atomic accesses.
+
+With `together` the warps of a block run at once as long as they are at the same place, which takes less than half of the time: only
+where something is said about order they have their turns. It finds the same, as what is found follows from who knows of whose
+work; but results that depend on the order of atomic accesses are those of one order, whatever the `seed`.
 """
 
 import random
@@ -284,6 +288,10 @@ class Checker:
         guard = ins.predicate.name if ins.predicate is not None else None
         everyone = np.ones(t.threads, bool)
 
+        def in_turn(mask: Mask) -> None:
+            for part in by_warp(everyone if mask is True else mask):
+                checked(part)
+
         def checked(mask: Mask) -> None:
             mine = everyone if mask is True else mask
             if guard is not None:
@@ -300,7 +308,7 @@ class Checker:
             if orders is not None:
                 orders[1](mine)
 
-        return checked
+        return in_turn if orders is not None and self.machine.together else checked
 
     def ordering_of(self, ins: Instruction, t: Translator) -> tuple[Op, Op] | None:
         """What an instruction means for the order of others: (before it, after it)."""
@@ -319,6 +327,17 @@ class Checker:
                 self.registers.array(t, name)[mask] = True
 
 
+def by_warp(mask: Array) -> list[Array]:
+    """The threads of each warp."""
+    warps = np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist()
+    if len(warps) == 1:
+        return [mask]
+    parts = [np.zeros(len(mask), bool) for _ in warps]
+    for part, warp in zip(parts, warps, strict=True):
+        part[warp * WARP : (warp + 1) * WARP] = mask[warp * WARP : (warp + 1) * WARP]
+    return parts
+
+
 def spread(addresses: Array, size: int) -> Array:
     """Every byte of accesses of `size` bytes."""
     first = addresses.astype(np.int64)
@@ -326,10 +345,12 @@ def spread(addresses: Array, size: int) -> Array:
 
 
 class CheckingMachine(Machine):
-    """Runs warps one at a time; each goes on until it waits or ends, then another one is drawn."""
+    """Runs warps one at a time; each goes on until it waits or ends, then another one is drawn. With `together` the same of the blocks
+    of a cluster."""
 
     checker: Checker
     draw: random.Random
+    together: bool = False
     current = -1
 
     def begin_launch(self, grid: tuple[int, int, int]) -> None:
@@ -356,9 +377,9 @@ class CheckingMachine(Machine):
     def begin(self) -> None:
         if not self.kernel.runs:
             return
-        warps = self.block.everyone // WARP
-        for warp in range(self.block.threads // WARP):
-            self.strands[(warp, self.kernel.runs[0])] = self.block.exists & (warps == warp)
+        groups = self.block.ranks if self.together else self.block.everyone // WARP
+        for group in np.unique(groups).tolist():
+            self.strands[(group, self.kernel.runs[0])] = self.block.exists & (groups == group)
 
     def pick(self) -> tuple[int, Run]:
         self.patience += 1
@@ -386,6 +407,10 @@ class CheckingMachine(Machine):
     # barriers
 
     def arrive(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
+        for part in by_warp(mask):
+            self.arrive_warp(group, run, end, part)
+
+    def arrive_warp(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
         kinds, clocks = set(end.modifiers), self.checker.clocks
         threads = np.flatnonzero(mask)
         if is_aligned_barrier(end) and not self.is_whole(mask):

@@ -100,15 +100,16 @@ class LoadedFunction:
 
 class Device:
     """One emulated GPU. `output` gets what kernels print; `max_instructions` ends endless loops. With `check` every launch is
-    checked (see `check`), warps in an order drawn from `seed`; with `collect` its findings are kept in `checker.findings` and not
+    checked (see `check`), warps in an order drawn from `seed`, or `together`, which is faster; with `collect` its findings are kept in `checker.findings` and not
     raised; with `replicas` a load that several threads make for one is no race (`ReplicaShadow`). With `counters` what a profiler would count is in `device.counters`.
     `most_blocks`: of a larger grid only the first clusters run, until there are as many blocks."""
 
     def __init__(
         self, capacity: int = 16 << 30, output: Callable[[str], None] | None = None, max_instructions: int = MAX_INSTRUCTIONS,
         check: bool = False, seed: int = 0, collect: bool = False, counters: bool = False, replicas: bool = False,
+        together: bool = False,
     ) -> None:  # fmt: skip
-        self.memory = Memory(capacity)
+        self.memory, self.together = Memory(capacity), together
         self.output, self.max_instructions = output, max_instructions
         self.random = random.Random(seed)
         self.checker = Checker(self.memory, collect, replicas) if check else None
@@ -203,7 +204,7 @@ class Device:
             made.parameters, made.observers = parameters, self.observers
             if isinstance(made, CheckingMachine):
                 assert self.checker is not None
-                made.checker, made.draw = self.checker, self.random
+                made.checker, made.draw, made.together = self.checker, self.random, self.together
             function.machines[key] = made
         return function.machines[key]
 

@@ -36,10 +36,11 @@ HOOKS: dict[str, Hook] = {}
 
 @dataclass(eq=False)
 class Known:
-    """What is known of an mbarrier: the agent of its copies, phases that are over, what came with the arrivals of this phase and of
+    """What is known of an mbarrier: the agent of its copies, who has initialised it, phases that are over, what came with the arrivals of this phase and of
     those before."""
 
     agent: int
+    made: tuple[int, int] = (0, 0)  # by which thread, in which step
     phase: int = 0
     parity: int = 0
     gathering: Stamp | None = None
@@ -102,8 +103,9 @@ class Ordering:
             self.mbarriers[address] = Known(self.clocks.column(("mbarrier", address)))
         return self.mbarriers[address]
 
-    def initialise(self, address: int) -> None:
+    def initialise(self, address: int, thread: int) -> None:
         barrier = self.mbarrier(address)
+        barrier.made = thread, int(self.clocks.known[thread, thread])
         barrier.phase, barrier.parity, barrier.gathering = barrier.phase + 1, 0, None
 
     def look(self, addresses: Array) -> None:
@@ -251,10 +253,16 @@ def mbarrier(ordering: Now, known: Definedness, ins: Instruction, t: Translator)
         threads = np.flatnonzero(mask)
         addresses = where(threads)
         for address in np.unique(addresses).tolist():
+            mine = threads[addresses == address]
             if kind == "init":
-                ordering().initialise(address)
-            elif kind.startswith("arrive") and not relaxed:
-                ordering().arrive(address, threads[addresses == address])
+                ordering().initialise(address, int(mine[0]))
+                continue
+            maker, step = ordering().mbarrier(address).made
+            if (early := ordering().clocks.known[mine, maker] < step).any():
+                what = f"the mbarrier at {address:#x} is used, and nothing orders that after its initialisation"
+                known.report("race", what, ins, int(mine[early][0]))
+            if kind.startswith("arrive") and not relaxed:
+                ordering().arrive(address, mine)
 
     def after(mask: Mask) -> None:
         threads = np.flatnonzero(mask)

@@ -48,7 +48,14 @@ class EmulatedCuda(EmulatedLibrary):
     names = libcuda.NAMES
 
     def __init__(self, devices: int = 1, capacity: int = 1 << 30, arch: int = 90, checks: bool = False) -> None:
-        watching = {"check": True, "collect": True, "counters": True, "replicas": True, "max_instructions": PATIENCE}
+        watching = {
+            "check": True,
+            "together": True,
+            "collect": True,
+            "counters": True,
+            "replicas": True,
+            "max_instructions": PATIENCE,
+        }
         super().__init__([Device(capacity, **watching if checks else {}) for _ in range(devices)])
         target = describe(str(arch))
         assert target is not None
