@@ -70,8 +70,13 @@ def additions() -> dict[str, list[str]]:
     return found
 
 
-def mirrored() -> Iterator[str]:
+@cache
+def mirrored() -> tuple[str, ...]:
     """Every module of the mirror: ``.backends``, ``.runtime.jit``."""
+    return tuple(files_of_mirror())
+
+
+def files_of_mirror() -> Iterator[str]:
     root = os.path.join(PACKAGE, "triton")
     for folder, folders, files in os.walk(root):
         if folder == root:
@@ -83,6 +88,15 @@ def mirrored() -> Iterator[str]:
                 name = "".join(f".{part}" for part in parts if part != "__init__")
                 if name:
                     yield name
+
+
+@cache
+def inside_of() -> dict[str, list[str]]:
+    """Triton's modules that are elsewhere here, or of the mirror, by the one that has them inside: {"triton.compiler": ["triton.compiler.errors"]}."""
+    found: dict[str, list[str]] = {}
+    for name in dict.fromkeys([*PLACES, *(f"{ROOT}{inner}" for inner in mirrored())]):
+        found.setdefault(name.rpartition(".")[0], []).append(name)
+    return found
 
 
 def exists(name: str) -> bool:
@@ -223,19 +237,17 @@ def adopt_children(name: str, module: ModuleType) -> None:
 
 def adopt_inside(name: str, module: ModuleType) -> None:
     """Name what Triton has inside a module that is no package here."""
-    for alias, place in PLACES.items():  # `triton.runtime.driver`: the module must not replace the driver
-        outer, _, leaf = alias.rpartition(".")
-        if outer == name and not isinstance(vars(module).get(leaf, module), ModuleType):
-            sys.modules.setdefault(alias, importlib.import_module(place))
+    inside = [(alias, alias.rpartition(".")[2]) for alias in inside_of().get(name, ())]
+    for alias, leaf in inside:  # `triton.runtime.driver`: the module must not replace the driver
+        if alias in PLACES and not isinstance(vars(module).get(leaf, module), ModuleType):
+            sys.modules.setdefault(alias, importlib.import_module(PLACES[alias]))
     if hasattr(module, "__path__"):
         return
-    inside = [f"{ROOT}{inner}" for inner in mirrored()]
-    for inner in dict.fromkeys([*PLACES, *inside]):
-        if inner.rpartition(".")[0] == name:
-            child = importlib.import_module(place_of(inner))
-            sys.modules.setdefault(inner, child)
-            if not hasattr(module, leaf := inner.rpartition(".")[2]):
-                setattr(module, leaf, child)
+    for alias, leaf in inside:
+        child = importlib.import_module(place_of(alias))
+        sys.modules.setdefault(alias, child)
+        if not hasattr(module, leaf):
+            setattr(module, leaf, child)
 
 
 def is_active() -> bool:
