@@ -2,6 +2,9 @@
 
 A wheel of `tilework` has the runtime only, and requires NumPy only. An editable install is the whole checkout: who works on it
 has the compiler, and one command installs all that it needs.
+
+Hooks that may be left out are: nothing more is required to build, and pip takes the metadata from what it built. Each
+of setuptools' own runs `setup.py` once more.
 """
 
 import os
@@ -10,17 +13,8 @@ from typing import Any
 from setuptools import build_meta
 from setuptools.build_meta import build_sdist as build_sdist
 from setuptools.build_meta import build_wheel as build_wheel
-from setuptools.build_meta import get_requires_for_build_editable as get_requires_for_build_editable
-from setuptools.build_meta import get_requires_for_build_sdist as get_requires_for_build_sdist
-from setuptools.build_meta import get_requires_for_build_wheel as get_requires_for_build_wheel
-from setuptools.build_meta import prepare_metadata_for_build_wheel as prepare_metadata_for_build_wheel
 
 WHOLE = "TILEWORK_BUILD_WHOLE"  # setup.py asks for it
-
-
-def prepare_metadata_for_build_editable(*args: Any) -> str:
-    os.environ[WHOLE] = "1"
-    return build_meta.prepare_metadata_for_build_editable(*args)
 
 
 def build_editable(*args: Any) -> str:

@@ -1,0 +1,5 @@
+"""How `pip` builds `tilework-compiler`: setuptools, without the hooks that may be left out (`packages/backend.py`)."""
+
+from setuptools.build_meta import build_editable as build_editable
+from setuptools.build_meta import build_sdist as build_sdist
+from setuptools.build_meta import build_wheel as build_wheel
