@@ -87,7 +87,7 @@ def compiled(case: Case) -> tuple[Recording, list[Remark], dict[str, Any]]:
     options = backend.parse_options(case.settings)
     facts: dict[str, Any] = {"num_warps": options.num_warps}
     product = case.module
-    with recording() as seen, listening() as heard:
+    with recording(with_texts=False) as seen, listening() as heard:
         for stage, run in backend.stages(options).items():
             if stage in ("obj", "sass") or (stage == "cubin" and not has_ptxas()):
                 break

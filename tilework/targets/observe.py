@@ -67,7 +67,7 @@ class Observer:
             else:
                 sys.stderr.write(text)
         self.module = module
-        if self.recording is not None and self.run is None:
+        if self.recording is not None and self.recording.with_texts and self.run is None:
             start = time.perf_counter()
             self.run = PassRun(self.tag, located_text(module))
             self.recording.runs.append(self.run)

@@ -34,7 +34,8 @@ class PassRun:
 class Recording:
     """What was seen: runs of passes, remarks (`transforms/remarks.py`), what the assembler printed, seconds that the recording itself took."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_texts: bool = True) -> None:
+        self.with_texts = with_texts
         self.runs: list[PassRun] = []
         self.remarks: list[Any] = []
         self.assembler = ""
@@ -50,9 +51,9 @@ def is_recording() -> bool:
 
 
 @contextmanager
-def recording() -> Iterator[Recording]:
-    """Record what is compiled inside the `with`, in this thread."""
-    seen = Recording()
+def recording(with_texts: bool = True) -> Iterator[Recording]:
+    """Record what is compiled inside the `with`, in this thread; without texts there are no runs of passes in it."""
+    seen = Recording(with_texts)
     token = RECORDING.set(seen)
     try:
         yield seen

@@ -27,7 +27,6 @@ from typing import Any
 
 from tilework import knobs
 from tilework.explain.devices import DEVICES
-from tilework.explain.different import section_of
 from tilework.explain.findings import Explanation, Finding, Section
 from tilework.explain.recompiles import why_compiled
 from tilework.explain.tunings import why_tuned
@@ -149,6 +148,8 @@ def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], 
 
         sections.append(why_slow(*recorded_cases(records)))
     if "different" in questions:
+        from tilework.explain.different import section_of  # loads the compiler and the oracles
+
         found = [record for record in records if record["event"] == "different"]
         launches = sum(record["event"] == "launch" for record in records)
         sections.append(section_of([Finding.from_json(record["finding"]) for record in found], launches, devices))
