@@ -92,6 +92,7 @@ def place_of(family: Family) -> str:
     return f"reference/{family.part}/{slug(family)}.md"
 
 
+@cache
 def pages() -> dict[str, str]:
     """Every page of the reference, by its place in the site."""
     by_family = {family: list(group) for family, group in groupby(all_entries(), key=lambda one: one.family)}
@@ -215,7 +216,7 @@ def source_place(value: Any) -> tuple[str, int] | None:
     try:
         function = inspect.unwrap(function)
         file = Path(inspect.getsourcefile(function) or "").resolve()
-        line = inspect.getsourcelines(function)[1]
+        line = inspect.findsource(function)[1] + 1
     except (TypeError, OSError, ValueError):
         return None
-    return (str(file.relative_to(ROOT)), max(line, 1)) if file.is_relative_to(ROOT) else None
+    return (str(file.relative_to(ROOT)), line) if file.is_relative_to(ROOT) else None

@@ -57,7 +57,7 @@ def compile_case(case: Case, capability: int = 90) -> tuple[Any, int, float]:
     return module, ops, time.perf_counter() - start
 
 
-def time_of(call: Callable[[], Any], seconds: float = 0.1) -> float:
+def time_of(call: Callable[[], Any], seconds: float = 0.03) -> float:
     """Median milliseconds of one call."""
     times: list[float] = []
     end = time.perf_counter() + seconds

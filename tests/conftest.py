@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.quick import QUICK
+from tests.shared_folder import shared_by_workers
 from tilework.runtime.devices.cuda.driver import CudaDriver
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=30, database=None)
@@ -29,7 +30,9 @@ if CudaDriver.is_active():
 @pytest.fixture(scope="session")
 def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache for programs that tests start: what each of them would compile first, the native launcher, is compiled once."""
-    return tmp_path_factory.mktemp("warm_cache")
+    folder = shared_by_workers(tmp_path_factory) / "warm_cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,7 +1,7 @@
 """`python -m tests.installed_runtime VENV`: what an environment with nothing but the wheel of the runtime has and can do.
 
 `make check-wheel` runs it, with the checkout's Python, on an environment in which `tilework[runtime]` was installed. It serves
-the example service there, from a bundle that the checkout compiles, to 1000 requests of 8 clients.
+the example service there, from a bundle that the checkout compiles, to 200 requests of 8 clients.
 """
 
 import os
@@ -60,7 +60,7 @@ def check_service(python: Path, folder: Path) -> None:
         assert server.stdout is not None
         said = [server.stdout.readline(), server.stdout.readline()]
         try:
-            assert client.main(["--port", said[1].rpartition(":")[2].strip(), "--requests", "1000"]) == 0
+            assert client.main(["--port", said[1].rpartition(":")[2].strip(), "--requests", "200"]) == 0
         finally:
             server.terminate()
 

@@ -8,14 +8,14 @@ import pytest
 pytest.importorskip("mkdocs", reason="the site is built by MkDocs: pip install tilework[docs]")
 from tests.docs.built_site import broken_links, build_once
 from tests.explorer.browser import Browser, find_chromium
+from tests.shared_folder import shared_by_workers
 
 SHARED = {"style.css", "code.css", "site.js", "search_index.js", "icon.svg"}
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    base = tmp_path_factory.getbasetemp()
-    return build_once(base.parent if base.name.startswith("popen-") else base)
+    return build_once(shared_by_workers(tmp_path_factory))
 
 
 def test_every_page_is_there_and_no_link_is_broken(site: Path) -> None:

@@ -31,7 +31,7 @@ assert np.allclose(softmax(x), numpy_softmax(x), atol=1e-5)
 assert driver.active.get_current_target().backend == "cuda"
 assert not {"xdsl", "llvmlite", "tilework.frontend"} & set(sys.modules)
 """
-REQUESTS = os.environ.get("SERVICE_REQUESTS", "160")  # `make check-wheel` sends 1000
+REQUESTS = os.environ.get("SERVICE_REQUESTS", "160")
 
 
 def recorded_bundle(folder: Path, target: str = "cpu", block: int | None = None) -> Path:

@@ -11,6 +11,7 @@ Messages are JSON, each with a zero byte behind it, on the file descriptors 3 (t
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -22,6 +23,9 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 OPTIONS = (
     "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync"
     " --disable-extensions --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
+    # one process for all pages, which are left for good
+    " --renderer-process-limit=1 --in-process-gpu --disable-site-isolation-trials"
+    " --disable-features=BackForwardCache,RenderDocument,SpareRendererForSitePerProcess"
 ).split()
 PATIENCE = 60  # seconds for an answer: machines are busy
 
@@ -51,7 +55,6 @@ class Browser:
         )
         for descriptor in (theirs_in, theirs_out, *moved):
             os.close(descriptor)
-        os.set_blocking(self.into, False)
         self.buffer, self.number, self.session = b"", 0, None
         self.problems: list[str] = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
@@ -93,13 +96,11 @@ class Browser:
     def receive(self) -> Any:
         deadline = time.monotonic() + PATIENCE
         while b"\0" not in self.buffer:
-            try:
-                data = os.read(self.into, 1 << 20)
-                assert data, "the browser is gone"
-                self.buffer += data
-            except BlockingIOError:
-                assert time.monotonic() < deadline, "the browser does not answer"
-                time.sleep(0.002)
+            ready, _, _ = select.select([self.into], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, "the browser does not answer"
+            data = os.read(self.into, 1 << 20)
+            assert data, "the browser is gone"
+            self.buffer += data
         message, _, self.buffer = self.buffer.partition(b"\0")
         return json.loads(message)
 

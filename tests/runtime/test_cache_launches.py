@@ -9,6 +9,7 @@ import stat
 import warnings
 from base64 import b32encode
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,16 +84,17 @@ def test_a_damaged_file_of_any_kind_is_built_again(cache: Path, how: str) -> Non
         assert hits == [True], path.name
 
 
-@pytest.mark.parametrize("how", SPOILERS)
-def test_a_damaged_native_launcher_is_built_again(cache: Path, how: str) -> None:
+def test_a_damaged_native_launcher_is_built_again(cache: Path) -> None:
     if native_machine.machine() is None:
         return
     first = native_machine.launcher_object.__wrapped__(1, 24).take()
-    for path in [p for p in cache.rglob("*") if p.is_file() and native_machine.NAME in p.name]:
+    paths = [p for p in cache.rglob("*") if p.is_file() and native_machine.NAME in p.name]
+    assert paths
+    for path, how in product(paths, SPOILERS):
         SPOILERS[how](path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            assert native_machine.launcher_object.__wrapped__(1, 24).take() == first
+            assert native_machine.launcher_object.__wrapped__(1, 24).take() == first, (path.name, how)
 
 
 def is_a_file(cache: Path, patch: pytest.MonkeyPatch) -> None:

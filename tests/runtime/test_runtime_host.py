@@ -3,6 +3,7 @@
 The kernels here are LLVM text, so that nothing but the launch is tested.
 """
 
+import os
 import struct
 import subprocess
 import sys
@@ -133,7 +134,7 @@ def test_bad_thread_count(kernel: NativeKernel) -> None:
         run(kernel, np.zeros(8, "i4"), (8, 1, 1), shared=True)
 
 
-@pytest.mark.skipif(not hasattr(pool.os, "fork"), reason="forks")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_forked_child_starts_its_own_threads() -> None:
     script = """
         import os, struct, sys
