@@ -94,6 +94,8 @@ class Counters:
         self.memory = memory
         self.tiles: dict[tuple[int, tuple[str, int]], Tile] = {}  # by the first thread of a warp and the line
         self.lines: dict[tuple[str, int], Counts] = {}
+        self.here: Array | None = None  # the mask that was counted last: so many warps, so many threads
+        self.warps = self.lanes = 0
         # accesses of an atomic instruction, whose threads take turns
         self.turns: list[tuple[str, Array, int, Array]] = []
 
@@ -123,10 +125,12 @@ class Counters:
 
         def counted(mask: Mask) -> None:
             here = everyone if mask is True else mask
+            if here is not self.here:  # a run of instructions has one mask
+                self.here, self.warps, self.lanes = here, warps_of(here), int(np.count_nonzero(here))
             mine = here if guard is None else here & (guard ^ ins.negated)
             counts = self.line(ins)
-            counts.instructions[kind] += warps_of(here)
-            counts.threads += int(np.count_nonzero(mine))
+            counts.instructions[kind] += self.warps
+            counts.threads += self.lanes if guard is None else int(np.count_nonzero(mine))
             if operations:
                 counts.tensor_operations += operations * warps_of(mine)
             op(mask)

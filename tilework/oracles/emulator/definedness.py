@@ -120,11 +120,13 @@ class Definedness:
         if ins.opcode == "wgmma" and "mma_async" in ins.modifiers:
             return self.watch_matrix(ins, t, written, values)
         outs = [self.array(t, name) for name in written]
-        inputs = [self.array(t, name) for name in values]
         strict = ins.opcode in USES and not QUIET_SPACES.intersection(ins.modifiers)
         chosen = self.chosen(ins, t) if ins.opcode == "selp" else None
         packs = ins.opcode == "mov" and len(values) > 1
         moves = ins.opcode == "mov" and len(values) == 1 == len(written)
+        first, *others = [self.array(t, name) for name in values] or [None]
+        if strict:
+            first = None
 
         def before(mask: Mask) -> None:
             if places:
@@ -141,8 +143,10 @@ class Definedness:
             good: Any = True
             if chosen is not None:
                 good = chosen()
-            elif inputs and not strict:
-                good = np.logical_or.reduce(inputs) if packs else np.logical_and.reduce(inputs)
+            elif first is not None:
+                good = first
+                for other in others:
+                    good = good | other if packs else good & other
             for out in outs:
                 np.copyto(out, good, where=mask)
 
