@@ -229,8 +229,7 @@ def gpu_code(module: ModuleOp, target: Target) -> tuple[str, int]:
 
 
 def warps_of(text: str) -> int:
-    """1, 2 or 4, drawn for each module, where its tiles are small: the emulator runs one warp after the other. Large tiles and dots have
-    4, of which tensor cores make groups."""
+    """1, 2 or 4, drawn for each module, where its tiles are small; large tiles and dots have 4, of which tensor cores make groups."""
     sizes = (prod(map(int, shape.split("x"))) for shape in re.findall(r"tensor<(\d+(?:x\d+)*)x", text))
     return WARPS if "tt.dot" in text or max(sizes, default=1) > 64 else 1 << crc32(text.encode()) % 3
 
