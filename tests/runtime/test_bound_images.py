@@ -162,19 +162,26 @@ def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
         "its class": lambda desc: setattr(desc, "__class__", type("Mine", (TensorDescriptor,), {})),
         "a new member": lambda desc: setattr(desc, "more", 1),
     }
-    for change in (*CHANGES.values(), *more.values()):
-        source = TensorDescriptor(StandIn(64, 128), parts([64, 64]), parts([64, 1]), parts([8, 32]))
+    for change in (
+        *CHANGES.values(),
+        *more.values(),
+        *(lambda desc, c=c: c(desc.base) for c in TENSOR_CHANGES.values()),
+    ):
+        source, other = (
+            TensorDescriptor(StandIn(64, 128), parts([64, 64]), parts([64, 1]), parts([8, 32])) for _ in range(2)
+        )
         k = Bound(cuda, described, source, target, 8, BLOCK=32)
         k.used()
-        k.used(row=16)
+        k.used(other)
         try:
             change(source)
+            change(other)
         except (AttributeError, TypeError):  # a tuple
             assert parts is tuple
             continue
         k.same(again=False)
         for _ in range(2):
-            k.same(row=16)
+            k.same(other)
             k.same()
     source = TensorDescriptor(StandIn(4096, 64), [4096, 64], [64, 1], [8, 32])
     k = Bound(cuda, described, source, target, 8, BLOCK=32)

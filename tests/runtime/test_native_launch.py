@@ -435,7 +435,7 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
 def test_the_record_is_what_the_machine_code_reads() -> None:
     layout = launcher_layout
     assert layout.HEADER.size == layout.CODE == layout.ASK_CONTEXT == 136 and layout.GUARD.size == 64
-    assert layout.HEADER.size + layout.GPU.size == layout.PARAMETER_SLOTS
+    assert layout.HEADER.size + layout.GPU.size == layout.PARAMETERS
     guard, words = layout.Guard(33, -1, 1, 2, 0, 1, 0, 5, 6, 7, 8), layout.HOST.pack(*range(9))
     groups, empties = ((77, 0, 0, 2),), (99,)
     record = layout.Record(1, 0, 11, 22, words, (guard,), b"12345678", groups, empties, 3, 2**64 - 1, (4,), (-1,))
@@ -444,7 +444,7 @@ def test_the_record_is_what_the_machine_code_reads() -> None:
     assert layout.HEADER.unpack_from(data) == header
     assert layout.GUARD.unpack_from(data, end) == tuple(guard) and data[136:end] == words
     assert data[end + 64 : end + 72] == b"\xff" * 8
-    assert layout.GROUP.unpack_from(data, end + 80) == (77, 0, 0, 2) and data[end + 128 :] == b"12345678"
+    assert layout.GROUP.unpack_from(data, end + 80) == (77, 0, 0, 2) and data[end + 128 : end + 136] == b"12345678"
     assert data[end + 120 : end + 128] == (4).to_bytes(8, "little")
 
 

@@ -313,10 +313,15 @@ class Guards:
             "other": native.OBJECTS + base,
         }
         is_kept = bool(places) and has_versions() and all(type(number) is int for number in value.block_shape)
+        memory, slot = self.device.memory_of(value.base), self.slots if is_map else self.device.places[first]
+        keeps_map = is_kept and is_map and memory is not None and memory[0] == "guard_fields"
         if is_kept:
             skipped = 5 + 2 * len(places)
             second = places[1] if len(places) > 1 else 0
-            self.add("guard_known", value, None, source, slot=places[0], stored=skipped, mask=second, **numbers)
+            ends = self.device.places[first] | slot << 32 if keeps_map else 0
+            self.add(
+                "guard_known", value, None, source, slot=places[0], stored=skipped, mask=second, high=ends, **numbers
+            )
         self.add("guard_members", value, MEMBERS, source, low=members, slot=native.OBJECTS + base)
         self.add("guard_equal", value.block_shape, type(value.block_shape)(value.block_shape), block)
         self.constant(value.padding, padding)
@@ -334,11 +339,12 @@ class Guards:
             self.add("guard_remember", value, alive, source, high=members, slot=places[0], stored=bits, **numbers)
         # last: it may run Python code, after which the other members may be gone
         stored = 0 if is_map else self.device.stored.get(first, 0)
-        slot = self.slots if is_map else self.device.places[first]
         self.memory(value.base, native.MULTIPLE | native.OTHER, slot, base, stored)
         if is_map:
             lines = self.room(native.MAP_LINE * native.MAP_LINES)
+            known = numbers["low"] if keeps_map else 0
             numbers = {"low": lines, "mode": 2 * rank, "slot": self.device.places[first], "other": slot}
+            numbers |= {"high": known, "mask": native.OBJECTS + base}
             self.add("guard_map", value, self.device.maps[self.maps - 1], source, **numbers)
             self.slots += 1
 

@@ -157,7 +157,7 @@ class GpuLauncher(Launcher):
         words = native.GPU.pack(*calls, function, self.num_ctas, *functions, *counts, config)
         maps = [lambda descriptor, meta=meta: self.map_of(descriptor, meta) for meta in self.maps if meta]
         return Native(
-            plan[0].kinds, places, buffer.raw, "run_gpu", words + struct.pack(f"<{len(places)}q", *places),
+            plan[0].kinds, places, buffer.raw, "run_gpu", words + struct.pack(f"<{len(places)}q", *layout.offsets),
             lambda code, x, y, z: self.explain(code, (x, y, z)), tuple(asked), self.memory_of, None if moves else "ready_gpu", maps=maps,
             kept=(self, library),
         )  # fmt: skip

@@ -83,7 +83,7 @@ def fits(b: Writer, entry: Value, record: Value, args: Value, nargs: Value, kwna
     names = b.item(entry, layout.KEYWORDS)
     with b.loop(0, keywords) as position:
         b.need(b.icmp("eq", b.item(kwnames, position), b.item(names, position)))
-    b.copy_words(frame, b.gep(record, b.at(record, layout.SLOTS_AT)), b.at(record, layout.SLOT_COUNT))
+    b.copy_fours(frame, b.gep(record, b.at(record, layout.SLOTS_AT)), b.at(record, layout.SLOT_COUNT))
     objects = b.gep(frame, 8 * layout.OBJECTS)
     b.copy_words(objects, args, b.add(nargs, keywords))
     guards = b.gep(record, b.at(record, layout.GUARDS_AT))

@@ -17,17 +17,16 @@ from tilework.targets.cpu.run.launcher_guards import YES, Writer, is_class, need
 from tilework.targets.cpu.run.launcher_images import (
     CALL_POSITIONS,
     CALL_WORDS,
-    FOUR,
     LINE,
-    Tensors,
     image_number,
     image_table,
     wants_image,
 )
+from tilework.targets.cpu.run.launcher_tensors import Tensors
 from tilework.targets.cpu.run.launcher_watched import need_unchanged
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block
-from tilework.targets.llvm.types import i8, i32, i64, ptr, vector, void
+from tilework.targets.llvm.types import i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value
 
 
@@ -103,7 +102,7 @@ def same_names(b: Writer, one: Value, two: Value) -> None:
 def fill_given(b: Writer, image: Value, record: Value, args: Value, frame: Value, addresses: Value) -> None:
     """A copy of the slots with what is given, and the addresses of its parameters."""
     slots, count = b.at(image, layout.IMAGE_SLOTS), b.at(record, layout.SLOT_COUNT)
-    copy_fours(b, frame, b.inttoptr(slots, ptr), count)
+    b.copy_fours(frame, b.inttoptr(slots, ptr), count)
     for axis in range(3):
         b.store(b.at(image, layout.IMAGE_GRID + 8 * axis), b.gep(frame, 8 * (layout.FRAME + axis)))
     first, objects = b.at(image, layout.IMAGE_POSITIONS), b.gep(frame, 8 * layout.OBJECTS)
@@ -114,16 +113,8 @@ def fill_given(b: Writer, image: Value, record: Value, args: Value, frame: Value
     guards = b.at(image, layout.IMAGE_GUARDS)
     need_guards(b, b.inttoptr(guards, ptr), b.sub(b.at(image, layout.IMAGE_GUARDS_END), guards), frame)
     known, parameters = b.at(image, layout.IMAGE_ADDRESSES, ptr), b.at(record, layout.PARAMETER_COUNT)
-    copy_fours(b, addresses, known, parameters, b.sub(b.ptrtoint(frame, i64), slots))
+    b.copy_fours(addresses, known, parameters, b.sub(b.ptrtoint(frame, i64), slots))
     b.finish(YES)
-
-
-def copy_fours(b: Writer, target: Value, source: Value, count: Value, added: Value | None = None) -> None:
-    """Words of an image, some more than there are, each with something added."""
-    with b.loop(0, count, FOUR) as index:
-        words = b.load(vector(i64, FOUR), b.gep(source, index, i64), align=8)
-        words = words if added is None else b.add(words, b.splat(added, FOUR))
-        b.store(words, b.gep(target, index, i64), align=8)
 
 
 def need_descriptors(b: Writer, image: Value, otherwise: Block) -> None:
@@ -131,14 +122,14 @@ def need_descriptors(b: Writer, image: Value, otherwise: Block) -> None:
     first, end = b.at(image, layout.IMAGE_DESCRIPTORS), b.at(image, layout.IMAGE_DESCRIPTORS_END)
     with b.loop(first, end, layout.DESCRIPTOR_LINE) as place:
         line = b.inttoptr(place, ptr)
-        object = b.at(line, layout.LINE_OBJECT, ptr)
-        b.need(b.icmp("eq", b.at(object, layout.TYPE), b.at(line, layout.LINE_CLASS)), otherwise)
-        members = b.at(line, layout.LINE_DICTIONARY, ptr)
+        object = b.at(line, layout.SEEN_OBJECT, ptr)
+        b.need(b.icmp("eq", b.at(object, layout.TYPE), b.at(line, layout.SEEN_CLASS)), otherwise)
+        members = b.at(line, layout.SEEN_DICTIONARY, ptr)
         b.need(b.icmp("eq", dictionary_here(b, object), members), otherwise)
-        b.need(b.icmp("eq", b.at(members, layout.DICT_VERSION), b.at(line, layout.LINE_VERSION)), otherwise)
-        rank, items = b.at(line, layout.LINE_RANK), b.at(line, layout.LINE_ITEMS, ptr)
+        b.need(b.icmp("eq", b.at(members, layout.DICT_VERSION), b.at(line, layout.SEEN_VERSION)), otherwise)
+        rank, items = b.at(line, layout.SEEN_RANK), b.at(line, layout.SEEN_ITEMS, ptr)
         for part in range(3):
-            holder = b.at(line, layout.LINE_LISTS + 8 * part, ptr)
+            holder = b.at(line, layout.SEEN_LISTS + 8 * part, ptr)
             with b.if_(b.is_object(holder)):
                 b.need(b.icmp("eq", b.size(holder), rank), otherwise)
                 found, known = b.at(holder, layout.LIST_ITEMS, ptr), b.gep(items, b.mul(rank, part), ptr)
@@ -148,23 +139,10 @@ def need_descriptors(b: Writer, image: Value, otherwise: Block) -> None:
 
 
 def need_tensors(b: Writer, image: Value, otherwise: Block) -> None:
-    """Go on if every tensor is the memory that it was. What is read is alive: an object keeps its implementation, that its storage."""
+    """Go on if every tensor is the memory that it was."""
     first, end, tensors = b.at(image, layout.IMAGE_TENSORS), b.at(image, layout.IMAGE_TENSORS_END), Tensors(b)
     with b.loop(first, end, layout.TENSOR_LINE) as place:
-        line = b.inttoptr(place, ptr)
-
-        def need(found: Value, at: int) -> None:
-            b.need(b.icmp("eq", found, b.load(found.type, b.gep(line, at), align=8)), otherwise)
-
-        object = b.at(line, layout.LINE_OBJECT, ptr)
-        need(b.at(object, layout.TYPE, ptr), layout.LINE_CLASS)
-        implementation = tensors.member(object, "implementation", ptr)
-        need(implementation, layout.LINE_IMPLEMENTATION)
-        storage = tensors.member(implementation, "storage", ptr)
-        need(storage, layout.LINE_STORAGE)
-        need(tensors.window(implementation), layout.LINE_WINDOW)
-        need(tensors.member(storage, "data"), layout.LINE_DATA)
-        need(tensors.size(storage), layout.LINE_SIZE)
+        tensors.need(b.inttoptr(place, ptr), otherwise)
 
 
 @routine("ptr launch_merged(ptr self, ptr args, i64 nargs, ptr kwnames)")

@@ -121,10 +121,8 @@ def write_config(b: Writer, config: Value, record: Value, blocks: Sequence[Value
 
 def write_addresses(b: Writer, addresses: Value, record: Value, slots: Value) -> None:
     """Where the parameters are, as the driver wants to know it."""
-    places = b.gep(record, layout.PARAMETER_SLOTS)
-    with b.loop(0, b.at(record, layout.PARAMETER_COUNT)) as index:
-        slot = b.load(i64, b.gep(places, index, i64))
-        b.store(b.gep(slots, slot, i64), b.gep(addresses, index, ptr))
+    places, count = b.gep(record, layout.PARAMETERS), b.at(record, layout.PARAMETER_COUNT)
+    b.copy_fours(addresses, places, count, b.ptrtoint(slots, i64))
 
 
 def in_context(b: Writer, set: Value, here: Value, before: Value, start: Callable[[], Value]) -> Value:
@@ -150,9 +148,9 @@ def scratch(b: Writer, record: Value, allocate: Value, numbers: list[Value], slo
     b.need(b.is_object(found))
     first = b.sub(b.at(record, layout.PARAMETER_COUNT), 2)
     for index in range(2):
-        slot = b.load(i64, b.gep(b.gep(record, layout.PARAMETER_SLOTS), b.add(first, index), i64))
+        place = b.load(i64, b.gep(b.gep(record, layout.PARAMETERS), b.add(first, index), i64))
         address = b.api("PyLong_AsUnsignedLongLongMask", b.item(found, index), result=i64)
-        b.store(address, b.gep(slots, slot, i64))
+        b.store(address, b.gep(slots, place))
     return found
 
 

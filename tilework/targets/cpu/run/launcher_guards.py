@@ -12,13 +12,14 @@ from typing import NamedTuple
 from tilework.targets.cpu.run import launcher_layout as layout
 from tilework.targets.cpu.run.machine_code import NULL, Functions, NativeBuilder, memory, num
 from tilework.targets.llvm.module import Block, Function
-from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, i64, ptr, void
+from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 YES = constant(i32, 1)
 EQUAL = 2  # Py_EQ
 MANY = constant(i32, 1 << 30)  # references; of what lives for ever Python counts more
 LIKELY = (1000, 1)
+FOUR = 4  # words that are copied at once
 routine = Functions()
 GUARDS = Functions("nounwind")
 
@@ -101,6 +102,13 @@ class Writer(NativeBuilder):
         """Few words: a call of memcpy would take longer."""
         with self.loop(0, count) as index:
             self.store(self.load(i64, self.gep(source, index, i64)), self.gep(target, index, i64))
+
+    def copy_fours(self, target: Value, source: Value, count: Value, added: Value | None = None) -> None:
+        """Words, up to three more than there are, each with something added."""
+        with self.loop(0, count, FOUR) as index:
+            words = self.load(vector(i64, FOUR), self.gep(source, index, i64), align=8)
+            words = words if added is None else self.add(words, self.splat(added, FOUR))
+            self.store(words, self.gep(target, index, i64), align=8)
 
     def ask(self, function: Value, objects: Sequence[Value]) -> Value:
         """What a Python function gives for objects, a new reference; NULL if it raises."""

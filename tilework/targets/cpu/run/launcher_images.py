@@ -3,14 +3,14 @@
 from tilework.targets.cpu.run import launcher_layout as layout
 from tilework.targets.cpu.run.launcher_descriptors import dictionary, dictionary_here, known_line
 from tilework.targets.cpu.run.launcher_gpu import LARGEST, write_addresses, write_config
-from tilework.targets.cpu.run.launcher_guards import Writer, member_of, routine
+from tilework.targets.cpu.run.launcher_guards import FOUR, Writer, routine
+from tilework.targets.cpu.run.launcher_tensors import Tensors
 from tilework.targets.cpu.run.machine_code import NULL, memory, num
 from tilework.targets.llvm.module import Block
-from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr, void
+from tilework.targets.llvm.types import i32, i64, ptr, void
 from tilework.targets.llvm.values import Value
 
 LINE = 64  # bytes of the cache
-FOUR = 4  # words that are copied at once
 BYTES_HEADER = 32  # of a bytes object: images begin on the next line
 CALL_SELF, CALL_GIVEN, CALL_NAMES, CALL_COUNT, CALL_NUMBER, CALL_POSITIONS = range(
     0, 48, 8
@@ -42,26 +42,6 @@ def image_table(b: Writer, self: Value) -> Value:
 def image_of(b: Writer, object: Value) -> Value:
     """The image in a bytes object."""
     return b.inttoptr(b.and_(b.add(b.ptrtoint(object, i64), BYTES_HEADER + LINE - 1), -LINE), ptr)
-
-
-class Tensors:
-    """How members of torch's tensors are read: their places do not change while a loop goes over tensors."""
-
-    def __init__(self, b: Writer) -> None:
-        self.b = b
-        names = ("implementation", "storage", "window", "data", "size")
-        self.places = {name: b.ptrtoint(b.context(name), i64) for name in names}
-
-    def member(self, holder: Value, name: str, type: Type = i64) -> Value:
-        return self.b.load(type, self.b.gep(holder, self.places[name]), align=8)
-
-    def window(self, implementation: Value) -> Value:
-        """Keys, element, device, offset and count in one."""
-        return self.member(implementation, "window", integer(8 * layout.WINDOW))
-
-    def size(self, storage: Value) -> Value:
-        """The size of a storage, and the word behind, with what makes it `checked`."""
-        return self.member(storage, "size", integer(128))
 
 
 def wants_image(b: Writer, table: Value, number: Value) -> Value:
@@ -193,28 +173,12 @@ def write_tensor(
     b: Writer, tensors: Tensors, object: Value, settings: Value, frame: Value, image: Value, leave: Block
 ) -> None:
     """A line of a tensor, if its guard still finds what it found: later ones may have run Python code."""
-    b.need(b.icmp("ne", tensors.places["window"], 0), leave)
     slot = b.gep(frame, b.sext(b.at(settings, 28, i32), i64), i64)
-    before = b.load(i64, slot)
-    implementation = tensors.member(object, "implementation", ptr)
-    b.need(b.is_object(implementation), leave)
-    storage = tensors.member(implementation, "storage", ptr)
-    b.need(b.is_object(storage), leave)
-    b.need(b.icmp("eq", member_of(b, storage, "checked", i8), 0), leave)
+    before, parts = b.load(i64, slot), tensors.need_plain(object, leave)
     cls, expected = (b.at(settings, at, ptr) for at in (layout.GUARD_CLASS, layout.GUARD_EXPECTED))
     b.need(b.icmp("ne", b.run("guard_fields", object, settings, cls, expected, frame), 0), leave)
     b.need(b.icmp("eq", b.load(i64, slot), before), leave)
-    line = room(b, image, layout.IMAGE_TENSORS_END, layout.TENSOR_LINE)
-    for at, value in (
-        (layout.LINE_OBJECT, object),
-        (layout.LINE_CLASS, cls),
-        (layout.LINE_IMPLEMENTATION, implementation),
-        (layout.LINE_STORAGE, storage),
-        (layout.LINE_WINDOW, tensors.window(implementation)),
-        (layout.LINE_DATA, tensors.member(storage, "data")),
-        (layout.LINE_SIZE, tensors.size(storage)),
-    ):
-        b.store(value, b.gep(line, at), align=8)
+    tensors.write(room(b, image, layout.IMAGE_TENSORS_END, layout.TENSOR_LINE), object, *parts)
 
 
 def write_descriptor(b: Writer, object: Value, settings: Value, frame: Value, image: Value, leave: Block) -> None:
@@ -236,13 +200,13 @@ def write_descriptor(b: Writer, object: Value, settings: Value, frame: Value, im
     b.store(items, room(b, image, layout.IMAGE_KEPT_END, 8))
     line = room(b, image, layout.IMAGE_DESCRIPTORS_END, layout.DESCRIPTOR_LINE)
     for at, value in (
-        (layout.LINE_OBJECT, object),
-        (layout.LINE_CLASS, b.at(settings, layout.GUARD_CLASS)),
-        (layout.LINE_DICTIONARY, members),
-        (layout.LINE_VERSION, version),
-        *((layout.LINE_LISTS + 8 * part, b.at(known, layout.KNOWN_LISTS + 8 * part)) for part in range(3)),
-        (layout.LINE_ITEMS, b.gep(items, b.host.tuple_items)),
-        (layout.LINE_RANK, rank),
+        (layout.SEEN_OBJECT, object),
+        (layout.SEEN_CLASS, b.at(settings, layout.GUARD_CLASS)),
+        (layout.SEEN_DICTIONARY, members),
+        (layout.SEEN_VERSION, version),
+        *((layout.SEEN_LISTS + 8 * part, b.at(known, layout.KNOWN_LISTS + 8 * part)) for part in range(3)),
+        (layout.SEEN_ITEMS, b.gep(items, b.host.tuple_items)),
+        (layout.SEEN_RANK, rank),
     ):
         b.store(value, b.gep(line, at))
 

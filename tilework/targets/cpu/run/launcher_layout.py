@@ -47,7 +47,6 @@ CONTEXT = (
     "window",  # where an implementation has `WINDOW` bytes with the keys, element, device, offset and count in them, or 0
     *PLACES,
 )
-WINDOW = 32
 
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
 SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
@@ -75,24 +74,33 @@ RUN, READY, EMPTY_COUNT, EMPTIES_AT, IDENTITY, MARK, NUMBER_COUNT, NUMBERS_AT, R
 HOST = struct.Struct("<9q")
 CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(136, 208, 8)
 # how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
-# how to ask for the stream, how to make a handle of it, of which device, how the driver is called, parameters; the configuration and the
-# slots of the parameters follow, at the end those of the scratch memory
+# how to ask for the stream, how to make a handle of it, of which device, how the driver is called, parameters; the configuration
+# follows, and how many bytes of the slots are before each parameter, at the end before those of the scratch memory
 GPU = struct.Struct("<11q56s")
 ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(136, 184, 8)
 ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, BY_NUMBERS, PARAMETER_COUNT, CONFIG = range(184, 232, 8)
 CONFIG_BYTES, CONFIG_SHARED, CONFIG_STREAM = 56, 24, 32
-PARAMETER_SLOTS = CONFIG + CONFIG_BYTES
+PARAMETERS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
 
 # maps of descriptors that were used before: lines of the address (0: empty), sizes, strides and 128 bytes
 MAP_WORDS, MAP_LINES, MOST_SIZES = 16, 8, 10
 MAP_LINE = 1 + MOST_SIZES + MAP_WORDS  # in words
 
+# a torch tensor that was seen before: object, class, implementation, its window; storage, the address of its memory, its size and the word behind
+WINDOW = 32
+SEEN_OBJECT, SEEN_CLASS, SEEN_IMPLEMENTATION, SEEN_WINDOW, SEEN_STORAGE, SEEN_DATA, SEEN_SIZE = 0, 8, 16, 24, 56, 64, 72
+TENSOR_LINE = 88
+
 # descriptors that were seen before: lines of the version of the dictionary (0: empty), base, then sizes, strides and block if they
-# are lists (0: they cannot change), the items of these three, and the numbers of the first two
+# are lists (0: they cannot change), the items of these three, and the numbers of the first two; the base as it was (0: not known) when it
+# had this address and this map
 KNOWN_LINES = 8
 KNOWN_BASE, KNOWN_LISTS, KNOWN_ITEMS, KNOWN_NUMBERS = 8, 16, 40, 48
-KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
+KNOWN_TENSOR = KNOWN_NUMBERS + 8 * MOST_SIZES
+KNOWN_ADDRESS = KNOWN_TENSOR + TENSOR_LINE
+KNOWN_MAP = KNOWN_ADDRESS + 8
+KNOWN_LINE = KNOWN_MAP // 8 + MAP_WORDS  # in words
 
 # hidden maps that were made before: lines of what was found (0: empty), the numbers that they are made of and the grid, and the maps;
 # then the slots of these numbers, which of their bits count, and for each map the slot of what is added to its address
@@ -117,11 +125,8 @@ IMAGE_TENSORS_END, IMAGE_GUARDS, IMAGE_GUARDS_END, IMAGE_POSITIONS, IMAGE_POSITI
 IMAGE_KEPT, IMAGE_KEPT_END, IMAGE_CONFIG = range(152, 176, 8)
 IMAGE_HEADER = 256
 # of a descriptor: object, class, dictionary, version, lists (0: a tuple), their items, how many in each
-LINE_OBJECT, LINE_CLASS, LINE_DICTIONARY, LINE_VERSION, LINE_LISTS, LINE_ITEMS, LINE_RANK = 0, 8, 16, 24, 32, 56, 64
+SEEN_DICTIONARY, SEEN_VERSION, SEEN_LISTS, SEEN_ITEMS, SEEN_RANK = 16, 24, 32, 56, 64
 DESCRIPTOR_LINE = 72
-# of a tensor: object, class, implementation, its window; storage, the address of its memory, its size and the word behind
-LINE_IMPLEMENTATION, LINE_WINDOW, LINE_STORAGE, LINE_DATA, LINE_SIZE = 16, 24, 56, 64, 72
-TENSOR_LINE = 88
 
 # the log of launches, where somebody asks for one: where the next line goes, where there is no more room, which launches fit an entry,
 # the Python that makes room, how to record an event, the address of the next two events, where there are no more
@@ -198,7 +203,8 @@ class Record(NamedTuple):
         groups = [struct.pack("<q", 0), *(GROUP.pack(*group) for group in self.groups)]
         words = struct.pack(f"<{len(self.empties) + len(self.numbers)}q", *self.empties, *self.numbers)
         roots = struct.pack(f"<{len(self.roots)}q", *self.roots)
-        return bytearray(b"".join((header, self.device, *guards, roots, *groups, words, self.slots)))
+        parts = (header, self.device, *guards, roots, *groups, words, self.slots)
+        return bytearray(b"".join((*parts, bytes(3 * SLOT))))  # slots are copied by fours
 
 
 def mark_of(grid: tuple[int, int, int], numbers: Iterable[int]) -> int:
