@@ -173,7 +173,7 @@ def sparsemax_plain(x: Any) -> Any:
 
 
 def tiled_mlp(draw: Draw, odd: bool) -> Case:
-    """The tiled SwiGLU layer: its parameters are those of the case."""
+    """The tiled SwiGLU layer with given parameters."""
     n, inner = (60, 90) if odd else (64, 128)
 
     def liger(x: Any, gate: Any, up: Any, down: Any) -> Any:
@@ -191,9 +191,9 @@ def tiled_mlp(draw: Draw, odd: bool) -> Case:
     return Case(
         {
             "x": draw(2, 33, n),
-            "gate": draw(inner, n, scale=0.1),
-            "up": draw(inner, n, scale=0.1),
-            "down": draw(n, inner, scale=0.1),
+            "gate": draw(inner, n, scale=0.1).detach(),
+            "up": draw(inner, n, scale=0.1).detach(),
+            "down": draw(n, inner, scale=0.1).detach(),
         },
         liger,
         lambda x, gate, up, down: (F.silu(x @ gate.T) * (x @ up.T)) @ down.T,
