@@ -116,7 +116,7 @@ def poly_norm(draw: Draw, odd: bool) -> Case:
         return sum(w[i] * rms(x ** (3 - i), 1.0) for i in range(3)) + b
 
     return Case(
-        {"x": draw(37, n), "w": draw(3), "b": draw(1)},
+        {"x": draw(37, n), "w": draw(3), "b": draw()},
         lambda x, w, b: fn().liger_poly_norm(x, w, b, 1e-6, False),
         plain,
     )
@@ -169,7 +169,7 @@ def sparsemax_plain(x: Any) -> Any:
     counts = torch.arange(1, x.shape[-1] + 1, device=x.device)
     kept = (1 + counts * ordered > ordered.cumsum(-1)).sum(-1, keepdim=True)
     tau = (ordered.cumsum(-1).gather(-1, kept - 1) - 1) / kept
-    return torch.clamp(x - tau, min=0)
+    return F.relu(x - tau)
 
 
 def tiled_mlp(draw: Draw, odd: bool) -> Case:
