@@ -138,6 +138,7 @@ def run_cases(names: list[str], path: str, device: str) -> None:
     """Several operations in this process; each one's findings are on disk before the next begins."""
     torch.backends.cuda.matmul.allow_tf32 = False
     if device == "cpu":
+        os.environ["LIGER_FUSED_MOE_AUTOTUNE"] = "0"  # of some hundred configurations one is enough
         import liger_kernel.ops.dyt as without_cpu
 
         without_cpu.infer_device = lambda: "npu"  # it asks for the number of cores, and knows no CPUs
