@@ -95,7 +95,7 @@ def run(
     given = [*arrays.values(), *(scalars or {}).values()]
     assert all(array.flags.c_contiguous for array in given)
     addresses = np.array([array.ctypes.data for array in given], np.int64)
-    arena = np.full(ARENA + 64, 0xCD, np.uint8)
+    arena = np.full(64 + low.scratch_bytes + 64, 0xCD, np.uint8)
     start = -(-arena.ctypes.data // 64) * 64
     ctypes.memset(start, 0, CONTROL)  # no fault, and nobody to help
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int32] * 3, ctypes.c_void_p)(library["f"])

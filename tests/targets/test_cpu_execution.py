@@ -1,6 +1,5 @@
 """Kernels as machine code on this machine: stages and their files, arguments, faults, caches, threads."""
 
-import json
 import os
 import subprocess
 import sys
@@ -110,11 +109,11 @@ DTYPES = ["f4", "f8", "f2", ml_dtypes.bfloat16, "i1", "i2", "i4", "i8", "u1", "u
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("n", [1, 63, 64, 1000])
-def test_add(dtype: Any, n: int) -> None:
-    x, y, out = numbers(n, dtype), numbers(n, dtype, 1), np.zeros(n, dtype)
-    add[(tilework.cdiv(n, 64),)](x, y, out, n)
-    assert (out == x + y).all()
+def test_add(dtype: Any) -> None:
+    for n in (1, 63, 64, 1000):
+        x, y, out = numbers(n, dtype), numbers(n, dtype, 1), np.zeros(n, dtype)
+        add[(tilework.cdiv(n, 64),)](x, y, out, n)
+        assert (out == x + y).all(), n
 
 
 def test_stages_and_their_files() -> None:
@@ -252,26 +251,40 @@ def test_printing(capsys: Any) -> None:
 
 
 SECOND = """
-import json, sys, time
 import numpy as np
-from tests.targets import test_cpu_execution as tests
+import tilework
+import tilework.language as tl
 from tilework import knobs
+
+@tilework.jit
+def affine(x_ptr, out_ptr, scale, shift, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x * scale + shift, mask=i < n)
+
+@tilework.jit
+def ordered(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.sort(tl.load(x_ptr + i)))
+
 hits = []
 knobs.compilation.listener = lambda **event: hits.append(event["cache_hit"])
-x, out = np.ones(64, "f4"), np.zeros(64, "f4")
-tests.add[(1,)](x, x, out, 64)
-start = time.perf_counter()
-tests.affine[(1,)](x, out, 2.0, 3.0, 64, BLOCK=64)
-print(json.dumps([hits, out.tolist() == [5.0] * 64, (time.perf_counter() - start) * 1e3]))
+x, out = np.arange(16, dtype="f4"), np.zeros(16, "f4")
+ordered[(1,)](x[::-1].copy(), out, BLOCK=16)
+right = (out == x).all()
+affine[(1,)](x, out, 2.0, 3.0, 16, BLOCK=16)
+print(hits, right and (out == 2 * x + 3).all())
 """
 
 
-def test_a_second_process_loads_without_compiling() -> None:
+def test_a_second_process_loads_without_compiling(tmp_path: Path) -> None:
     environment = {**os.environ, "TRITON_CACHE_DIR": knobs.cache.dir, "TILEWORK_DEVICE": "native"}
+    script = tmp_path / "second.py"
+    script.write_text(SECOND)
     found = []
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-c", SECOND],
+            [sys.executable, str(script)],
             cwd=ROOT,
             env=environment,
             capture_output=True,
@@ -279,9 +292,8 @@ def test_a_second_process_loads_without_compiling() -> None:
             timeout=120,
             check=True,
         )
-        found.append(json.loads(done.stdout.splitlines()[-1]))
-    assert [hits for hits, _, _ in found] == [[False, False], [True, True]]
-    assert all(right for _, right, _ in found)
+        found.append(done.stdout)
+    assert found == ["[False, False] True\n", "[True, True] True\n"]
 
 
 def test_the_evaluator_can_be_chosen() -> None:

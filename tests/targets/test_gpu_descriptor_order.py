@@ -22,7 +22,7 @@ def test_case(name: str, arch: int) -> None:
         pytest.skip("without TMA what another thread stored needs a tl.debug_barrier, as with pointers")
     x, y = case.arrays(programs, np.random.default_rng(3))
     wanted = case.wanted(x, y)
-    run(case.kernel, {"x": x, "y": y}, case.constants, grid=programs, arch=arch)
+    run(case.kernel, {"x": x, "y": y}, case.constants, grid=programs, arch=arch, warps=2)
     np.testing.assert_array_equal(x, wanted[0])
     np.testing.assert_array_equal(y, wanted[1])
 
@@ -42,7 +42,7 @@ def kept_from_host(x, first, y, n, N: tl.constexpr):
 @ARCHS
 def test_kept_from_host(arch: int) -> None:
     x, first, y = drawn((32, N), np.float32), drawn((8, N), np.float32), np.zeros((32, N), np.float32)
-    run(kept_from_host, {"x": x, "first": Block(first, (8, N)), "y": y, "n": 4}, {"N": N}, arch=arch)
+    run(kept_from_host, {"x": x, "first": Block(first, (8, N)), "y": y, "n": 4}, {"N": N}, arch=arch, warps=2)
     np.testing.assert_array_equal(y, np.concatenate([first, first, x[8:16], x[8:16]]))
 
 
@@ -70,7 +70,7 @@ def test_programs_hand_over(arch: int, plainly: bool) -> None:
     x, flag = drawn((8, N), np.float32), np.zeros(1, np.int32)
     wanted = x + 3
     constants = {"N": N, "PLAINLY": plainly, "TMA": arch == 90}
-    run(handed_over, {"x": x, "flag": flag}, constants, grid=3, arch=arch)
+    run(handed_over, {"x": x, "flag": flag}, constants, grid=3, arch=arch, warps=2)
     np.testing.assert_array_equal(x, wanted)
 
 

@@ -100,7 +100,7 @@ def test_interrupted_at_random_moments(target: str, way: str, tmp_path_factory: 
         pytest.skip("there is no libdevice on this machine")
     file = tmp_path_factory.mktemp("interrupts") / "program.py"
     file.write_text(PROGRAM)
-    command = [sys.executable, "-X", "faulthandler", str(file), target, way, "30" if way == "trace" else "12"]
+    command = [sys.executable, "-X", "faulthandler", str(file), target, way, "16" if way == "trace" else "8"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0 and done.stdout == "alive True\n", done.stderr[-3000:]
 
