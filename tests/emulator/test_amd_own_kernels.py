@@ -12,7 +12,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.compiler import ASTSource, compile
+from tilework.compiler import ASTSource, compile, lower
 from tilework.errors import OutOfResources
 from tilework.language.extra import hip, libdevice
 from tilework.numerics.rounding import narrow, saturate
@@ -79,9 +79,10 @@ def launch(
     num_stages: int = 2,
     num_warps: int = WARPS,
     stage: str = "ttgir",
+    whole: bool = True,
     **constants: Any,
 ) -> str:
-    """Run a kernel on arrays; its TTGIR, or another stage."""
+    """Run a kernel on arrays; its TTGIR, or another stage. Unless it is compiled `whole`, no machine code is made, which is not run here."""
     kinds = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16", "int32": "*i32", "int8": "*i8"}
     kinds |= {
         "uint8": "*u8",
@@ -100,11 +101,14 @@ def launch(
     source = ASTSource(kernel, signature=signature, constexprs=constants, attrs=facts)
     target = Target.parse(f"hip:{arch}")
     options = {"num_warps": num_warps, "num_stages": num_stages, "debug": debug}
-    made = compile(source, target=target.name, options=options)
-    text = made.asm["llir"]
+    if whole:
+        stages = compile(source, target=target.name, options=options).asm
+    else:
+        stages = lower(source, target.name, ["llir", stage], **options)
+    text = stages["llir"]
     threads = num_warps * target.warp_size
     run(text, [*args, 0, 0], grid=grid, threads=threads, lds_bytes=told(text)["shared"], arch=arch)
-    return made.asm[stage]
+    return stages[stage]
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
@@ -155,7 +159,9 @@ def test_pipelined_loops(arch: str, num_stages: int) -> None:
     chosen = random.permutation(6).astype(np.int32)
     for count in (0, 5):
         out, sums = np.full((32, 32), 7, np.float32), np.full(32, 7, np.float32)
-        ttgir = launch(chosen_products, arch, [a, b, chosen, out, sums, count], num_stages=num_stages, SIZE=32)
+        ttgir = launch(
+            chosen_products, arch, [a, b, chosen, out, sums, count], num_stages=num_stages, whole=count > 0, SIZE=32
+        )
         left, right = (given[chosen[:count]].astype(np.float32) for given in (a, b))
         for k in range(count):
             left[k, :, 32 - k :] = 0
@@ -204,7 +210,9 @@ def test_two_products_in_turn(monkeypatch: pytest.MonkeyPatch, arch: str, counts
         q = random.standard_normal((64, width)).astype(np.float16)
         k, v = random.standard_normal((2, 16 * count + 1, width)).astype(np.float16)
         found = np.full((64, width), 7, np.float32)
-        text = launch(attention, arch, [q, k, v, found, 16 * count], num_stages=4, CAUSAL=count == 5, D=width)
+        text = launch(
+            attention, arch, [q, k, v, found, 16 * count], num_stages=4, whole=count > 0, CAUSAL=count == 5, D=width
+        )
         scores = q.astype(np.float32) @ k[:-1].astype(np.float32).T
         if count == 5:
             scores = np.where(np.arange(64)[:, None] >= np.arange(80), scores, -1e30)

@@ -208,7 +208,7 @@ def test_the_order_of_warps_follows_the_seed() -> None:
         return lines
 
     assert order(1) == order(1)
-    assert len({tuple(order(seed)) for seed in range(6)}) > 1
+    assert len({tuple(order(seed)) for seed in range(3)}) > 1
 
 
 def accesses(at: list[int], threads: list[int], clocks: Clocks, kind: int = PLAIN) -> Accesses:

@@ -195,9 +195,9 @@ def test_6_8_assembler_failure_is_a_ptxas_error(word: str, message: str, tmp_pat
 
 
 def test_ptxas_that_takes_too_long(tmp_path: Path, fake: str) -> None:
-    knobs.nvidia.ptxas_timeout = 1
+    knobs.nvidia.ptxas_timeout = 0.2
     with pytest.raises(
-        PTXASError, match=r"(?s)`ptxas` did not finish.*stopped after 1 seconds \(TILEWORK_PTXAS_TIMEOUT\)"
+        PTXASError, match=r"(?s)`ptxas` did not finish.*stopped after 0.2 seconds \(TILEWORK_PTXAS_TIMEOUT\)"
     ):
         compile(file(tmp_path, f"{PTX}// hang\n"), HOPPER)
     assert not processes_of(fake)

@@ -400,14 +400,17 @@ def test_the_knob_and_the_option_and_the_cache() -> None:
 
 
 def test_the_variable_and_a_kernel_from_the_cache(tmp_path: Path) -> None:
-    script = (
-        "import numpy as np\nfrom tests.targets.test_sanitize import plain, report\n"
-        "memory = np.zeros(16, np.float32)\nprint(report(lambda: plain[(1,)](memory[:8], 8)).splitlines()[0])\n"
+    script = tmp_path / "plain.py"
+    script.write_text(
+        "import numpy as np\nimport tilework\nimport tilework.language as tl\n"
+        "@tilework.jit\ndef plain(x, at):\n    tl.store(x + at, 7.0)\n"
+        "try:\n    plain[(1,)](np.zeros(16, np.float32)[:8], 8)\nexcept RuntimeError as error:\n    print(error)\n"
     )
-    environment = {**os.environ, "TRITON_SANITIZE": "1", "TRITON_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "TRITON_SANITIZE": "1", "TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = str(ROOT)
     for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+            [sys.executable, str(script)], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
         )
         assert "program (0, 0, 0) writes element 8 of argument 'x', which has 8 elements" in done.stdout
 

@@ -84,23 +84,28 @@ def atom(ins: Instruction, t: Translator) -> Op:
     def one_after_the_other(addresses: Array, threads: Array, before: Array) -> None:
         for address in np.unique(addresses):
             here = (addresses == address).nonzero()[0]
-            start = port.read(addresses[here[:1]], bits, 1, threads[here[:1]], ins, "atomic")[0]
+            start = port.read(addresses[here[:1]], bits, 1, threads[here[:1]])[0]
             steps = accumulate(np.concatenate([start, sources[0][0][threads[here]]]).view(dtype), dtype=dtype)  # type: ignore[misc]
             before[here, 0] = steps[:-1].view(bits)
-            port.write(addresses[here[-1:]], steps[-1:, None].view(bits), threads[here[-1:]], ins, "atomic")
+            port.write(addresses[here[-1:]], steps[-1:, None].view(bits), threads[here[-1:]])
 
     def op(mask: Mask) -> None:
         threads = t.active(mask)
         addresses = where(threads)
         before = np.empty((len(threads), count), bits)
         turns = in_turns(addresses)
-        if len(turns) > 1 and accumulate is not None and t.block.watcher is None:
+        told = ins if len(turns) == 1 or t.block.watcher is None else None
+        if told is None:  # who watches sees all turns at once
+            port.read(addresses, bits, count, threads, ins, "atomic")
+        if len(turns) > 1 and accumulate is not None:
             one_after_the_other(addresses, threads, before)
             turns = []
         for turn in turns:
-            old = port.read(addresses[turn], bits, count, threads[turn], ins, "atomic")
+            old = port.read(addresses[turn], bits, count, threads[turn], told, "atomic")
             before[turn] = old
-            port.write(addresses[turn], update(old, threads[turn]), threads[turn], ins, "atomic")
+            port.write(addresses[turn], update(old, threads[turn]), threads[turn], told, "atomic")
+        if told is None:
+            port.write(addresses, port.read(addresses, bits, count, threads), threads, ins, "atomic")
         t.machine.progress += 1
         for index, put in enumerate(puts):
             put(np.ascontiguousarray(before[:, index]), threads)
