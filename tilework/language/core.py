@@ -182,7 +182,10 @@ def must_use_result(x: Any, s: str | bool = True) -> Any:
 
 def tensor_method(fn: Any) -> Any:
     """Make a function also a method of `tensor`: ``x.sum(0)`` is ``sum(x, 0)``. Returns the function."""
-    method = fn if is_builtin(fn) else _method_of_jit_function(fn)
+    if (method := getattr(fn, "method", None)) is not None:  # it is not the function itself
+        method = builtin(method)
+    else:
+        method = fn if is_builtin(fn) else _method_of_jit_function(fn)
     setattr(tensor, fn.__name__, method)
     return fn
 

@@ -194,8 +194,13 @@ def _elementary(name: str, doc: str) -> Callable[..., Any]:
     def function(x: Any, _semantic: Any = None) -> Any:
         return _semantic.math_op(name, x)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    def method(self: Any, _semantic: Any = None) -> Any:
+        return _semantic.math_method(name, self)
+
+    for either in (function, method):
+        either.__name__ = either.__qualname__ = name
+        either.__doc__ = doc
+    function.method = method  # pyright: ignore[reportFunctionMemberAccess]
     return function
 
 

@@ -7,6 +7,8 @@ import pytest
 from arith_kernel import NUMPY, Kernel
 from test_arith import FLOATS, INTS, build, samples
 
+import tilework.language as tl
+from tilework import jit
 from tilework.language.dtypes import (
     bfloat16,
     block_type,
@@ -133,6 +135,24 @@ def test_math(name: str) -> None:
     with pytest.raises(ValueError, match=r"Expected dtype \['fp32', 'fp64'\] but got fp16"):
         k.semantic.math_op(name, k.args[0])
     assert k.semantic.math_op(name, 1.0).dtype == float32
+    k = Kernel(float16)
+    assert k.returns(k.semantic.math_method(name, k.args[0])).ops == ["arith.extf", f"math.{name}", "arith.truncf"]  # x.exp()
+
+
+@jit
+def methods(x, out):
+    i = tl.arange(0, 8)
+    value = tl.load(x + i)
+    tl.store(out + i, value.exp() + value.floor())
+
+
+def test_methods_take_halves_where_functions_do_not() -> None:
+    x = np.linspace(-2, 2, 8).astype(np.float16)
+    for function in (methods, jit(methods.fn, interpret=True)):
+        out = np.zeros_like(x)
+        function[(1,)](x, out)
+        wide = x.astype(np.float32)
+        np.testing.assert_array_equal(out, np.exp(wide).astype(np.float16) + np.floor(x))
 
 
 def test_precise_functions() -> None:

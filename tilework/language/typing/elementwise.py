@@ -54,6 +54,12 @@ class Elementwise(Indexing):
         expect_dtype(value, ("fp32",) if name == "sqrt_rn" else WIDE_FLOATS, name)
         return self.elementary(name, value)
 
+    def math_method(self, name: str, x: tensor) -> tensor:
+        """``x.exp()``: unlike ``tl.exp(x)`` it takes halves too; they are computed in fp32 and rounded once."""
+        if name != "sqrt_rn" and (x.dtype.is_fp16() or x.dtype.is_bf16()):
+            return self.cast(self.elementary(name, self.cast(x, float32)), x.dtype)
+        return self.math_op(name, x)
+
     def abs(self, x: Any) -> tensor:
         """The absolute value; unsigned integers are returned as they are."""
         value = self.to_tensor(x)

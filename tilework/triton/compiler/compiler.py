@@ -9,6 +9,7 @@ from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.knobs.hooks import CompileTimes
 from tilework.runtime.compile.compiled import AsmDict
+from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import get_cache_manager, get_dump_manager, get_override_manager
@@ -39,6 +40,8 @@ __all__ = [
     "ptx_arg_type_pattern",
     "ptx_prototype_pattern",
 ]
+
+ASTSource.language = IRSource.language = Language.TRITON  # pyright: ignore[reportAttributeAccessIssue]
 
 ptx_prototype_pattern = r"\.(?:visible|extern)\s+\.(?:entry|func)\s+(\w+)\s*\(([^)]*)\)"
 ptx_arg_type_pattern = r"\.param\s+\.(\w+)"
