@@ -236,6 +236,13 @@ llvm.optimize_module(linked, llvm.OPTIMIZE_O3)
 assert "ptx_kernel" in str(linked) and "store volatile i32 42" in str(linked) and not nvidia.has_extern_deps(linked), str(linked)
 assert ".visible .entry kernel" in llvm.translate_to_asm(str(linked), "nvptx64-nvidia-cuda", "sm_90", "+ptx80", [], True, False)
 
+amd = make_backend(GPUTarget("hip", "gfx942", 64))
+listed, settings = {}, amd.parse_options({})
+amd.add_stages(listed, settings, source.language)
+assert list(listed)[:3] == ["ttir", "ttgir", "llir"] and amd.supports_target(amd.target) and not amd.supports_target(target)
+made = source.make_ir(amd.target, settings, amd.get_codegen_implementation(settings), amd.get_module_map(), context)
+assert "threadsPerWarp = [64]" in str(listed["ttgir"](listed["ttir"](made, {}), {}))
+
 compiled = triton.compile(source, target=target)
 again = CompiledKernel(source, compiled.metadata_group, compiled.hash)
 assert again.asm["ttir"] == compiled.asm["ttir"] and again.metadata == compiled.metadata and again.name == "kernel"

@@ -7,5 +7,6 @@ tilework's, each when it is first asked for. `BACKENDS` are the compilers of tar
 
 BACKENDS = {
     "cuda": "tilework.triton.backends.nvidia.compiler:CUDABackend",
+    "hip": "tilework.triton.backends.amd.compiler:HIPBackend",
     "cpu": "tilework.triton.backends.cpu.compiler:CPUBackend",
 }
