@@ -97,9 +97,9 @@ def test_a_gpu_reads_the_flag_again(kernel: Any) -> None:
     signature = dict.fromkeys(kernel.arg_names, "*i32")
     ptx = compile(ASTSource(kernel, signature=signature), target=GPUTarget("cuda", 90, 32)).asm["ptx"]
     before, _, loop = ptx.partition("$L__BB0_1:")
-    assert "ld.global.volatile" not in before
+    assert "ld.volatile.global" not in before
     body, _, behind = loop.rpartition("$L__BB0_1")
-    assert "ld.global.volatile" in (behind if kernel is wait_apart else body)
+    assert "ld.volatile.global" in (behind if kernel is wait_apart else body)
     assert kernel is not wait_apart or "call.uni" in body
 
 

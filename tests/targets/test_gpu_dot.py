@@ -223,7 +223,7 @@ TYPES = [
     Dot("fp32", "fp32", shape=(1, 16, 32, 16), precision="ieee"),
     Dot("fp32", "fp32", precision="tf32x3", shape=(1, 16, 16, 16), mma="m16n8k8.row.col.f32.tf32.tf32.f32"),
     Dot("fp32", "fp32", precision="bf16x6", shape=(1, 16, 16, 16), mma="m16n8k16.row.col.f32.bf16.bf16.f32"),
-    Dot("i8", "i32", mma="m16n8k32.row.col.s32.s8.s8.s32"),
+    Dot("i8", "i32", mma="m16n8k32.row.col.satfinite.s32.s8.s8.s32"),
     Dot("fp8e5", "fp32", mma="m16n8k16.row.col.f32.f16.f16.f32"),
     Dot("fp8e5", "fp32", arch=89, mma="m16n8k32.row.col.f32.e5m2.e5m2.f32"),
     Dot("fp8e4nv", "fp32", arch=89, b_dtype="fp8e5", mma="m16n8k32.row.col.f32.e4m3.e5m2.f32"),

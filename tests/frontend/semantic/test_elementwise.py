@@ -136,7 +136,11 @@ def test_math(name: str) -> None:
         k.semantic.math_op(name, k.args[0])
     assert k.semantic.math_op(name, 1.0).dtype == float32
     k = Kernel(float16)
-    assert k.returns(k.semantic.math_method(name, k.args[0])).ops == ["arith.extf", f"math.{name}", "arith.truncf"]  # x.exp()
+    assert k.returns(k.semantic.math_method(name, k.args[0])).ops == [
+        "arith.extf",
+        f"math.{name}",
+        "arith.truncf",
+    ]  # x.exp()
 
 
 @jit

@@ -49,6 +49,46 @@ tt.func public @stored(%pa: !PA {tt.divisibility = dense<[16, 16]> : tensor<2xi3
   tt.return %r : !C
 }
 
+// A loop that stores where it has just loaded, and moves on by at least a tile, never loads what it has stored.
+// CHECK-LABEL: @in_place
+// CHECK: tt.load %{{.*}} {tt.latency = 2 : i32} : tensor<512x!tt.ptr<f32>, #blocked{{.*}}>
+tt.func public @in_place(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %step = arith.constant dense<512> : tensor<512xi32, #V>
+  %start = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32, #V>
+  %base = tt.splat %p : !tt.ptr<f32> -> tensor<512x!tt.ptr<f32>, #V>
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%o = %start) -> (tensor<512xi32, #V>) : i32 {
+    %q = tt.addptr %base, %o : tensor<512x!tt.ptr<f32>, #V>, tensor<512xi32, #V>
+    %x = tt.load %q : tensor<512x!tt.ptr<f32>, #V>
+    %y = arith.addf %x, %x : tensor<512xf32, #V>
+    tt.store %q, %y : tensor<512x!tt.ptr<f32>, #V>
+    %next = arith.addi %o, %step : tensor<512xi32, #V>
+    scf.yield %next : tensor<512xi32, #V>
+  } {tt.num_stages = 3 : i32}
+  tt.return
+}
+
+// One that moves on by half a tile loads some of it.
+// CHECK-LABEL: @half_in_place
+// CHECK: tt.load %{{[^{]*}} : tensor<512x!tt.ptr<f32>, #blocked{{.*}}>
+tt.func public @half_in_place(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c256 = arith.constant 256 : i32
+  %start = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32, #V>
+  %base = tt.splat %p : !tt.ptr<f32> -> tensor<512x!tt.ptr<f32>, #V>
+  scf.for %k = %c0 to %n step %c1 : i32 {
+    %far = arith.muli %k, %c256 : i32
+    %here = tt.splat %far : i32 -> tensor<512xi32, #V>
+    %o = arith.addi %here, %start : tensor<512xi32, #V>
+    %q = tt.addptr %base, %o : tensor<512x!tt.ptr<f32>, #V>, tensor<512xi32, #V>
+    %x = tt.load %q : tensor<512x!tt.ptr<f32>, #V>
+    tt.store %q, %x : tensor<512x!tt.ptr<f32>, #V>
+  } {tt.num_stages = 3 : i32}
+  tt.return
+}
+
 // A load for the address of another is one level up: each level gets one stage of two.
 // CHECK-LABEL: @indirect
 // CHECK: tt.load %{{.*}} {tt.latency = 1 : i32} : !tt.ptr<i32>

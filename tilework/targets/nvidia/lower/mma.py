@@ -61,7 +61,7 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        types = f"{self.sum}.{self.a}.{self.b}.{self.sum}"
+        types = f"{'satfinite.' if self.sum == 's32' else ''}{self.sum}.{self.a}.{self.b}.{self.sum}"
         return f"mma.sync.aligned.m{self.rows}n8k{self.depth}.row.col.{types}"
 
 

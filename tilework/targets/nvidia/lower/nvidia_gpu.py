@@ -58,11 +58,13 @@ def access_kind(words: Words) -> str:
     return f"{f'.v{words.count}' if words.count > 1 else ''}.b{words.size}"
 
 
-def hint_text(hints: Hints) -> str:
-    """``.cg`` or ``.L1::evict_first``: an instruction has only one, and a cache modifier says more."""
+def hint_text(hints: Hints, space: str) -> str:
+    """``.global.cg`` or ``.global.L1::evict_first``: an instruction has only one, and a cache modifier says more."""
     if hints.is_volatile:
-        return ".volatile"
-    return EVICT.get(hints.evict, "") if hints.cache is CacheModifier.NONE else f".{hints.cache.keyword}"
+        return f".volatile.{space}"
+    if hints.cache is not CacheModifier.NONE:
+        return f".{space}.{hints.cache.keyword}"
+    return f".{space}{EVICT.get(hints.evict, '')}"
 
 
 class NvidiaGpu(AtomicInstructions):
@@ -168,7 +170,7 @@ class NvidiaGpu(AtomicInstructions):
 
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> list[Value]:
         (type, count, _), inputs = at.words, [at.address]
-        line = f"ld.global{hint_text(at.hints)}{access_kind(at.words)} {listed(0, count)}, [${count}];"
+        line = f"ld{hint_text(at.hints, 'global')}{access_kind(at.words)} {listed(0, count)}, [${count}];"
         if at.predicate is not None:
             line, inputs = guarded(line, inputs, at.predicate, count)
             inputs += other or ()
@@ -178,7 +180,7 @@ class NvidiaGpu(AtomicInstructions):
         return ptx(b, line, [type] * count, inputs, effect="write" if at.hints.is_volatile else "read")
 
     def store(self, b: Builder, at: Access, given: Sequence[Value], space: str = "global") -> None:
-        line = f"st.{space}{hint_text(at.hints)}{access_kind(at.words)} [$0], {listed(1, at.words.count)};"
+        line = f"st{hint_text(at.hints, space)}{access_kind(at.words)} [$0], {listed(1, at.words.count)};"
         line, inputs = guarded(line, [at.address, *given], at.predicate)
         ptx(b, line, [], inputs, effect="write")
 

@@ -9,7 +9,8 @@ Loads that feed a product are candidates, at a level: 0 if nothing else is loade
 load the address (or mask) of one of those, and so on. The stages are shared out over the levels. A loop with its own
 `tt.num_stages` asks for all loads that feed anything: those that no product needs are at level 0 of their first user.
 Latencies that an author has set are left alone. What is loaded through a parameter of the kernel that the loop also stores
-through may be what an iteration before has stored: it is not loaded early.
+through may be what an iteration before has stored: it is not loaded early, unless the loop stores where it has just loaded and
+moves on.
 Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product; origins where a loop stores.
 """
 
@@ -22,9 +23,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.analysis.moving_tiles import moves_on, same_address
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import body_of
+from tilework.ir.nesting import body_of, enclosing_op
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.descriptors import called_for
@@ -113,7 +116,7 @@ class Search:
         self.judge = judge
         self.facts = facts
         self.origins = origins
-        self.targets = [op.operands[WRITERS[type(op)]] for op in body.walk() if type(op) in WRITERS]
+        self.writers = [op for op in body.walk() if type(op) in WRITERS]
         self.levels: dict[Operation, int] = {}
         self.products: Sequence[Operation] = ()
         self.dropped: set[Operation] = set()
@@ -171,10 +174,22 @@ class Search:
 
     def overtaken(self, load: Operation) -> str | None:
         """Why an early `load` might miss what the loop stores; parameters are taken to be different memory."""
-        if not self.targets:
+        if not self.writers:
             return None
         origins = self.origins()
         own = {place for place in origins.get(load.operands[0], NOBODY) if place != UNKNOWN}
-        if any(own & origins.get(target, NOBODY) for target in self.targets):
-            return "the loop also stores to what it loads from"
+        for writer in self.writers:
+            target = writer.operands[WRITERS[type(writer)]]
+            if own & origins.get(target, NOBODY) and not self.leaves_behind(writer, load):
+                return "the loop also stores to what it loads from"
         return None
+
+    def leaves_behind(self, writer: Operation, load: Operation) -> bool:
+        """Whether `writer` stores where `load` has read in this iteration, and no later iteration comes there again."""
+        if type(writer) is not tt.StoreOp or type(load) is not tt.LoadOp:
+            return False
+        holder, loop = enclosing_op(writer, self.body), self.body.parent_op()
+        assert holder is not None and loop is not None
+        if not (load.is_before_in_block(holder) and same_address(load.operands[0], writer.operands[0])):
+            return False
+        return moves_on(load.operands[0], loop)
