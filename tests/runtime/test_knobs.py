@@ -73,6 +73,7 @@ nvidia.ptxas_timeout                            TILEWORK_PTXAS_TIMEOUT          
 nvidia.auto_tma                                 TILEWORK_AUTO_TMA                   None
 nvidia.plain_dots                               TILEWORK_PLAIN_DOTS                 False
 nvidia.warp_specialize                          TILEWORK_WARP_SPECIALIZE            None
+nvidia.persistent_programs                      TILEWORK_PERSISTENT_PROGRAMS        True
 amd.use_buffer_ops                              AMDGCN_USE_BUFFER_OPS               True
 amd.use_buffer_atomics                          AMDGCN_USE_BUFFER_ATOMICS           True
 amd.buffer_ops_analyze_small_tensor_range       AMDGCN_ANALYZE_SMALL_TENSOR_RANGE   False
@@ -436,7 +437,7 @@ def test_helper_classes_make_new_groups(monkeypatch: pytest.MonkeyPatch) -> None
 def test_variables_that_are_part_of_the_cache_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in CACHE_INVALIDATING:
         monkeypatch.delenv(key, raising=False)
-    assert len(CACHE_INVALIDATING) == 38 and cache_invalidating_env_vars() == {}
+    assert len(CACHE_INVALIDATING) == 39 and cache_invalidating_env_vars() == {}
     texts = {"DISABLE_LLVM_OPT": "on", "DISABLE_MMA_V3": "TRUE", "DISABLE_MMA_V5": "1", "NVPTX_ENABLE_DUMP": "0",
              "MLIR_ENABLE_DUMP": "off", "TRITON_ENABLE_ASAN": "False", "USE_IR_LOC": "ttgir", "MLIR_DUMP_PATH": "",
              "TRITON_HOME": "/unrelated"}  # fmt: skip

@@ -187,6 +187,7 @@ class nvidia_knobs(base_knobs):
     auto_tma = env_opt_bool("TILEWORK_AUTO_TMA")  # unset: where it pays
     plain_dots = env_bool("TILEWORK_PLAIN_DOTS")  # operands and products of wgmma as Triton arranges them
     warp_specialize = env_opt_str("TILEWORK_WARP_SPECIALIZE")  # 0, 1, auto
+    persistent_programs = env_bool("TILEWORK_PERSISTENT_PROGRAMS", True)
 
     def find_tool(self, name: str) -> "NvidiaTool | None":
         """The tool of a knob, or None: ``find_tool("ptxas")``."""

@@ -81,6 +81,7 @@ MEANINGS = {
     "TILEWORK_AUTO_TMA": "Loads by pointers become copies by TMA: wherever they can, never, or (not set) where it pays",
     "TILEWORK_PLAIN_DOTS": "Operands and products of wgmma are arranged as Triton arranges them",
     "TILEWORK_WARP_SPECIALIZE": "Loops have warps that copy and warps that compute: `0` never, `1` where the kernel asks for it, `auto` (not set) where it pays too",
+    "TILEWORK_PERSISTENT_PROGRAMS": "One block of a multiprocessor runs several programs of the grid, where that pays; `0` never",
     # amd
     "AMDGCN_USE_BUFFER_OPS": "Buffer instructions for loads and stores of arrays that are small enough",
     "AMDGCN_USE_BUFFER_ATOMICS": "The same for atomics",

@@ -98,6 +98,7 @@ PASSES: dict[str, str] = {
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:ReorderInstructionsPass",
     "tritongpu-early-loads": "ttg.early_loads:EarlyLoadsPass",
     "tritongpu-longest-first": "ttg.longest_first:LongestFirstPass",
+    "tritongpu-persistent-programs": "ttg.persistent_programs:PersistentProgramsPass",
     "tritongpu-shorten-partitions": "ttg.shorten_partitions:ShortenPartitionsPass",
     "triton-nvidia-gpu-fence-insertion": "ttng.fence_insertion:FenceInsertionPass",
     "triton-nvidia-gpu-proxy-fence-insertion": "ttng.proxy_fence_insertion:ProxyFenceInsertionPass",

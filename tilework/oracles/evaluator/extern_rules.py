@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from xdsl.ir import Operation
 
 from tilework.ir import tt
@@ -27,4 +28,6 @@ def eval_extern(machine: "Machine", op: Operation, *args: Array) -> Array:
 @evaluates(tt.ElementwiseInlineAsmOp)
 def eval_inline_asm(machine: "Machine", op: Operation, *args: Array) -> Array:
     text = op.properties["asm_string"].data  # pyright: ignore[reportAttributeAccessIssue]
+    if text == "mov.u32 $0, %nsmid;":  # one multiprocessor, which runs everything
+        return np.ones((), np.int32)
     raise Fault(f"is assembly, which the evaluator does not execute: {text!r}")

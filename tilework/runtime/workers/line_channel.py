@@ -8,10 +8,8 @@ A message that was cut short, because its sender was killed, is none.
 
 import json
 import select
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from _socket import socket
+import socket
+from typing import Any
 
 CHUNK = 1 << 16
 
@@ -21,7 +19,7 @@ Message = dict[str, Any]
 class Channel:
     """See the module."""
 
-    def __init__(self, connection: "socket") -> None:
+    def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self.socket = connection
         self.arrived, self.unsent = b"", b""

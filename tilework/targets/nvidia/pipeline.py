@@ -34,13 +34,15 @@ def ttgir_pipeline(
     pipelined. `specialize` is the most of `LEVELS` that loops are warp specialized.
     """
     plain = knobs.nvidia.plain_dots
+    split = specialization(specialize).replace("when", "partitions")
     loops = [
-        "tritongpu-fuse-nested-loops",
+        "tritongpu-fuse-nested-loops" if plain else f"tritongpu-fuse-nested-loops{{{split} num-stages={num_stages}}}",
         "canonicalize",
         "triton-licm",
         "canonicalize",
         "tritongpu-combine-tensor-select-and-if",
         *([] if plain else ["tritongpu-longest-first"]),
+        *persistent(specialize, num_stages),
         f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(specialize)}}}",
         f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
         "tritongpu-schedule-loops",
@@ -88,6 +90,13 @@ def copying(target: Target, options: "CompileOptions") -> list[str]:
         return []
     when = "pays" if options.auto_tma == "pays" else "always"
     return [f"tt-rectangles-to-descriptors{{when={when} num-warps={options.num_warps}}}", "canonicalize", "cse"]
+
+
+def persistent(specialize: str, num_stages: int) -> list[str]:
+    """The passes that let blocks stay for several programs: where loops may run in partitions without being asked."""
+    if specialization(specialize) != "when=pays" or knobs.nvidia.plain_dots or not knobs.nvidia.persistent_programs:
+        return []
+    return [f"tritongpu-persistent-programs{{num-stages={num_stages}}}"]
 
 
 def specialization(most: str) -> str:

@@ -18,7 +18,8 @@ flag that ignores the accumulator).
 
 Fires for an outer loop with `tt.flatten` around exactly one loop, whose bounds do not depend on the outer loop or can be
 computed before it. With `ttg.always-fuse` (for tests) the outer loop may hold several loops, and these others: each
-has its window of iterations, the last of one is the first of the next.
+has its window of iterations, the last of one is the first of the next. Loops of a function that will run in partitions stay two: the
+warps that copy are ahead anyway, and a test in every iteration costs more.
 Stage: TTGIR to TTGIR. Cost: one walk, and a copy of the outer loop for the empty case.
 """
 
@@ -31,28 +32,33 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.effects import is_speculatable
-from tilework.ir.functions import ops_in_order
+from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, loop_around
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, is_float, is_integer, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
+from tilework.transforms.warp_specialize.profit import will_split
 
 FLATTEN, ALWAYS, SPECIALIZE = "tt.flatten", "ttg.always-fuse", "tt.warp_specialize"
 
 
 class FuseNestedLoopsPass(Pass):
     name = "tritongpu-fuse-nested-loops"
+    partitions: str = "never"  # or which loops run in partitions later (`nvgpu-warp-specialization`): "asked", "pays"
+    num_stages: int = 3
 
     def run(self, module: ModuleOp) -> None:
-        for outer in [inner for inner in ops_in_order(*module.regions) if type(inner) is scf.ForOp]:
-            if outer.parent is None:
-                continue
-            if ALWAYS in outer.attributes:
-                fuse_tree(outer)
-            elif FLATTEN in outer.attributes and is_pair(outer):
-                flatten(outer)
+        for function in functions(module):
+            for outer in [inner for inner in ops_in_order(*function.regions) if type(inner) is scf.ForOp]:
+                if outer.parent is None:
+                    continue
+                if ALWAYS in outer.attributes:
+                    fuse_tree(outer)
+                elif FLATTEN in outer.attributes and is_pair(outer):
+                    if not will_split(function, self.partitions, self.num_stages):
+                        flatten(outer)
 
 
 def children(loop: Operation) -> list[Operation]:

@@ -24,9 +24,19 @@ from tilework.transforms.ttg.pipeline.loops import body_ops, num_stages
 from tilework.transforms.ttg.pipeline.wgmma import BLOCKS, half_share, may_run_on
 from tilework.transforms.warp_specialize.channels import loads_of_products, tile_bytes
 
+WARP_SPECIALIZE = "tt.warp_specialize"
 OTHERS = 32  # registers of a thread beside sums and factors of its products
 FEW = 2  # iterations, of which nothing overlaps
 LEAST_GAIN = 1.1  # what a model of throughput does not see is less
+
+
+def will_split(function: Operation, when: str, default_stages: int) -> bool:
+    """Whether partitions are tried for `function`: a loop asks for them, or (`when` is "pays") they pay."""
+    ops = ops_in_order(*function.regions)
+    if when not in ("asked", "pays") or not any(type(op) is ttng.WarpGroupDotOp for op in ops):
+        return False
+    asks = any(WARP_SPECIALIZE in op.attributes for op in ops)
+    return asks or (when == "pays" and reason_to_stay(function, default_stages) is None)
 
 
 def reason_to_stay(function: Operation, default_stages: int) -> str | None:

@@ -45,12 +45,11 @@ from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.overlap import overlap
-from tilework.transforms.warp_specialize.profit import is_short, reason_to_stay
+from tilework.transforms.warp_specialize.profit import WARP_SPECIALIZE, is_short, reason_to_stay
 from tilework.transforms.warp_specialize.releases import release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
 
-WARP_SPECIALIZE = "tt.warp_specialize"
 GROUP = 4  # warps that tensor cores and register counts treat as one
 ALONE = frozenset({tt.CallOp, gpu.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
 

@@ -1,0 +1,107 @@
+"""Blocks that stay for several programs: which kernels get them, and that every program still runs, once."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.runtime.emulator_fixture import emulator
+from tilework.compiler import ASTSource
+from tilework.target_name import GPUTarget
+from tilework.tools.tensor_descriptor import TensorDescriptor
+
+LARGE = {"BM": 128, "BN": 256, "BK": 64}
+STAYS = "%nsmid"
+
+
+@tilework.jit
+def product(
+    a, b, c, K, turns, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KIND: tl.constexpr = ""
+):  # fmt: skip
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K if KIND != "triangle" else row + BM, BK):
+        acc = tl.dot(a.load([row, k]), b.load([k, column]), acc)
+    if KIND == "atomic":
+        tl.atomic_add(turns, 1)
+    c.store([row, column], acc.to(tl.float16))
+
+
+@tilework.jit
+def flattened(
+    a, b, c, K, tiles, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPECIALIZE: tl.constexpr = False
+):
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=True, warp_specialize=SPECIALIZE):
+        acc = tl.zeros((BM, BN), dtype=tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(a.load([tile * BM, k]), b.load([k, 0]), acc)
+        c.store([tile * BM, 0], acc.to(tl.float16))
+
+
+def ttgir(kernel: tilework.JITFunction, fifth: str, element: str = "fp16", **constants: object) -> str:
+    BM, BN, BK = (constants[name] for name in ("BM", "BN", "BK"))
+    factors = [f"tensordesc<{element}[{shape}]>" for shape in (f"{BM},{BK}", f"{BK},{BN}")]
+    types = [*factors, f"tensordesc<fp16[{BM},{BN}]>", "i32", fifth]
+    signature = dict(zip(kernel.arg_names, types, strict=False))
+    options = {"num_warps": 8, "num_stages": 3}
+    return tilework.compile(ASTSource(kernel, signature, constants), GPUTarget("cuda", 90, 32), options).asm["ttgir"]
+
+
+def test_a_loop_of_products_over_tiles_of_descriptors() -> None:
+    text = ttgir(product, "*i32", **LARGE)
+    assert text.count(STAYS) == 2, "in both partitions"
+    assert text.count("tt.get_num_programs x") == 2
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        pytest.param({**LARGE, "KIND": "triangle"}, id="programs of different length"),
+        pytest.param({**LARGE, "KIND": "atomic"}, id="programs that may wait for each other"),
+        pytest.param({**LARGE, "BM": 64, "BN": 64}, id="several blocks on a multiprocessor"),
+        pytest.param({**LARGE, "element": "fp8e4nv"}, id="a tile that warps turn"),
+    ],
+)
+def test_others_end_with_their_program(constants: dict[str, Any]) -> None:
+    assert STAYS not in ttgir(product, "*i32", **constants)
+
+
+def test_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWORK_PERSISTENT_PROGRAMS", "0")
+    assert STAYS not in ttgir(product, "*i32", **LARGE)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_loops_that_run_in_partitions_are_not_flattened(asked: bool) -> None:
+    """One loop with a question in each of its iterations took a fifth longer than two."""
+    text = ttgir(flattened, "i32", **LARGE, SPECIALIZE=asked)
+    assert "ttg.warp_specialize" in text
+    assert text.count("scf.for") == 4, "two loops in each of two partitions"
+    assert "scf.if" not in text
+
+
+@pytest.mark.parametrize("multiprocessors", [1, 2])
+def test_every_program_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multiprocessors: int) -> None:
+    from tilework.oracles.emulator import translate
+
+    made = translate.special_registers
+
+    def with_more(*given: object) -> dict[str, np.ndarray]:
+        found = made(*given)  # pyright: ignore[reportArgumentType]
+        found["%nsmid"] = np.array(multiprocessors, np.uint32)
+        return found
+
+    monkeypatch.setattr(translate, "special_registers", with_more)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((3 * 128, 64), (64, 256)))
+    c = np.full((3 * 128, 256), np.nan, np.float16)
+    maps = [
+        TensorDescriptor.from_tensor(x, list(block)) for x, block in ((a, (128, 64)), (b, (64, 256)), (c, (128, 256)))
+    ]
+    with emulator("sm_90", str(tmp_path)):
+        kernel = tilework.jit(product.fn)[(3,)](*maps, 64, np.zeros(1, np.int32), **LARGE, num_warps=8, num_stages=3)
+    assert STAYS in kernel.asm["ttgir"]
+    assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16))

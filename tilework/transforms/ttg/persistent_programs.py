@@ -1,0 +1,129 @@
+"""Blocks that stay: each multiprocessor gets one, which runs programs of the grid one after the other.
+
+    tt.func @matmul(...) {                        %me = tt.get_program_id x, %all = tt.get_num_programs x
+      %pid = tt.get_program_id x                  %step = the number of multiprocessors
+      scf.for ... { load a, b; dot }      ==>     scf.for %pid = (%me < %step ? %me : %all) to %all step %step {
+      store                                         scf.for ... { load a, b; dot }
+    }                                               store
+                                                  }
+
+Where a block has a multiprocessor for itself nothing is computed while it starts, loads its first tiles and stores its result. In
+partitions (`warp_specialize/`) the warps that copy go on to the next program while the others still store. The grid is what it was:
+blocks beyond the number of multiprocessors end at once. A GPU with fewer than it says runs the rest later.
+
+It is for one loop of products that read tiles as descriptors load them, equally long in every program, and where partitions pay. Programs
+that might wait for each other (atomics, volatile loads) need all their blocks.
+Stage: TTGIR. Cost: one walk, and the cost model of loops with products.
+"""
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.analysis.axis_info import axis_info
+from tilework.ir import tt, ttng
+from tilework.ir.effects import is_pure
+from tilework.ir.enums import ProgramDim
+from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.module_facts import find_target, num_ctas
+from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.types import i32, is_tensor
+from tilework.target import Feature
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.passes import Pass
+from tilework.transforms.remarks import remark
+from tilework.transforms.ttg.longest_first import may_wait
+from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_products
+from tilework.transforms.warp_specialize.profit import will_split
+
+MULTIPROCESSORS = "mov.u32 $0, %nsmid;"
+
+
+class PersistentProgramsPass(Pass):
+    name = "tritongpu-persistent-programs"
+    num_stages: int = 3
+
+    def run(self, module: ModuleOp) -> None:
+        for function in functions(module):
+            if (
+                has_body(function)
+                and has_one_loop(function)
+                and will_split(function, "pays", self.num_stages)
+                and is_read_as_it_comes(module, function, self.num_stages)
+            ):
+                stay(function)
+                remark(function, "each multiprocessor runs programs of the grid one after the other, in one block")
+
+
+def has_one_loop(function: Operation) -> bool:
+    """The kernel is what the module says, but for whether it pays."""
+    ops = ops_in_order(*function.regions)
+    dots = [op for op in ops if type(op) is ttng.WarpGroupDotOp]
+    if len(dots) != 1 or num_ctas(function) != 1 or Feature.TMA not in find_target(function).features:
+        return False
+    loop = dots[0].parent_op()
+    return (
+        type(loop) is scf.ForOp
+        and loop.parent_op() is function
+        and len(function.regions[0].blocks) == 1
+        and any(map(is_number, ops))
+        and not loads_of_products(function)
+        and not any(map(may_wait, ops))
+        and varying(function).isdisjoint(loop.operands[:3])
+    )
+
+
+def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> bool:
+    """Products read what copies write. Where warps turn a tile first, tensor cores wait for them, and blocks that stay lost a tenth."""
+    try:
+        rings = find_rings(function, stages, axis_info(module))
+    except Refusal:
+        return False
+    return all(channel.allocs for ring in rings for channel in ring.channels)
+
+
+def is_number(op: Operation) -> bool:
+    """``tt.get_program_id x``."""
+    return type(op) is tt.GetProgramIdOp and op.properties["axis"].value.data == ProgramDim.X  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def varying(function: Operation) -> set[SSAValue]:
+    """What may differ between programs."""
+    found: set[SSAValue] = set()
+    for op in function.regions[0].blocks[0].ops:
+        if type(op) is tt.GetProgramIdOp or op.regions or not is_pure(op) or not found.isdisjoint(op.operands):
+            found.update(op.results)
+    return found
+
+
+def stay(function: Operation) -> None:
+    """Run the body for every program that this block takes."""
+    block = function.regions[0].blocks[0]
+    end = block.last_op
+    assert end is not None, "a function returns"
+    differ = varying(function)
+    ops = [op for op in block.ops if op is not end and not is_common(op, differ)]
+    start = Emitter(function.location)
+    me = start.append(tt.GetProgramIdOp.make(ProgramDim.X, function.location))
+    count = start.append(tt.GetNumProgramsOp.make(ProgramDim.X, function.location))
+    step = start.append(tt.ElementwiseInlineAsmOp.make((), (i32,), MULTIPROCESSORS, "=r", True, 1, function.location))
+    own = start.select(start.compare("slt", me, step), me, count)
+    each = Block(arg_types=[i32])
+    for op in ops:
+        op.detach()
+    each.add_ops([*ops, scf.YieldOp.create(location=function.location)])
+    region = Region(each)
+    for op in ops_in_order(region):
+        if is_number(op):
+            replace_all_uses(op.results[0], each.args[0])
+            erase_op(op)
+    insert_before(
+        end, *start.ops, scf.ForOp.create(operands=(own, count, step), regions=[region], location=function.location)
+    )
+
+
+def is_common(op: Operation, differ: set[SSAValue]) -> bool:
+    """One for all programs: a constant, or a number that does not depend on which program it is."""
+    if type(op) is arith.ConstantOp:
+        return True
+    return bool(op.results) and differ.isdisjoint(op.results) and not any(is_tensor(value.type) for value in op.results)
