@@ -101,6 +101,8 @@ def test_what_is_given_and_what_is_bound(cuda: EmulatedCuda) -> None:
     k.used(z, (x, 7, 1.5))
     k.used(c=48 + 5)
     k.used(z, c=48 + 7, d=-1.0)
+    k.used(z, (x, 7, 1.5), 48 + 9, 0.5)  # as many as are not told apart from none
+    k.used()
     slow = k.slow
     k.same(c=12345678, **{"".join(["a"]): y})  # other tuples of names, and names that Python has not interned
     for number in range(20):
@@ -153,7 +155,10 @@ def test_a_changed_tensor_is_seen(cuda: EmulatedCuda, given: bool) -> None:
 def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
     target = TensorDescriptor(StandIn(64, 64), parts([64, 64]), parts([64, 1]), parts([8, 32]))
 
+    kept: list[Any] = []
+
     def replaced(desc: Any) -> None:
+        kept.append(vars(desc))  # nothing tells the old one that it is not used any more
         desc.__dict__ = dict(vars(desc), base=StandIn(64, 64))
 
     more = {
