@@ -25,6 +25,7 @@ from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.launch import native_machine
 from tilework.runtime.tuning.autotuner import Config, autotune
 from tilework.targets.base import GPUTarget, find_backend
+from tilework.targets.cpu.run import launcher
 from tilework.triton.runtime import build
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -84,17 +85,19 @@ def test_a_damaged_file_of_any_kind_is_built_again(cache: Path, how: str) -> Non
         assert hits == [True], path.name
 
 
-def test_a_damaged_native_launcher_is_built_again(cache: Path) -> None:
-    if native_machine.machine() is None:
+def test_a_damaged_native_launcher_is_built_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native_machine.is_possible():
         return
-    first = native_machine.launcher_object.__wrapped__(1, 24).take()
+    small = "define i32 @tilework_small() {\n  ret i32 7\n}\n"  # in place of a text that takes half a second each time
+    monkeypatch.setattr(launcher, "launcher_text", lambda clock, items: small)
+    first = native_machine.launcher_object.__wrapped__(0, 0).take()
     paths = [p for p in cache.rglob("*") if p.is_file() and native_machine.NAME in p.name]
     assert paths
     for path, how in product(paths, SPOILERS):
         SPOILERS[how](path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            assert native_machine.launcher_object.__wrapped__(1, 24).take() == first, (path.name, how)
+            assert native_machine.launcher_object.__wrapped__(0, 0).take() == first, (path.name, how)
 
 
 def is_a_file(cache: Path, patch: pytest.MonkeyPatch) -> None:

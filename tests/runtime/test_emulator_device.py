@@ -340,7 +340,7 @@ def test_kernels_with_copies_however_they_are_launched(tmp_path: Path) -> None:
     a, b = (rng.integers(-4, 5, (16, 40)).astype(np.float16) for _ in range(2))
     narrow, c, shape = a[:, :39].copy(), np.zeros((16, 16), np.float32), (16, 16, 40)
     settings = {"BM": 16, "BN": 16, "BK": 32, "PARTS": False}
-    kernel = by_pointers[(1,)](a, b, c, *shape, 40, **settings, auto_tma=True)
+    kernel = by_pointers[(1,)](a, b, c, *shape, 40, **settings, auto_tma=True, num_warps=1)
     (file := tmp_path / "kernel.ttir").write_text(kernel.asm["ttir"])
     read = tilework.compiler.compile(file, kernel.metadata.target)
     launches = [kernel[(1, 1, 1)], pickle.loads(pickle.dumps(kernel))[(1, 1, 1)]]
