@@ -44,7 +44,7 @@ check: $(STAMP)           ## lint, format, types, layers
 
 wheel: $(STAMP)           ## dist/tilework-*.whl, dist/tilework_compiler-*.whl
 	rm -rf build dist packages/compiler/build
-	$(PIP) wheel --quiet --no-deps --wheel-dir dist . ./packages/compiler
+	$(PIP) wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./packages/compiler
 
 check-wheel: wheel        ## a bundle is served with the runtime's wheel only; with both the README's first example runs
 	$(PYTHON) -m venv --clear --without-pip build/empty
