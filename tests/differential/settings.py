@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 drawn = settings(
     derandomize=True,
-    max_examples=int(os.environ.get("DIFFERENTIAL_EXAMPLES", "4")),
+    max_examples=int(os.environ.get("DIFFERENTIAL_EXAMPLES", "3")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     database=None,

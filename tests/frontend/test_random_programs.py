@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.drawn.amount import amount
 from tests.frontend.run import run_all
 
 NAMES = ("a", "b", "c", "d")
@@ -180,7 +181,7 @@ def as_kernel(body: str, folder: Path):
     return module.kernel
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(amount(24)))
 def test_random_program(seed: int, tmp_path: Path) -> None:
     body = Program(seed).text()
     kernel = as_kernel(body, tmp_path)

@@ -146,13 +146,17 @@ def call_ternary(w, x, y, z, f: tl.constexpr, LANES: tl.constexpr):
 
 
 @tl.core.builtin
-def operand(memory: Any, place: Any, _semantic: Any = None) -> Any:
-    """The array at a place in `memory` (an offset, a type, a size); a number is what it is."""
-    if not isinstance(place, tl.tuple):
-        return place
+def loaded(memory: Any, place: Any, _semantic: Any = None) -> Any:
+    """The array at a place in `memory`: an offset, a type, a size."""
     start = memory.__add__(int(place[0]), _semantic=_semantic).to(tl.pointer_type(place[1]), _semantic=_semantic)
     offsets = tl.arange(0, int(place[2]), _semantic=_semantic)
     return tl.load(start.__add__(offsets, _semantic=_semantic), _semantic=_semantic)
+
+
+@tl.core.builtin
+def operand(arrays: Any, which: Any, _semantic: Any = None) -> Any:
+    """One of the arrays, by its number in a tuple; a number is what it is."""
+    return arrays[int(which[0])] if isinstance(which, tl.tuple) else which
 
 
 @tl.core.builtin
@@ -164,9 +168,10 @@ def put(memory: Any, place: Any, value: Any, _semantic: Any = None) -> None:
 
 
 @tilework.jit
-def call_all(memory, f: tl.constexpr, CELLS: tl.constexpr):
+def call_all(memory, PLACES: tl.constexpr, CELLS: tl.constexpr):
+    arrays = [loaded(memory, PLACE) for PLACE in PLACES]
     for n in tl.static_range(len(CELLS)):
-        put(memory, CELLS[n][2], f(operand(memory, CELLS[n][0]), operand(memory, CELLS[n][1])))
+        put(memory, CELLS[n][3], CELLS[n][0](operand(arrays, CELLS[n][1]), operand(arrays, CELLS[n][2])))
 
 
 CALLS = {1: call_unary, 2: call_binary, 3: call_ternary}
@@ -194,12 +199,12 @@ def apply(f: Any, operands: dict[int, str], result: str, *arrays: np.ndarray) ->
     return out
 
 
-Cell = tuple[list[Any], str]  # two operands, (array, type) or a number, and the type of the result
+Cell = tuple[Any, list[Any], str]  # a function, two operands, (array, type) or a number, and the type of the result
 
 
-def apply_row(f: Any, cells: Sequence[Cell]) -> list[np.ndarray]:
-    """`f` on the operands of every cell, in one kernel, which asserts the types of the results."""
-    memory, places = bytearray(), []
+def apply_row(cells: Sequence[Cell]) -> list[np.ndarray]:
+    """Every function on its operands, in one kernel, which loads each array once and asserts the types of the results."""
+    memory, inputs, results = bytearray(), {}, []
 
     def placed(array: np.ndarray, name: str) -> tuple[int, Any, int]:
         place = len(memory), dtype(name), array.size
@@ -207,15 +212,23 @@ def apply_row(f: Any, cells: Sequence[Cell]) -> list[np.ndarray]:
         memory.extend(bytes(-len(memory) % 16))
         return place
 
-    for operands, result in cells:
+    def number_of(array: np.ndarray, name: str) -> tuple[int]:
+        key = array.tobytes(), name
+        if key not in inputs:
+            inputs[key] = len(inputs), placed(array, name)
+        return (inputs[key][0],)
+
+    for function, operands, result in cells:
         size = next(one[0].size for one in operands if isinstance(one, tuple))
-        given = [placed(*one) if isinstance(one, tuple) else one for one in operands]
-        places.append((*given, placed(np.zeros(size, NUMPY[result]), result)))
+        given = [number_of(*one) if isinstance(one, tuple) else one for one in operands]
+        results.append((function, *given, placed(np.zeros(size, NUMPY[result]), result)))
     data = np.frombuffer(memory, np.uint8).copy()
-    launch(call_all, ["uint8"], [data], f=f, CELLS=tuple(places))
-    kinds = [NUMPY[result] for _, result in cells]
-    ends = [(start, start + size * kind.itemsize) for (*_, (start, _, size)), kind in zip(places, kinds, strict=True)]
-    return [data[start:end].view(kind) for (start, end), kind in zip(ends, kinds, strict=True)]
+    places = tuple(place for _, place in inputs.values())
+    launch(call_all, ["uint8"], [data], PLACES=places, CELLS=tuple(results))
+    starts = [
+        (start, size * NUMPY[name].itemsize, NUMPY[name]) for (*_, (start, _, size)), (*_, name) in zip(results, cells)
+    ]
+    return [data[start : start + size].view(kind) for start, size, kind in starts]
 
 
 def values(name: str) -> np.ndarray:

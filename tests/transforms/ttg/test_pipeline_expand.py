@@ -5,10 +5,12 @@ the last iterations.
 """
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
 
+from tests.drawn.amount import amount
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.tools.check_each import check_each
@@ -97,20 +99,20 @@ def scheduled(draw: random.Random) -> str:
                 return print_module(module)
 
 
-@pytest.mark.parametrize("pass_name", ["tritongpu-pipeline", "tritonamdgpu-pipeline"])
-@pytest.mark.parametrize("seed", range(14))
-def test_drawn_schedules(seed: int, pass_name: str) -> None:
+@pytest.mark.parametrize("seed", range(amount(10)))
+def test_drawn_schedules(seed: int) -> None:
     text = scheduled(random.Random(seed))
-    numbers = np.random.default_rng(seed)
-    for trips, step in ((0, 1), (1, 1), (2, 2), (7, 1), (9, 2)):
+    module, numbers = parse_module(text), np.random.default_rng(seed)
+    cases = product(("tritongpu-pipeline", "tritonamdgpu-pipeline"), ((0, 1), (1, 1), (2, 2), (7, 1), (9, 2)))
+    for pass_name, (trips, step) in cases:
         given = {
             "p": numbers.integers(-9, 9, 64).astype(np.int32),
             "q": np.full(1024, -77, np.int32),
             "n": trips,
             "step": step,
         }
-        report = check_each(parse_module(text), f"{pass_name},canonicalize,cse", given=given, grid=(1, 1, 1))
-        assert report.ok and report.checked, f"{trips} iterations by {step}: {report}\n{text}"
+        report = check_each(module, f"{pass_name},canonicalize,cse", given=given, grid=(1, 1, 1))
+        assert report.ok and report.checked, f"{pass_name}, {trips} iterations by {step}: {report}\n{text}"
 
 
 def test_the_reason_is_told() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.drawn.amount import amount
 from tests.transforms.ttg.drawn_layouts import draw
 from tilework.ir import ttg
 from tilework.ir.parser import parse_module
@@ -13,7 +14,7 @@ from tilework.transforms.registry import make_pass, run_pipeline
 PASS = "tritongpu-remove-layout-conversions"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(amount(24)))
 def test_drawn_programs(seed: int) -> None:
     module = parse_module(draw(seed))
     assert first_problem(module) is None
