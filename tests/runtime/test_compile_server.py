@@ -373,6 +373,22 @@ def test_workers_load_no_more_than_the_kernel_needs(tmp_path: Path, monkeypatch:
     assert ahead.elsewhere == 1, ahead.notes
 
 
+def test_workers_do_not_load_what_decides_over_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries ask for versions, with torch, before they import a function that the kernel calls."""
+    heavy = "import os\nassert os.environ.get('TILEWORK_COMPILE_WORKERS') != '0', 'loaded in a worker'\nNEW = True\n"
+    (tmp_path / "deciding_module.py").write_text(heavy)
+    (tmp_path / "decided_kernels.py").write_text(
+        "import tilework\nimport tilework.language as tl\nfrom deciding_module import NEW\n"
+        "if NEW:\n    from tilework.language.extra.libdevice import tanh\n    from tilework.language import load\n\n"
+        "@tilework.jit\ndef curve(x, BLOCK: tl.constexpr):\n"
+        "    i = tl.arange(0, BLOCK)\n    tl.store(x + i, tanh(load(x + i)))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    curve = importlib.import_module("decided_kernels").curve
+    ahead = sent(curve, [((x(),), {"BLOCK": 16})])
+    assert ahead.elsewhere == 1, ahead.notes
+
+
 def test_a_request_finds_the_kernel_it_was_made_of() -> None:
     request = request_for(add_one, *launches(16)[0])
     assert request is not None and find_kernel(request).cache_key == add_one.cache_key

@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
         text, arity = f"libdevice {name}: the hyperbolic tangent of fp32 values, approximate.", 1
     else:
         text, arity = documentation(name, TABLE[name]), len(next(iter(TABLE[name])))
-    made = globals()[name] = function(name, text, arity, refuse)
+    made = globals()[name] = function(__name__, name, text, arity, refuse)
     return made
 
 

@@ -1,11 +1,13 @@
 """A compilation as a message: everything another process needs to repeat it.
 
     client                                             worker
-    request = request_for(kernel, args, kwargs)  ──▶   load what defines the kernel, check its hash, compile into
-                                                       the disk cache
+    request = request_for(kernel, args, kwargs)  ──▶   make the kernel again, or load what defines it, check its hash,
+                                                       compile into the disk cache
     kernel[grid](...) finds the product there    ◀──   "compiled"
 
-A kernel is named by module, file and qualified name, never sent. Both sides compute the hash of the kernel and the key
+A kernel is sent as its text (`sent_kernel.py`), or, if that refers to what cannot be sent, only named by module, file and
+qualified name. Who has the text need not import anything: of libraries that take seconds to load, like torch, a kernel often
+needs a constant or the name of a function. Both sides compute the hash of the kernel and the key
 of the cache entry; if they differ (a global was changed after import, a module was edited) the worker refuses, and the
 client compiles for itself. Kernels defined inside functions, in notebooks or typed at a prompt are not sent at all.
 """
@@ -31,10 +33,11 @@ from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers.line_channel import Message
 from tilework.runtime.workers.module_slice import load_slice
 from tilework.runtime.workers.process_context import Context
-from tilework.runtime.workers.sent_kernel import Receiver
+from tilework.runtime.workers.sent_kernel import NotSendable, Receiver, Sender
 from tilework.targets.base import GPUTarget
 
 PARTS: dict[tuple[str, str], ModuleType] = {}  # of a worker: what it has loaded, by file and kernel
+MADE: dict[str, JITFunction] = {}  # ... and what it has made of texts, by the hash
 NOT_SENDABLE = (TypeError, ValueError, OverflowError, AssertionError, KeyError, AttributeError, DoesNotFit)
 
 
@@ -54,6 +57,7 @@ class Request:
     data: str
     target: tuple[str, int | str, int]
     properties: dict[str, Any]
+    text: Message | None = None
 
 
 def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Request | None:
@@ -85,7 +89,17 @@ def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, A
         data=data,
         target=(target.backend, target.arch, target.warp_size),
         properties=driver.active.utils.get_device_properties(device),
+        text=text_of(kernel),
     )
+
+
+def text_of(kernel: JITFunction) -> Message | None:
+    """What `made_again` needs; None if the kernel refers to something that is only in this process."""
+    sender = Sender()
+    try:
+        return {"fn": sender.value(kernel), "functions": sender.functions}
+    except NotSendable:
+        return None
 
 
 def importable_file(kernel: JITFunction) -> str | None:
@@ -131,6 +145,8 @@ def adopt(context: Context, target: Sequence[Any], properties: dict[str, Any]) -
 
 def find_kernel(request: Request) -> JITFunction:
     """The kernel in this process, the same as in the one that asked; otherwise `Refused`."""
+    if request.text is not None and (made := made_again(request.text, request.fn_key)) is not None:
+        return made
     refusal = Refused(f"{request.file} is not a Python module")
     for load in (load_part, load_module) if request.module != "__main__" else (load_part,):
         try:
@@ -140,6 +156,16 @@ def find_kernel(request: Request) -> JITFunction:
         except Exception as error:  # what a part lacks the module may have
             refusal = Refused(f"{type(error).__name__}: {error}")
     raise refusal
+
+
+def made_again(text: Message, key: str) -> JITFunction | None:
+    """The kernel of a text; None if it is another one here."""
+    if key not in MADE:
+        kernel = Receiver(text["functions"]).value(text["fn"])
+        if kernel.cache_key != key:
+            return None
+        MADE[key] = kernel
+    return MADE[key]
 
 
 def kernel_in(module: ModuleType, request: Request) -> JITFunction:

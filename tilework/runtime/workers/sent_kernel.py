@@ -61,13 +61,10 @@ class Sender:
                 "members": {name: self.value(item, members) for name, item in named.items()},
             }
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-        if (
-            isinstance(module, str)
-            and isinstance(name, str)
-            and is_ours(module)
-            and named_object(module, name) is value
-        ):
-            return {"part": [module, name]}
+        if isinstance(module, str) and isinstance(name, str) and is_ours(module):
+            for place in (module, tl.__name__):  # the second has builtins as kernels call them
+                if named_object(place, name) is value:
+                    return {"part": [place, name]}
         raise NotSendable(f"{kind.__name__} {name or ''}")
 
     def function(self, fn: JITFunction) -> int:

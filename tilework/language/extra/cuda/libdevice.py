@@ -45,8 +45,8 @@ def documentation(name: str, symbols: Symbols) -> str:
     return f"libdevice {name}: {'; '.join(rows)}."
 
 
-def function(name: str, text: str, arity: int, body: Callable[[list[Any], Any], Any]) -> Any:
-    """A function of the language with `arity` arguments, which calls ``body(arguments, _semantic)``."""
+def function(module: str, name: str, text: str, arity: int, body: Callable[[list[Any], Any], Any]) -> Any:
+    """A function of the language with `arity` arguments, which calls ``body(arguments, _semantic)``; `module` has it."""
 
     def unary(arg0: Any, _semantic: Any = None) -> Any:
         return body([arg0], _semantic)
@@ -61,27 +61,27 @@ def function(name: str, text: str, arity: int, body: Callable[[list[Any], Any], 
         return body([arg0, arg1, arg2, arg3], _semantic)
 
     made: Any = (unary, binary, ternary, quaternary)[arity - 1]
-    made.__name__ = made.__qualname__ = name
+    made.__module__, made.__name__, made.__qualname__ = module, name, name
     made.__doc__ = text
     made = extern(made)
     made._libdevice_name = name
     return made
 
 
-def library_function(name: str, symbols: Symbols) -> Any:
+def library_function(module: str, name: str, symbols: Symbols) -> Any:
     """The function that calls the symbol of its arguments' types."""
 
     def call(args: list[Any], semantic: Any) -> Any:
         return extern_elementwise("", "", args, symbols, True, _semantic=semantic)
 
-    return function(name, documentation(name, symbols), len(next(iter(symbols))), call)
+    return function(module, name, documentation(name, symbols), len(next(iter(symbols))), call)
 
 
 def __getattr__(name: str) -> Any:
     """Make a function when it is first asked for; there are about two hundred."""
     if name not in TABLE:
         raise AttributeError(f"libdevice has no function {name!r}")
-    made = globals()[name] = library_function(name, TABLE[name])
+    made = globals()[name] = library_function(__name__, name, TABLE[name])
     return made
 
 

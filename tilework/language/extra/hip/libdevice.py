@@ -17,7 +17,7 @@ def __getattr__(name: str) -> Any:
     """Make a function when it is first asked for."""
     if name not in TABLE:
         raise AttributeError(f"libdevice of AMD GPUs has no function {name!r}")
-    made = globals()[name] = library_function(name, TABLE[name])
+    made = globals()[name] = library_function(__name__, name, TABLE[name])
     return made
 
 
