@@ -1,32 +1,41 @@
 """The part of `make bench-launch` about new processes: `import`, and the first launch of `add`, with and without a cache.
 
-Two tables. The first has milliseconds of importing and of the first launch, as the clock on the wall and as CPU time of all
+Three tables. The first has milliseconds of importing and of the first launch, as the clock on the wall and as CPU time of all
 threads and child processes (the smallest of several processes: other programs take the wall's time, not this one), beside
-Triton where it is installed. The second divides the CPU time of a first launch into phases. Without a GPU the kernel is only compiled for one,
+Triton where it is installed. The second divides the CPU time of a first launch into phases. The third has the first compilation of a
+process that loads the compiler, of one that asks a compile server, a later one of the second process (the server's, too), and one of the
+first, which has the compiler by then. CPU time is that of the process, without the server's. Without a GPU the kernel is only compiled for one,
 if there is a ptxas.
 
-    python -m benchmarks.cold_start [--processes 5] [--triton PYTHON]      # an interpreter that has Triton
+    python -m benchmarks.cold_start [--processes 5] [--triton PYTHON] [--first]      # an interpreter that has Triton; the third table alone
 """
 
 import argparse
 import json
 import os
 import shutil
+import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cold_start_process import PHASES
+from benchmarks.cold_start_process import PHASES, TILES
 
 Run = dict[str, Any]
+NO_SERVER = {"TILEWORK_COMPILE_SERVER": "off"}
 
 
-def measured(python: str, folder: str, package: str, device: str, mode: str) -> Run | None:
+def measured(
+    python: str, folder: str, package: str, device: str, mode: str, settings: Mapping[str, str] = NO_SERVER
+) -> Run | None:
     """What one new process says; None if it cannot run."""
-    environment = {**os.environ, "TRITON_CACHE_DIR": folder}
+    environment = {**os.environ, "TRITON_CACHE_DIR": folder, **settings}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment["PYTHONPATH"] = os.pathsep.join((str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")))
     if device == "cpu":
@@ -63,12 +72,62 @@ def devices() -> list[str]:
     return ["cpu", "cuda:90"] if shutil.which("ptxas") else ["cpu"]
 
 
+def first_compiles(processes: int, device: str) -> Iterator[str]:
+    """The lines of the third table for a device: processes with and without a server take turns."""
+    with tempfile.TemporaryDirectory(prefix="tw") as folder:
+        os.chmod(folder, 0o700)
+        one("add", device, folder, "start")
+        while (served := one("add", device, folder, "use")) is not None and served["loaded"]:
+            time.sleep(0.1)  # the server loads the compiler, or this target's
+        for name in TILES:
+            here, there = [], []
+            for _ in range(processes):
+                here.append(one(name, device, folder, "off"))
+                there.append(one(name, device, folder, "use"))
+            served = [run for run in there if run is not None and not run["loaded"]]
+            if not served or None in here:
+                yield f"{name + ', ' + device:28}   was not compiled by the server"
+                continue
+            first, asked, warm = smallest(here, "first"), smallest(served, "first"), smallest(here, "warm")
+            cells = (*first, *asked, smallest(served, "warm")[0], *warm)
+            ratios = f"{first[0] / warm[0]:9.1f}x{asked[0] / warm[0]:9.1f}x"
+            yield f"{name + ', ' + device:28}" + "".join(f"{cell:10.0f}" for cell in cells) + ratios
+        end_server(folder)
+
+
+def one(name: str, device: str, folder: str, mode: str) -> Run | None:
+    """What a new process says of its first compilation."""
+    settings = {"XDG_RUNTIME_DIR": folder, "TILEWORK_COMPILE_SERVER": mode}
+    return measured(sys.executable, folder, name, device, "first", settings)
+
+
+def end_server(folder: str) -> None:
+    """End the server whose socket is in a folder."""
+    for path in Path(folder, "tilework").glob("*"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(path))
+            data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        os.kill(struct.unpack("3i", data)[0], signal.SIGTERM)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--triton", default=sys.executable, help="an interpreter that has Triton")
+    parser.add_argument("--first", action="store_true", help="only the third table")
     options = parser.parse_args()
     chosen = devices()
+    if not options.first:
+        launches(options, chosen)
+    columns = ("no server", "CPU", "server", "CPU", "later", "warm", "CPU", "none/warm", "srv./warm")
+    print(f"{'first compilation, ms':28}" + "".join(f"{name:>10}" for name in columns))
+    for device in chosen:
+        for line in first_compiles(options.processes, "cuda:90" if device == "cuda" else device):
+            print(line, flush=True)
+
+
+def launches(options: argparse.Namespace, chosen: list[str]) -> None:
+    """The first two tables."""
     columns = ("import", "CPU", "no cache", "CPU", "cached", "CPU")
     print(f"{'ms, the smallest of ' + str(options.processes):28}" + "".join(f"{name:>10}" for name in columns))
     for device in chosen:
@@ -84,6 +143,7 @@ def main() -> None:
             for name, found in zip(("no cache", "cached"), pair, strict=True):
                 cells = (min(run["phases"][phase] for run in found) * 1e3 for phase in PHASES)
                 print(f"{device + ', ' + name:28}" + "".join(f"{cell:14.1f}" for cell in cells))
+    print()
 
 
 if __name__ == "__main__":

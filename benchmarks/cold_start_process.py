@@ -1,6 +1,7 @@
 """One new process of `cold_start`: import, launch `add` once, say what each phase took.
 
     python -m benchmarks.cold_start_process PACKAGE DEVICE plain|phases
+    python -m benchmarks.cold_start_process EXAMPLE TARGET first          the first compilation, and later ones of the same size
 
 `PACKAGE` is tilework or triton, `DEVICE` cpu, cuda or a target such as cuda:90, which is compiled for and not launched on.
 Phases are taken by wrapping functions of tilework as their modules are imported; what one phase calls of another counts
@@ -10,9 +11,12 @@ for that one only, so that a phase is without the imports that it causes.
 import builtins
 import importlib
 import importlib.machinery
+import importlib.util
 import json
+import os
 import resource
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -40,6 +44,14 @@ WRAPPED = {
     "tilework.targets.llvm.compile": {"to_object": "machine code", "jit_load": "load"},
     "tilework.targets.cpu.run.library": {"load": "load"},
     "tilework.runtime.devices.cuda.device": {"load_binary": "load"},
+}
+
+
+TILES = {
+    "add": {"BLOCK": 1024},
+    "softmax": {"BLOCK": 1024},
+    "matmul": {"BM": 64, "BN": 64, "BK": 64},
+    "attention": {"BM": 64, "BN": 64, "D": 64},
 }
 
 
@@ -144,8 +156,34 @@ def first_launch(jit: Callable[..., Any], tl: Any, compiler: Any, device: str) -
     return launch
 
 
+def first_compile(name: str, device: str) -> None:
+    """Say what the first compilation of an example took, and the fastest of three others: of copies of it, into empty caches."""
+    spec = importlib.util.find_spec(f"examples.{name}")
+    assert spec is not None and spec.loader is not None
+    importlib.import_module(f"examples.{name}")  # NumPy, and what else examples need
+    spent: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(4):
+            copy = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(copy)
+            case: Any = copy.CASES[0]
+            os.environ["TRITON_CACHE_DIR"] = f"{folder}/{number}"
+            start, cpu = time.perf_counter(), cpu_seconds()
+            compiler: Any = importlib.import_module("tilework.compiler")
+            kind = importlib.import_module("tilework.target_name").GPUTarget
+            target = kind("cpu", "host", 1) if device == "cpu" else kind("cuda", int(device.partition(":")[2]), 32)
+            source = compiler.ASTSource(case.kernel, case.types, {**case.constexprs, **TILES[name]}, case.attrs)
+            compiler.compile(source, target)
+            spent.append((time.perf_counter() - start, cpu_seconds() - cpu))
+    warm = [min(times) for times in zip(*spent[1:], strict=True)]
+    print(json.dumps({"first": spent[0], "warm": warm, "loaded": "tilework.frontend.generator" in sys.modules}))
+
+
 def main() -> None:
     package, device, mode = sys.argv[1:]
+    if mode == "first":
+        first_compile(package, device)
+        return
     if device == "cpu":
         import numpy  # noqa: F401
     elif device == "cuda":

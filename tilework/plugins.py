@@ -149,24 +149,32 @@ def from_source_tree() -> Iterator[Plugin]:
         yield from entries(lines, OWN, TABLES)
 
 
-def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterator[Plugin]]]:
+def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterable[Plugin]]]:
     """Every package that is installed in a folder of the path and has entry points, with them."""
     for folder in path:
+        yield from from_folder(os.path.abspath(folder))
+
+
+@cache
+def from_folder(folder: str) -> list[tuple[str, list[Plugin]]]:
+    """Those of one folder."""
+    found: list[tuple[str, list[Plugin]]] = []
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return found
+    for name in sorted(name for name in names if name.endswith(INSTALLED)):
         try:
-            names = os.listdir(folder or os.curdir)
+            with open(f"{folder}{os.sep}{name}{os.sep}entry_points.txt", "rb", 0) as file:
+                text = file.read()
         except OSError:
             continue
-        for name in sorted(name for name in names if name.endswith(INSTALLED)):
-            try:
-                with open(f"{folder or os.curdir}{os.sep}{name}{os.sep}entry_points.txt", "rb", 0) as file:
-                    text = file.read()
-            except OSError:
-                continue
-            package = plain_name(name.rpartition(".")[0].partition("-")[0])
-            yield package, entries(text.decode().splitlines() if GROUPS in text else (), package)
+        package = plain_name(name.rpartition(".")[0].partition("-")[0])
+        found.append((package, list(entries(text.decode().splitlines() if GROUPS in text else (), package))))
+    return found
 
 
-def from_metadata() -> Iterator[tuple[str, Iterator[Plugin]]]:
+def from_metadata() -> Iterator[tuple[str, Iterable[Plugin]]]:
     """The same, as Python finds them: also in archives and wherever else packages can be imported from."""
     from importlib.metadata import distributions  # slow, see above
 

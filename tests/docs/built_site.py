@@ -1,35 +1,29 @@
 """The site, built once for all tests of a run, and what its pages point to."""
 
 import fcntl
-import os
 import re
-import subprocess
-import sys
 from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.docs.page_runner import ROOT, run_command
+
 RUN_TUTORIALS = "01,quick"  # one of them, for its picture; tests/test_tutorials.py runs all
 
 
-def build_once(folder: Path) -> Path:
+def build_once(folder: Path, cache: Path) -> Path:
     """The site in `folder`, which processes that test at the same time share."""
     site = folder / "site"
     with open(folder / "site.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (site / "index.html").is_file():
-            variables = {
-                **os.environ,
-                "DOCS_TUTORIALS": RUN_TUTORIALS,
-                "PYTHONPATH": str(ROOT),
-                "TRITON_CACHE_DIR": str(folder / "cache"),
-            }
-            command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
-            done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+            command = f"DOCS_TUTORIALS={RUN_TUTORIALS} TRITON_CACHE_DIR={cache} python -m mkdocs build --strict".split()
+            with open(folder / "site.log", "w+") as log:
+                code = run_command([*command, "-f", str(ROOT / "mkdocs.yml"), "--site-dir", str(site)], log.fileno())
+                log.seek(0)
+                assert code == 0, log.read()[-3000:]
     return site
 
 
@@ -51,13 +45,15 @@ def links_of(page: Path) -> Links:
 def broken_links(site: Path) -> list[str]:
     """``page: address`` for each that leads nowhere, or that a reader without network cannot follow into the site."""
     wrong: list[str] = []
+    site = site.resolve()
     for page in sorted(site.rglob("*.html")):
-        for target in sorted(links_of(page).targets):
-            if re.match(r"(https?|mailto|data):", target):
-                continue
+        anchors, targets = links_of(page)
+        for target in sorted(targets):
             path, _, anchor = target.partition("#")
+            if (not path and unquote(anchor) in anchors) or re.match(r"(https?|mailto|data):", target):
+                continue
             file = (page.parent / unquote(path)).resolve() if path else page
-            is_there = file.is_file() and file.is_relative_to(site.resolve())
+            is_there = file.is_file() and file.is_relative_to(site)
             if not is_there or (anchor and file.suffix == ".html" and unquote(anchor) not in links_of(file).anchors):
                 wrong.append(f"{page.relative_to(site)}: {target}")
     return wrong

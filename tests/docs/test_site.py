@@ -14,8 +14,8 @@ SHARED = {"style.css", "code.css", "site.js", "search_index.js", "icon.svg"}
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_once(shared_by_workers(tmp_path_factory))
+def site(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path) -> Path:
+    return build_once(shared_by_workers(tmp_path_factory), warm_cache)
 
 
 def test_every_page_is_there_and_no_link_is_broken(site: Path) -> None:

@@ -342,13 +342,14 @@ def test_dtypes_say_triton(run) -> None:
 
 
 CHILDREN = """
-import multiprocessing, subprocess, sys
+import importlib.metadata, multiprocessing, subprocess, sys
 from concurrent.futures import ProcessPoolExecutor
 
 def ask(_=0):
+    installed = importlib.metadata.version("triton")  # libraries ask it before they import anything
     import triton.language as tl
     import triton.compiler.compiler as compiler
-    return f"{tl.__name__} {compiler.__name__} {sys.modules['triton'].__version__}"
+    return f"{tl.__name__} {compiler.__name__} {sys.modules['triton'].__version__} {installed}"
 
 ASK = "import triton.language as tl, triton, tilework; print(tl.__name__, tilework.__file__)"
 
@@ -368,7 +369,7 @@ def test_processes_that_the_program_starts(run, how: str) -> None:
     printed = run(*start, "main.py", main=script, files={**INSTALLED, **other}).splitlines()
     assert printed == [
         f"tilework.language {ROOT / 'tilework' / '__init__.py'}",
-        *["tilework.language tilework.compiler 3.6.0"] * 2,
+        *["tilework.language tilework.compiler 3.6.0 3.6.0"] * 2,
     ]
 
 

@@ -211,7 +211,7 @@ def test_a_cache_deleted_under_a_writer_is_made_again(store: EntryStore, monkeyp
 def test_many_processes_one_killed_after_the_other(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """A short run of the stress test; `python -m benchmarks.cache_stress` is the long one."""
     with knobs.cache.scope():
-        code = cache_stress.main(["--processes", "4", "--seconds", "2.5", "--kill-every", "0.2", *options])
+        code = cache_stress.main(["--processes", "4", "--seconds", "1.2", "--kill-every", "0.1", *options])
     output = capsys.readouterr().out
     assert code == 0, output
     assert " 0 damaged, 0 missing; 0 processes with an error" in output

@@ -181,6 +181,7 @@ def test_what_is_said_is_said_here(answers: list[bool], capfd: Any) -> None:
 def test_files_change_under_a_running_server(answers: list[bool], tmp_path: Path, monkeypatch: Any) -> None:
     """The text, and what it refers to, are those of this process, whatever stands in files or was true at import."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # which has seconds, and these files change within one
     text = (
         "import tilework, tilework.language as tl\nimport served_settings\nLOCAL = tl.constexpr({local})\n\n"
         "@tilework.jit\ndef kernel(out):\n    tl.store(out, LOCAL + served_settings.OTHER)\n"

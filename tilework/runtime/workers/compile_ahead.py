@@ -211,7 +211,7 @@ class Server:
         """Wait for answers, for a second at most; None when there will be none."""
         if self.gone or self.channel is None:
             return None
-        self.channel.wait(1.0)
+        self.channel.wait(min(1.0, PATIENCE))
         found = self.channel.receive()
         if found:
             self.since = time.monotonic()

@@ -33,6 +33,8 @@ from tilework.runtime.workers.warm_compiler import load_compiler
 ATTEMPTS = 2  # a worker may be killed for reasons that are not the kernel's: try again once
 LOOK_EVERY = 1.0  # seconds
 SIGNS_OF_LIFE = ("loaded", "working")
+MOST_WARM = 2  # targets that a worker tries before somebody asks
+KEPT = 2.0  # seconds that a worker waits for more of a client that is still there
 MOST_UNWANTED = 60.0  # seconds that a compilation may go on when all who asked for it are gone
 
 
@@ -67,6 +69,7 @@ class Worker:
     client: Client | None = None
     job: Job | None = None
     loaded: bool = False
+    free_since: float = 0.0
     unwanted_since: float | None = None
 
 
@@ -80,6 +83,7 @@ class Server:
     waiting: list[Job] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
     spare: Worker | None = None
+    targets: list[Any] = field(default_factory=list)
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self, idle_seconds: float) -> None:
@@ -87,18 +91,22 @@ class Server:
         self.listener.setblocking(False)
         self.selector.register(self.listener, selectors.EVENT_READ, lambda mask: self.accept())
         last = time.monotonic()
-        self.spare = self.forked()
         while time.monotonic() - last < idle_seconds:
-            for key, mask in self.selector.select(min(LOOK_EVERY, idle_seconds)):
+            if not self.is_busy() and self.spare is None:
+                self.spare = self.forked()
+            events = self.selector.select(min(LOOK_EVERY, idle_seconds))
+            for key, mask in events:
                 now = self.selector.get_map().get(key.fd)
                 if now is not None and now.data is key.data:  # not removed by an event before it
                     key.data(mask)
             self.dispatch()
             self.end_unwanted()
-            if self.spare is None and not self.waiting and not any(worker.job for worker in self.workers):
-                self.spare = self.forked()
-            if self.clients or self.workers:
+            self.end_idle()
+            if events or self.is_busy():
                 last = time.monotonic()
+
+    def is_busy(self) -> bool:
+        return bool(self.waiting) or any(worker.job is not None for worker in self.workers)
 
     # connections
 
@@ -174,7 +182,7 @@ class Server:
         while (job := self.next_job()) is not None:
             self.waiting.remove(job)
             client, _, request = job.askers[0]
-            load_compiler(request["target"])
+            self.load(request["target"])
             idle = [worker for worker in self.workers if worker.client is client and worker.job is None]
             worker = idle[0] if idle else self.hire(client)
             if worker is None:  # no process can be made now: who asked does it without us
@@ -183,6 +191,14 @@ class Server:
             worker.job, worker.loaded = job, False
             job.attempts += 1
             self.send(worker.channel, request)
+
+    def load(self, target: Any) -> None:
+        """Have the compiler for a target, and workers who have it, too."""
+        if target not in self.targets:
+            load_compiler(target)
+            self.targets.append(target)
+            if self.spare is not None:
+                self.bury(self.spare)
 
     def next_job(self) -> Job | None:
         """Of those who have fewer at work than they may, the first request of the one with the fewest."""
@@ -203,7 +219,7 @@ class Server:
     def forked(self) -> Worker | None:
         """A new worker; None if there can be none now."""
         try:
-            worker = Worker(*fork_worker())
+            worker = Worker(*fork_worker(self.targets[-MOST_WARM:]))
         except OSError:
             return None
         self.watch(worker.channel, lambda messages: self.from_worker(worker, messages))
@@ -218,7 +234,7 @@ class Server:
                 self.answer(worker.job, message, only_described=True)
             else:
                 self.answer(worker.job, message)
-                worker.job, worker.unwanted_since = None, None
+                worker.job, worker.unwanted_since, worker.free_since = None, None, time.monotonic()
         if messages is None:
             self.bury(worker)
         self.end_idle()
@@ -247,10 +263,11 @@ class Server:
             self.answer(job, {"state": state, "detail": "the worker ended", "code": code})
 
     def end_idle(self) -> None:
-        """Workers whose client has nothing more for them end."""
-        wanted = {id(job.client) for job in self.waiting}
+        """Workers whose client is gone end, and those for which it has had nothing for a while."""
+        wanted, now = {id(job.client) for job in self.waiting}, time.monotonic()
         for worker in [worker for worker in self.workers if worker.job is None and id(worker.client) not in wanted]:
-            self.bury(worker)
+            if worker.client not in self.clients or now - worker.free_since > KEPT:
+                self.bury(worker)
 
     def end_unwanted(self) -> None:
         """What nobody waits for any more has some time to end by itself."""
@@ -286,7 +303,7 @@ def serve(
     gc.freeze()  # workers share these pages as long as nobody writes to them
     gc.disable()
     tell_ready()
-    Server(listener).run(knobs.autotuning.server_idle)
+    Server(listener, targets=[list(target)]).run(knobs.autotuning.server_idle)
 
 
 def load_when_idle(target: Sequence[Any]) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -31,6 +31,7 @@ from tilework.runtime.workers.compile_requests import (
 )
 from tilework.runtime.workers.line_channel import Channel, Message
 from tilework.runtime.workers.process_context import Context
+from tilework.runtime.workers.warm_compiler import compile_once
 
 EVERY = 0.1  # seconds between two signs of life
 MOST_OF_A_CHECK = 0.01  # processor seconds that looking may take
@@ -38,8 +39,8 @@ PR_SET_PDEATHSIG = 1
 MOST_FILES = 1 << 20
 
 
-def fork_worker() -> tuple[int, Channel]:
-    """The process and the channel of a new worker."""
+def fork_worker(targets: Sequence[Any] = ()) -> tuple[int, Channel]:
+    """The process and the channel of a new worker, which compiles a small kernel for some targets before it reads what it should do."""
     for thread in set(threading.enumerate()) - {threading.current_thread()}:
         thread.join()  # a fork has only the thread that makes it, and what others hold stays locked
     here, there = socket.socketpair()
@@ -50,6 +51,9 @@ def fork_worker() -> tuple[int, Channel]:
         return process, Channel(here)
     try:
         become_worker(there.fileno(), server)
+        with captured({}):
+            for target in targets:
+                compile_once(target)
         work(there)
     finally:
         os._exit(0)  # nothing to clean up, and user modules may have left threads

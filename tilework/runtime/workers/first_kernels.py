@@ -10,10 +10,12 @@ nobody had been asked, so that whatever there is to say is said here. Where no s
 that come next (TILEWORK_COMPILE_SERVER).
 """
 
+import atexit
 import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from tilework import knobs, plugins
@@ -25,6 +27,7 @@ from tilework.runtime.kernel_cache.files import FileCacheManager
 PATIENCE = 0.4  # seconds without a sign of life, after which a server counts as dead
 WATCHING = ("TRITON_REPRODUCER_PATH",)  # variables without a knob that make a compilation write something
 WANTED: list[tuple[int, str, tuple[Any, ...]]] = []  # a server that is missing: who noticed, its path, a target
+OPEN: "list[Connection]" = []  # that nobody uses now
 WAITING = ("ready", "loaded", "working")
 
 
@@ -49,7 +52,46 @@ def files_from_server(
     """The files of a kernel that the cache does not have; None if it is to be compiled here."""
     if not is_asked(source, backend, environment):
         return None
-    from tilework.runtime.workers import server_place  # lazily: most processes need no compiler
+    # lazily: most processes need no compiler
+    from tilework.runtime.workers.process_context import context_of_process
+    from tilework.runtime.workers.sent_kernel import described
+
+    context, request = context_of_process(), described(source, target, options, key)
+    if context is None or request is None:
+        return None
+    connection = connected(vars(context), request["target"])
+    if connection is None:
+        return None
+    try:
+        if is_compiled(connection.channel, request):
+            OPEN.append(connection)
+            connection = None
+    finally:
+        if connection is not None:
+            connection.channel.close()
+    return None if connection is not None else cache.load_entry(key, cache.file_stem(source.name))
+
+
+class Connection:
+    """A process's way to the server, which knows its context; it is kept, for workers wait for more of the same process."""
+
+    def __init__(self, channel: Any, context: dict[str, Any]) -> None:
+        self.channel, self.context, self.process = channel, context, os.getpid()
+
+    def is_good(self, context: dict[str, Any]) -> bool:
+        """Whether it is this process's, as it is now, and somebody is at the other end."""
+        return self.process == os.getpid() and self.context == context and self.channel.receive() is not None
+
+
+def connected(context: dict[str, Any], target: tuple[Any, ...]) -> Connection | None:
+    """A connection that no other thread uses; None if no server is ready."""
+    while OPEN:
+        with suppress(IndexError):  # another thread has taken the last one
+            connection = OPEN.pop()
+            if connection.is_good(context):
+                return connection
+            connection.channel.close()
+    from tilework.runtime.workers import server_place  # lazily, as above
 
     path = server_place.socket_path()
     if path is None:
@@ -58,27 +100,23 @@ def files_from_server(
     channel = server_place.connect(path) if is_ready else None
     if channel is None:
         if is_ready or not os.path.exists(path):
-            WANTED[:] = [(os.getpid(), path, (target.backend, target.arch, target.warp_size))]
+            WANTED[:] = [(os.getpid(), path, target)]
         return None
-    try:
-        from tilework.runtime.workers.sent_kernel import described  # lazily, as above
+    channel.send({"context": context, "limit": 1})
+    return Connection(channel, context)
 
-        request = described(source, target, options, key)
-        if request is not None and is_compiled(channel, request):
-            return cache.load_entry(key, cache.file_stem(source.name))
-    finally:
-        channel.close()
-    return None
+
+def close_all() -> None:
+    while OPEN:
+        OPEN.pop().channel.close()
+
+
+atexit.register(close_all)  # Python would warn of them
 
 
 def is_compiled(channel: Any, request: dict[str, Any]) -> bool:
     """Ask, and wait for the answer, as long as there are signs of life."""
-    from tilework.runtime.workers.process_context import context_of_process  # lazily, as above
-
-    context = context_of_process()
-    if context is None:
-        return False
-    channel.send({"context": vars(context), "limit": 1}, {"id": 0, "request": request})
+    channel.send({"id": 0, "request": request})
     deadline = time.monotonic() + PATIENCE
     while (left := deadline - time.monotonic()) > 0:
         channel.wait(left)

@@ -8,8 +8,10 @@ A message that was cut short, because its sender was killed, is none.
 
 import json
 import select
-import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _socket import socket
 
 CHUNK = 1 << 16
 
@@ -19,7 +21,7 @@ Message = dict[str, Any]
 class Channel:
     """See the module."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: "socket") -> None:
         connection.setblocking(False)
         self.socket = connection
         self.arrived, self.unsent = b"", b""

@@ -7,10 +7,10 @@ socket is a hash of whatever a server cannot change for a client: the package, P
 system. So another tilework never answers, and a process that is bound to few cores gets a server that is bound to them.
 """
 
+import _socket as socket  # without the classes of `socket`, which take longer to load than a server to answer
 import hashlib
 import json
 import os
-import socket
 import stat
 import struct
 import sys

@@ -1,10 +1,16 @@
-"""Have the compiler ready for a target before somebody waits for it: a small kernel is compiled, and the product thrown away."""
+"""Have the compiler ready for a target before somebody waits for it: a small kernel is compiled, and the product thrown away.
+
+The server does that to load what is needed. A worker does it once more after the fork, and with the cache: what a compilation writes to is
+copied then, page by page, which takes as long as the compilation.
+"""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import tilework.language as tl
+from tilework import knobs
 from tilework.runtime.launch.jit import jit
 from tilework.target import GPUTarget
 
@@ -37,3 +43,15 @@ def load(target: GPUTarget) -> None:
         lower(ASTSource(double, TYPES, {"BLOCK": 64}), target, [wanted])
     except Exception:
         return
+
+
+def compile_once(target: Sequence[Any]) -> None:
+    """Compile for ``(backend, architecture, warp size)`` as for a client, into a cache that nobody has."""
+    from tempfile import TemporaryDirectory  # lazily, as what follows: only workers come here
+
+    from tilework.runtime.compile.cached import compile  # the compiler
+    from tilework.runtime.compile.sources import ASTSource
+
+    with suppress(Exception), knobs.cache.scope(), TemporaryDirectory() as folder:
+        knobs.cache.dir = folder
+        compile(ASTSource(double, TYPES, {"BLOCK": 64}), GPUTarget(*target))

@@ -86,6 +86,9 @@ class Module:
         self.nodes: dict[str, str] = {}
         self.lists: dict[str, dict[str, str]] = {}  # named metadata: nodes by what tells them apart
         self.node_lines: list[str] = []
+        self.scales = (
+            False  # whether the machine multiplies vectors by powers of two in one instruction (`Builder.scaled`)
+        )
         self.exact = False  # only results that are the same on every machine
 
     def function(

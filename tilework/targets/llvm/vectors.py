@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tilework.targets.llvm.builder import Builder
 
 POISON = "poison"
+SCALED_BITS = (512, 1024, 2048)  # of a vector that `scaled` takes
+CURRENT_ROUNDING = 4
 
 
 class Vectors:
@@ -102,6 +104,16 @@ class Vectors:
             start = start or constant(element, -0.0 if name == "fadd" else 1.0)
             return self.intrinsic(f"vector.reduce.{name}", element, start, a, overload=a.type.suffix)
         return self.intrinsic(f"vector.reduce.{name}", element, a, overload=a.type.suffix)
+
+    def scaled(self: "Builder", a: Value, n: Value, on: Value) -> Value:
+        """a * 2^n, rounded once, and 0 in lanes that are not `on`: AVX-512's vscalef."""
+        bits, count = a.type.scalar.bits, a.type.count
+        if count * bits > SCALED_BITS[0]:
+            halves = range(count // 2), range(count // 2, count)
+            return self.concat(*(self.scaled(*(self.shuffle(v, None, half) for v in (a, n, on))) for half in halves))
+        name = f"x86.avx512.mask.scalef.p{'s' if bits == 32 else 'd'}.512"
+        zero, rounding = constant(a.type, 0.0), constant(integer(32), CURRENT_ROUNDING)
+        return self.intrinsic(name, a.type, a, n, zero, self.mask_bits(on), rounding, overload="")
 
     def any_lane(self: "Builder", condition: Value) -> Value:
         """Whether a condition holds in some lane."""

@@ -100,6 +100,7 @@ class Emitter:
     def __init__(self, target: HostTarget, fuses: bool, lines: bool, layout: str) -> None:
         self.target, self.fuses = target, fuses
         self.module = Module("tilework", data_layout=layout or data_layout(host_target_machine()))
+        self.module.scales = "avx512f" in target.features
         self.lines = LineTable(self.module) if lines else None
         self.arena_bytes = FAULT_BYTES
         self.uses_faults = False

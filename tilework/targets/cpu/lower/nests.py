@@ -21,17 +21,25 @@ tests at all. In a long body each masked access tests for itself.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, intervals, strides
 from tilework.targets.cpu.lower.lowering import Lowering, spread
-from tilework.targets.cpu.lower.nest_access import LONG_ROW, access_stride, emit_load, emit_read, emit_store, emit_write
+from tilework.targets.cpu.lower.nest_access import (
+    LONG_ROW,
+    access_stride,
+    emit_load,
+    emit_read,
+    emit_store,
+    emit_write,
+    fetch_lines,
+)
 from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
 from tilework.targets.cpu.lower.reduce_rules import Fold
 from tilework.targets.llvm.elementary import FUNCTION_OF
@@ -52,6 +60,15 @@ ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
 EFFECTS = (*WRITES, *ATOMICS, tt.StoreOp, ttc.AssertOp)
 
 
+class Promised(NamedTuple):
+    """A store of a later nest: the block, the ops that make its address, the address, the bytes of an element."""
+
+    block: Block
+    ops: list[Operation]
+    address: SSAValue
+    size: int
+
+
 class Nest(OpenNest):
     """The loops of a nest, and what is emitted in which of them."""
 
@@ -69,6 +86,7 @@ class Nest(OpenNest):
         self.lanes = self.step = self.choose_lanes()  # a step of the loop along `dim`
         self.bounds: tuple[Value, Value] | None = None  # of the outermost loop, if not all of it is to run
         self.depths = self.find_depths()
+        self.promised: Sequence[Promised] = ()
 
     # Decisions
 
@@ -187,6 +205,7 @@ class Nest(OpenNest):
             if self.depths[op] == depth:
                 self.emit_op(op)
         if depth == len(self.order):
+            self.fetch_promised()
             return
         dim, is_innermost = self.order[depth], depth == len(self.order) - 1
         folds = [fold for fold in self.folds if fold.axis == dim] if is_innermost else []
@@ -267,6 +286,18 @@ class Nest(OpenNest):
         found = {op: kind for op in accesses if isinstance(kind := self.kinds.get(op.operands[0]), Linear)}
         self.kinds = now
         return found
+
+    def fetch_promised(self) -> None:
+        """Fetch the lines at these indices that later nests store to."""
+        for block, ops, address, size in self.promised:
+            known, self.kinds = self.kinds, dict(self.kinds)
+            self.strides |= strides(block)
+            self.kinds |= {arg: self.kind(own) for arg, own in zip(block.args, self.block.args, strict=True)}
+            for op in ops:
+                result = op.results[0]
+                self.kinds[result] = self.line(op) if self.stride(result) else self.apply(op)
+            fetch_lines(self, size, self.kind(address), 0, write=True)
+            self.kinds = known
 
     def row_bytes(self, access: Operation) -> int:
         pointer = access.operands[0].type

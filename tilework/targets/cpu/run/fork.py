@@ -27,6 +27,7 @@ from tilework.targets.cpu.lower.grouped import nest_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile, streams
 from tilework.targets.cpu.lower.nests import Nest
+from tilework.targets.cpu.lower.promised_stores import promised_stores
 from tilework.targets.cpu.run.interface import FORK
 from tilework.targets.cpu.run.library import FORK_SYMBOL
 from tilework.targets.llvm.builder import Builder
@@ -51,6 +52,7 @@ def lower_nest(low: Lowering, op: Operation) -> None:
     if is_shareable(nest):
         share_nest(low, op, nest)
         return
+    nest.promised = promised_stores(nest, op)
     releases, acquires = any(map(orders, nest.ops)), any(map(is_ordered, nest.ops))
     if releases:
         low.builder.fence("release")

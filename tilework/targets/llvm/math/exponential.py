@@ -28,6 +28,7 @@ from tilework.targets.llvm.math.lanes import (
     where,
 )
 from tilework.targets.llvm.types import f32, f64
+from tilework.targets.llvm.vectors import SCALED_BITS
 
 MAGIC = {f32: 1.5 * 2.0**23, f64: 1.5 * 2.0**52}
 RANGE = {f32: (-104.0, 89.0), f64: (-746.0, 710.0)}
@@ -50,13 +51,15 @@ def shifted_nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
     return shifted - magic, bits(shifted) << FRACTION[x.scalar]
 
 
-def grow(a: Lanes, exponent: Lanes, x: Lanes, least: float) -> Lanes:
-    """a * 2^n for a near 1 and n in an exponent field; x has the sign of n, and from `least` down the result is 0.
+def grow(a: Lanes, n: Lanes, exponent: Lanes, x: Lanes, least: float) -> Lanes:
+    """a * 2^n for a near 1, n also being in an exponent field; x has the sign of n, and from `least` down the result is 0.
 
     That 0 is made without a multiplication that underflows, for which x86 takes a hundred times as long: masked softmax has
     an exp(-inf) for every element that is off.
     """
     scalar = a.scalar
+    if a.b.module.scales and a.v.type.count * scalar.bits in SCALED_BITS:
+        return Lanes(a.b, a.b.scaled(a.v, n.v, (~(x <= least)).v))
     away = 64 if scalar is f32 else 128
     negative = x < 0.0
     fraction = FRACTION[scalar]
@@ -70,13 +73,13 @@ def exp(x: Lanes) -> Lanes:
         x = clamp(x, *RANGE[f32])
         n, exponent = shifted_nearest(x, c.LOG2E[0])
         r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], x))
-        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, exponent, x, RANGE[f32][0])
+        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, n, exponent, x, RANGE[f32][0])
     x = clamp(x, *RANGE[f64])
     n, exponent = shifted_nearest(x, c.LOG2E[0])
     r, tail = fast_two_sum(fma(n, -c.LN2[0], x), n * -c.LN2[1])
     square = r * r
     rest = fma(square * r, polynomial_paired(r, c.EXP), fma(square, 0.5, tail))
-    return grow(1.0 + (r + rest), exponent, x, RANGE[f64][0])
+    return grow(1.0 + (r + rest), n, exponent, x, RANGE[f64][0])
 
 
 def exp2(x: Lanes) -> Lanes:
@@ -84,12 +87,12 @@ def exp2(x: Lanes) -> Lanes:
         x = clamp(x, -151.0, 129.0)
         n, exponent = shifted_nearest(x, 1.0)
         r = x - n
-        return grow(fma(polynomial_paired(r, c.EXP2F), r, 1.0), exponent, x, -151.0)
+        return grow(fma(polynomial_paired(r, c.EXP2F), r, 1.0), n, exponent, x, -151.0)
     x = clamp(x, -1076.0, 1025.0)
     n, exponent = shifted_nearest(x, 1.0)
     r, low = two_product(x - n, c.LN2_PAIR[0])
     high, low = exp_reduced(r, fma(x - n, c.LN2_PAIR[1], low))
-    return grow(high + low, exponent, x, -1076.0)
+    return grow(high + low, n, exponent, x, -1076.0)
 
 
 def exp10(x: Lanes) -> Lanes:
@@ -100,10 +103,10 @@ def exp10(x: Lanes) -> Lanes:
     r = fma(n, -parts[1], fma(n, -parts[0], x))
     if single:
         r = r * c.LN10[0]
-        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, exponent, x, -46.0)
+        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, n, exponent, x, -46.0)
     high, low = two_product(r, c.LN10[0])
     high, low = exp_reduced(high, fma(r, c.LN10[1], low))
-    return grow(high + low, exponent, x, -324.5)
+    return grow(high + low, n, exponent, x, -324.5)
 
 
 def exp_parts(x: Lanes, tail: Lanes | None = None) -> tuple[Lanes, Lanes, Lanes]:

@@ -153,6 +153,8 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 class Constants:
     """What formulas ask of an LLVM module."""
 
+    scales = False
+
     def table(self, name: str, element: Type, values: Sequence[Any], align: int = 0) -> Table:
         return Table(values, np.zeros(1, np.int64))
 

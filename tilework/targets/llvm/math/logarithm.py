@@ -207,7 +207,7 @@ def pow_single(x: Lanes, y: Lanes) -> Lanes:
     r = (product - n) * c.LN2_PAIR[0]
     square = r * r
     value = 1.0 + (r + square * fma(r, polynomial(r, c.EXP[:6]), 0.5))
-    return power_edges(x, y, grow(value, exponent, product, -300.0))
+    return power_edges(x, y, grow(value, n, exponent, product, -300.0))
 
 
 def clamp_whole(n: Lanes) -> Lanes:
