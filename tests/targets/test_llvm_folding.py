@@ -2,13 +2,16 @@
 
 import math
 import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.targets.llvm_run import evaluate, opaque
+from tests.targets.llvm_run import opaque, run
 from tilework.targets.cpu.target import ARM
 from tilework.targets.llvm import folding
 from tilework.targets.llvm.builder import Builder
@@ -52,113 +55,132 @@ def bits_of(type: Type, value: Value) -> int | str:
     return known
 
 
-def executed(results: list[tuple[Type, object]]) -> list[int | str]:
-    """Run several scalar bodies in one function, results as patterns."""
+@dataclass(frozen=True)
+class Case:
+    """`build(builder, *operands)` on constants and on unknown values gives the same bits."""
+
+    name: str
+    type: Type
+    result: Type
+    build: Callable[..., Value]
+    numbers: list[Any]
+
+    def operands(self) -> list[Value]:
+        return [constant(self.type, number) for number in self.numbers]
+
+    def folded(self) -> Value:
+        return self.build(Builder(Module().function("f", void, [])), *self.operands())
+
+    def pattern(self, b: Builder) -> Value:
+        """What the machine computes, as a 64-bit integer."""
+        value = self.build(b, *[opaque(b, operand) for operand in self.operands()])
+        return b.zext(b.bitcast(value, integer(self.result.bits)) if self.result.is_float else value, i64)
+
+
+def executed(cases: list[Case]) -> list[int | str]:
+    """Run them in one function, results as patterns."""
+    out = np.zeros(len(cases), np.int64)
+
+    def body(b: Builder, target: Value) -> None:
+        for index, case in enumerate(cases):
+            b.store(case.pattern(b), b.gep(target, index, i64), align=8)
+
+    run([out], body)
     found: list[int | str] = []
-    for type, body in results:
-        pattern_type = integer(max(8, type.bits))
-
-        def as_pattern(b: Builder, body=body, type=type, pattern_type=pattern_type) -> Value:
-            value = body(b)
-            plain = b.bitcast(value, integer(type.bits)) if type.is_float else value
-            return b.zext(plain, pattern_type)
-
-        pattern = int(evaluate(pattern_type, as_pattern)[0]) & type.mask
-        number = float_from_bits(type, pattern) if type.is_float else 0.0
-        found.append("nan" if number != number else pattern)
+    for case, number in zip(cases, out.tolist(), strict=True):
+        pattern = number & case.result.mask
+        real = float_from_bits(case.result, pattern) if case.result.is_float else 0.0
+        found.append("nan" if real != real else pattern)
     return found
 
 
-def check(type: Type, result: Type, build: object, numbers: list[object]) -> None:
-    """`build(builder, *operands)` on constants and on unknown values gives the same bits."""
-    operands = [constant(type, number) for number in numbers]
-    scratch = Builder(Module().function("f", void, []))
-    folded = build(scratch, *operands)  # type: ignore[operator]
-    if folded.constant is None:
-        return
-    (ran,) = executed([(result, lambda b: build(b, *[opaque(b, operand) for operand in operands]))])
-    assert bits_of(result, folded) == ran
+def drawn(*strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., Case | None]], Any]:
+    """A test of drawn cases, 20 of which are one function for LLVM."""
+
+    def decorate(make: Callable[..., Case | None]) -> Any:
+        def test(drawn: list[tuple[Any, ...]]) -> None:
+            cases = [case for one in drawn if (case := make(*one)) is not None]
+            folded = [(case, value) for case in cases if (value := case.folded()).constant is not None]
+            ran = executed([case for case, _ in folded])
+            for (case, value), bits in zip(folded, ran, strict=True):
+                assert bits_of(case.result, value) == bits, case
+
+        test.__name__ = test.__qualname__ = make.__name__
+        given_cases = given(drawn=st.lists(st.tuples(*strategies), min_size=20, max_size=20))
+        return settings(max_examples=4, deadline=None)(given_cases(test))
+
+    return decorate
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from(sorted(folding.INTEGER)), st.sampled_from(INTEGERS), whole, whole)
-def test_integer_arithmetic(op: str, type: Type, x: int, y: int) -> None:
+@drawn(st.sampled_from(sorted(folding.INTEGER)), st.sampled_from(INTEGERS), whole, whole)
+def test_integer_arithmetic(op: str, type: Type, x: int, y: int) -> Case:
     build = (lambda b, p, q: b.extremum(op, p, q)) if op[1:] in ("min", "max") else (lambda b, p, q: b.binary(op, p, q))
-    check(type, type, build, [x, y])
+    return Case(op, type, type, build, [x, y])
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from(sorted(set(folding.FLOAT) - {"frem"})), st.sampled_from(FLOATS), real, real)
-def test_float_arithmetic(op: str, type: Type, x: float, y: float) -> None:
+@drawn(st.sampled_from(sorted(set(folding.FLOAT) - {"frem"})), st.sampled_from(FLOATS), real, real)
+def test_float_arithmetic(op: str, type: Type, x: float, y: float) -> Case | None:
     build = (lambda b, p, q: b.binary(op, p, q)) if op.startswith("f") else (lambda b, p, q: b.extremum(op, p, q))
     if op in ("maxnum", "minnum") and x == y == 0.0:
-        return  # LLVM leaves the sign of zero open
-    check(type, type, build, [x, y])
+        return None  # LLVM leaves the sign of zero open
+    return Case(op, type, type, build, [x, y])
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from([f32, f64]), real, real, real)
-def test_fused_multiply_add(type: Type, x: float, y: float, z: float) -> None:
-    check(type, type, lambda b, p, q, r: b.fma(p, q, r), [x, y, z])
+@drawn(st.sampled_from([f32, f64]), real, real, real)
+def test_fused_multiply_add(type: Type, x: float, y: float, z: float) -> Case:
+    return Case("fma", type, type, lambda b, p, q, r: b.fma(p, q, r), [x, y, z])
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from(sorted(INTEGER_PREDICATES)), st.sampled_from(INTEGERS), whole, whole)
-def test_integer_comparison(predicate: str, type: Type, x: int, y: int) -> None:
-    check(type, integer(1), lambda b, p, q: b.icmp(predicate, p, q), [x, y])
+@drawn(st.sampled_from(sorted(INTEGER_PREDICATES)), st.sampled_from(INTEGERS), whole, whole)
+def test_integer_comparison(predicate: str, type: Type, x: int, y: int) -> Case:
+    return Case(predicate, type, integer(1), lambda b, p, q: b.icmp(predicate, p, q), [x, y])
 
 
-@settings(max_examples=40, deadline=None)
-@given(
+@drawn(
     st.sampled_from(sorted(set(folding.SWAPPED) - set(INTEGER_PREDICATES) | {"ult", "uge"})),
     st.sampled_from([f32, f64]),
     real,
     real,
 )
-def test_float_comparison(predicate: str, type: Type, x: float, y: float) -> None:
+def test_float_comparison(predicate: str, type: Type, x: float, y: float) -> Case | None:
     if predicate in ("true", "false"):
-        return
-    check(type, integer(1), lambda b, p, q: b.fcmp(predicate, p, q), [x, y])
+        return None
+    return Case(predicate, type, integer(1), lambda b, p, q: b.fcmp(predicate, p, q), [x, y])
 
 
 FLOAT_UNARY = ["fabs", "floor", "ceil", "trunc", "roundeven", "rint", "nearbyint", "round", "sqrt"]
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.sampled_from(FLOAT_UNARY), st.sampled_from([f32, f64]), real)
-def test_float_intrinsics(name: str, type: Type, x: float) -> None:
-    check(type, type, lambda b, p: b.unary(name, p), [x])
+@drawn(st.sampled_from(FLOAT_UNARY), st.sampled_from([f32, f64]), real)
+def test_float_intrinsics(name: str, type: Type, x: float) -> Case:
+    return Case(name, type, type, lambda b, p: b.unary(name, p), [x])
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from(["ctpop", "ctlz", "cttz", "bitreverse", "bswap", "abs"]), st.sampled_from([i32, i64]), whole)
-def test_integer_intrinsics(name: str, type: Type, x: int) -> None:
-    check(type, type, lambda b, p: getattr(b, name)(p), [x])
+@drawn(st.sampled_from(["ctpop", "ctlz", "cttz", "bitreverse", "bswap", "abs"]), st.sampled_from([i32, i64]), whole)
+def test_integer_intrinsics(name: str, type: Type, x: int) -> Case:
+    return Case(name, type, type, lambda b, p: getattr(b, name)(p), [x])
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from(INTEGERS), st.sampled_from(INTEGERS), st.booleans(), whole)
-def test_integer_casts(source: Type, target: Type, is_signed: bool, x: int) -> None:
-    check(source, target, lambda b, p: b.cast(p, target, is_signed), [x])
+@drawn(st.sampled_from(INTEGERS), st.sampled_from(INTEGERS), st.booleans(), whole)
+def test_integer_casts(source: Type, target: Type, is_signed: bool, x: int) -> Case:
+    return Case(f"signed={is_signed}", source, target, lambda b, p: b.cast(p, target, is_signed), [x])
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.sampled_from(FLOATS), st.sampled_from([f32, f64]), real)
-def test_float_casts(source: Type, target: Type, x: float) -> None:
-    if source.bits != target.bits:
-        check(source, target, lambda b, p: b.cast(p, target), [x])
+@drawn(st.sampled_from(FLOATS), st.sampled_from([f32, f64]), real)
+def test_float_casts(source: Type, target: Type, x: float) -> Case | None:
+    if source.bits == target.bits:
+        return None
+    return Case("cast", source, target, lambda b, p: b.cast(p, target), [x])
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from(["sitofp", "uitofp"]), st.sampled_from(INTEGERS), st.sampled_from([f32, f64]), whole)
-def test_integer_to_float(name: str, source: Type, target: Type, x: int) -> None:
-    check(source, target, lambda b, p: getattr(b, name)(p, target), [x])
+@drawn(st.sampled_from(["sitofp", "uitofp"]), st.sampled_from(INTEGERS), st.sampled_from([f32, f64]), whole)
+def test_integer_to_float(name: str, source: Type, target: Type, x: int) -> Case:
+    return Case(name, source, target, lambda b, p: getattr(b, name)(p, target), [x])
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.sampled_from(["fptosi", "fptoui"]), st.sampled_from([f32, f64]), st.sampled_from(INTEGERS), real)
-def test_float_to_integer(name: str, source: Type, target: Type, x: float) -> None:
-    check(source, target, lambda b, p: getattr(b, name)(p, target), [x])
+@drawn(st.sampled_from(["fptosi", "fptoui"]), st.sampled_from([f32, f64]), st.sampled_from(INTEGERS), real)
+def test_float_to_integer(name: str, source: Type, target: Type, x: float) -> Case:
+    return Case(name, source, target, lambda b, p: getattr(b, name)(p, target), [x])
 
 
 @given(st.sampled_from(FLOATS), real)
