@@ -82,7 +82,7 @@ def test_places_of_run_time(place: int) -> None:
 
 REFUSED = {
     "x[4]": "index 4 is outside axis 0, which has 4 elements",
-    "x[0, 0]": "too many indices: 2 for a block of shape [4]",
+    "x[0, 0]": "unsupported tensor index: too many indices, 2 for a block of shape [4]",
     "x[1:n]": "bounds of a slice must be known at compile time",
     "x[2:2]": "2:2 takes nothing of axis 0",
     "x[x]": "unsupported tensor index: int32[4]",

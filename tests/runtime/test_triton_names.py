@@ -242,7 +242,6 @@ amd.add_stages(listed, settings, source.language)
 assert list(listed)[:3] == ["ttir", "ttgir", "llir"] and amd.supports_target(amd.target) and not amd.supports_target(target)
 made = source.make_ir(amd.target, settings, amd.get_codegen_implementation(settings), amd.get_module_map(), context)
 assert "threadsPerWarp = [64]" in str(listed["ttgir"](listed["ttir"](made, {}), {}))
-
 compiled = triton.compile(source, target=target)
 again = CompiledKernel(source, compiled.metadata_group, compiled.hash)
 assert again.asm["ttir"] == compiled.asm["ttir"] and again.metadata == compiled.metadata and again.name == "kernel"

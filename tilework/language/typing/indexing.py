@@ -88,7 +88,7 @@ class Indexing(Views):
         shape, items = shape_of(x), index_items(index)
         used = sum(item is not None and item is not Ellipsis for item in items)
         if used > len(shape):
-            raise IndexError(f"too many indices: {used} for a block of shape {list(shape)}")
+            raise IndexError(f"unsupported tensor index: too many indices, {used} for a block of shape {list(shape)}")
         dots = [place for place, item in enumerate(items) if item is Ellipsis]
         if len(dots) > 1:
             raise IndexError("an index can have only one `...`")
