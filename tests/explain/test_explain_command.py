@@ -42,6 +42,7 @@ def test_a_program_for_triton_that_fails_at_its_end(
     script = tmp_path / "scale.py"
     script.write_text(SCRIPT)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TILEWORK_NATIVE_LAUNCH", "0")  # which would be compiled for this cache
     asked = ["--json", "--triton", "--why", "compiled,slow,different", "--device", "native"]
     assert main(["explain", *asked, str(script), "--json", "more"]) == 3
     printed = capfd.readouterr()

@@ -201,7 +201,12 @@ def test_a_program_that_is_interrupted_ends_at_once(tmp_path: Path) -> None:
         """)
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    environment |= {"TILEWORK_SERVER_IDLE": "3", "TRITON_CACHE_AUTOTUNING": "1", "TILEWORK_COMPILE_WORKERS": "2"}
+    environment |= {
+        "TILEWORK_NATIVE_LAUNCH": "0",
+        "TILEWORK_SERVER_IDLE": "3",
+        "TRITON_CACHE_AUTOTUNING": "1",
+        "TILEWORK_COMPILE_WORKERS": "2",
+    }
     run = lambda *args: subprocess.run(
         [sys.executable, str(script), *args], env=environment, capture_output=True, text=True, timeout=120
     )

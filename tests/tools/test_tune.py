@@ -45,6 +45,7 @@ TUNED = "scale (32, 'float32'): 1 ms with {'BLOCK': 16, 'num_ctas': 1, 'num_stag
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("TILEWORK_NATIVE_LAUNCH", "0")  # each of the caches would get its own, which takes half a second
     (tmp_path / "work").mkdir()
     path = tmp_path / "work" / "program.py"
     path.write_text(PROGRAM)

@@ -201,6 +201,7 @@ def tried(name: str, device: str, args: argparse.Namespace) -> Line:
         variables = {
             "TILEWORK_DEVICE": device,
             "TRITON_CACHE_DIR": folder,
+            "TILEWORK_NATIVE_LAUNCH": "0",  # it would be compiled for later launches, and there are none
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         }
         environment = {**knobs.environment_without(("TRITON_INTERPRET",)), **variables}
