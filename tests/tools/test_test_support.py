@@ -119,14 +119,17 @@ def test_kernels_with_comments():
     # CHECK-LABEL: test_kernels_with_comments
     # CHECK: %[[RANGE:.*]] = tt.make_range {end = 16 : i32, start = 0 : i32}
     # CHECK: arith.addi %[[RANGE]]
+    # CHECK: tt.print {{.*}} : %c11_i32
+    eleven = 11  # not %eleven: values have numbers here, and constants their values
     tl.arange(0, 16) + 1
+    tl.device_print("eleven", eleven)
 
 
 def test_the_parser_stops_before_the_passes() -> None:
     arguments = (tilework.MockTensor(tl.float32), 1.5, 8)
     module = run_parser(fill, args=arguments, kwargs={"num_warps": 8})
     text = module.str_nodebug()
-    assert "@fill(%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %value: f32)" in text and "loc(" not in text
+    assert "@fill(%arg0: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %arg1: f32)" in text and "loc(" not in text
     assert "loc(" in str(module) and "test_test_support.py" in str(module)
     run_filecheck("fill", text, "// CHECK: tt.make_range {end = 8 : i32\n// CHECK-NOT: tt.dot\n")
     assert run_parser(fill, (*arguments[:2], tl.constexpr(8))).str_nodebug() == text

@@ -53,8 +53,8 @@ class ParsedKernel:
         return print_module(self.module, debuginfo=True)
 
     def str_nodebug(self) -> str:
-        """The text without locations."""
-        return print_module(self.module)
+        """The text without locations, values by number."""
+        return print_module(self.module, nameloc_prefix=False)
 
 
 def run_parser(
