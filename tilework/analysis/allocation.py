@@ -17,7 +17,6 @@ covering another corner's time. That may still leave conflicts with what is not 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
@@ -32,8 +31,6 @@ from tilework.ir.functions import callee_of, callees, functions_by_name, has_bod
 from tilework.ir.types import bit_width
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Target
-
-MOST_APART = 512  # bytes of scratch memory that are not used again at once
 
 
 @dataclass(eq=False)
@@ -140,19 +137,7 @@ def collect(
             temporary.append(Buffer(op, kind, size, alignment, live, async_regions(op)))
     if temporary and temporary[-1].owner is function:
         temporary.insert(0, temporary.pop())
-    if not explicit:
-        keep_apart(temporary)
     return explicit + temporary
-
-
-def keep_apart(buffers: list[Buffer]) -> None:
-    """Let small scratch memory live until the next one is free: what waits in the second op orders the third behind the first.
-
-    Two reductions in turn need a barrier each; in the same bytes each would need another one in front of it.
-    """
-    for one, following in pairwise(buffers):
-        if {one.kind, following.kind} == {"scratch"} and max(one.size, following.size) <= MOST_APART:
-            one.live = Interval(one.live.start, max(one.live.end, following.live.end))
 
 
 def async_regions(op: Operation) -> tuple[tuple[Operation, int], ...]:

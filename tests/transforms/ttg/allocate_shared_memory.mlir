@@ -178,4 +178,14 @@ tt.func public @beside(%x: tensor<32x32xf32, #a>, %i: i32) {
   } : (!M, i32) -> ()
   tt.return
 }
+
+// Small scratch memory too is used again at once, and takes no more than Triton's.
+// CHECK-LABEL: @in_turn(
+// CHECK-NEXT: %y = ttg.convert_layout %x {allocation.offset = 0 : i32}
+// CHECK-NEXT: %z = ttg.convert_layout %y {allocation.offset = 0 : i32}
+tt.func public @in_turn(%x: tensor<32xf32, #l>) {
+  %y = ttg.convert_layout %x : tensor<32xf32, #l> -> tensor<32xf32, #ttg.slice<{dim = 0, parent = #a}>>
+  %z = ttg.convert_layout %y : tensor<32xf32, #ttg.slice<{dim = 0, parent = #a}>> -> tensor<32xf32, #l>
+  tt.return
+}
 }
