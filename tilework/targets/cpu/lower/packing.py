@@ -18,10 +18,11 @@ from tilework.targets.cpu.lower.microkernel import Operand, Unit
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import widen
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import Type, i32, i64, vector
+from tilework.targets.llvm.types import Type, i32, i64, integer, vector
 from tilework.targets.llvm.values import Value, constant
 
 CHUNK = 16  # columns rearranged at once where steps of K are interleaved
+UNROLLED_ROWS = 8  # of chunks; LLVM takes long for more shuffles of bytes
 
 
 def is_as_stored(element: Attribute, wanted: Type) -> bool:
@@ -66,20 +67,28 @@ def pack_strip(
     chunks = widths if group == 1 else chunked(columns)
     line_bytes = columns * (unit.operand.bits // 8)
 
+    def pack_chunk(here: Value, there: Value, steps: int, width: int) -> None:
+        rows = [
+            converted(b, b.load(vector(stored, width), at, align=stored.bits // 8), element, unit.element)
+            for step in range(steps)
+            for at in [b.gep(here, step * source.stride)]
+        ]
+        rows += [constant(vector(unit.element, width), 0)] * (group - steps)
+        line = interleaved(b, rows)
+        if unit.right_offset:  # half of the numbers that there are: adding it turns over the highest bit
+            line = b.xor(line, -unit.right_offset)
+        b.store(line, there, align=unit.element.bits // 8)
+
     def pack_line(here: Value, there: Value, steps: int) -> None:
+        if group * len(chunks) > UNROLLED_ROWS and chunks[0] == chunks[-1]:
+            with b.loop(constant(i64, 0), columns, chunks[0], unroll=1) as start:
+                at, to = (b.gep(place, start, type) for place, type in ((here, stored), (there, unit.operand)))
+                pack_chunk(at, to, steps, chunks[0])
+            return
         start = 0
         for width in chunks:
-            rows = [
-                converted(b, b.load(vector(stored, width), at, align=stored.bits // 8), element, unit.element)
-                for step in range(steps)
-                for at in [b.gep(here, step * source.stride + start * (stored.bits // 8))]
-            ]
-            rows += [constant(vector(unit.element, width), 0)] * (group - steps)
-            to = b.gep(there, start * (unit.operand.bits // 8))
-            line = interleaved(b, rows)
-            if unit.right_offset:  # half of the numbers that there are: adding it turns over the highest bit
-                line = b.xor(line, -unit.right_offset)
-            b.store(line, to, align=unit.element.bits // 8)
+            at, to = b.gep(here, start * (stored.bits // 8)), b.gep(there, start * (unit.operand.bits // 8))
+            pack_chunk(at, to, steps, width)
             start += width
 
     with b.loop_carrying(constant(i64, 0), depth // group, 1, [source.address, panel], unroll=1) as loop:
@@ -122,9 +131,11 @@ def chunked(columns: int) -> list[int]:
 
 
 def interleaved(b: Builder, rows: Sequence[Value]) -> Value:
-    """Lane 0 of every row, then lane 1 of every row ... of as many rows as a power of two."""
-    if len(rows) == 1:
-        return rows[0]
-    even, odd = interleaved(b, rows[::2]), interleaved(b, rows[1::2])
-    width = even.type.count
-    return b.shuffle(even, odd, [lane + side for lane in range(width) for side in (0, width)])
+    """Lane 0 of every row, then lane 1 of every row ... of as many rows as a power of two: pairs of lanes, then pairs of pairs."""
+    width, element, count = rows[0].type.count, rows[0].type.scalar, len(rows)
+    order = [lane + side for lane in range(width) for side in (0, width)]
+    while len(rows) > 1:
+        pairs = [b.shuffle(first, second, order) for first, second in zip(rows[::2], rows[1::2], strict=True)]
+        wider = vector(integer(2 * rows[0].type.scalar.bits), width)
+        rows = [b.bitcast(pair, wider) for pair in pairs]
+    return b.bitcast(rows[0], vector(element, count * width)) if count > 1 else rows[0]
