@@ -6,6 +6,7 @@ kernel(array, 5, grid=(4,))
 
 import ctypes
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 import ml_dtypes
@@ -46,21 +47,12 @@ RANGE = ctypes.CFUNCTYPE(
 
 
 class Kernel:
-    """The one kernel of a module, callable on arrays and numbers."""
+    """A kernel of a module, callable on arrays and numbers."""
 
-    def __init__(self, text: str, **options: Any) -> None:
-        module = parse_module(text)
-        kernel = next(
-            op
-            for op in module.body.block.ops
-            if isinstance(op, tt.FuncOp) and (op.sym_visibility is None or op.sym_visibility.data != "private")
-        )
+    def __init__(self, kernel: tt.FuncOp, text: str, arena_bytes: int, library: Any) -> None:
         self.types = [str(type) for type in kernel.function_type.inputs]
-        self.text = emit_module(module, HostTarget.detect(), **options)
-        self.arena_bytes = arena_size(module)
-        name = f"{kernel.sym_name.data}_range"
-        self.library = jit_load(to_object(self.text, verify=True), [name])
-        self.function = RANGE(self.library[name])
+        self.text, self.arena_bytes, self.library = text, arena_bytes, library
+        self.function = RANGE(library[f"{kernel.sym_name.data}_range"])
 
     def assembly(self) -> str:
         return to_assembly(self.text)
@@ -83,4 +75,23 @@ class Kernel:
 
 
 def compile_text(text: str, **options: Any) -> Kernel:
-    return Kernel(text, **options)
+    """The one kernel of a module."""
+    (kernel,) = compiled(text, **options)
+    return kernel
+
+
+def compile_texts(texts: Iterable[str]) -> list[Kernel]:
+    """Several kernels called `@k` as one module, which takes less time."""
+    return compiled("\n".join(text.replace("@k(", f"@k{number}(") for number, text in enumerate(texts)))
+
+
+def compiled(text: str, **options: Any) -> list[Kernel]:
+    module = parse_module(text)
+    kernels = [
+        op
+        for op in module.body.block.ops
+        if isinstance(op, tt.FuncOp) and (op.sym_visibility is None or op.sym_visibility.data != "private")
+    ]
+    made = emit_module(module, HostTarget.detect(), **options)
+    library = jit_load(to_object(made, verify=True), [f"{kernel.sym_name.data}_range" for kernel in kernels])
+    return [Kernel(kernel, made, arena_size(module), library) for kernel in kernels]

@@ -5,7 +5,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.targets.cpu_run import NUMPY, compile_text
+from tests.targets.cpu_run import NUMPY, compile_texts
 
 
 def nest(type: str, shape: tuple[int, ...], source: tuple[int, ...], target: tuple[int, ...]) -> str:
@@ -59,7 +59,9 @@ def nest(type: str, shape: tuple[int, ...], source: tuple[int, ...], target: tup
     }}"""
 
 
-@pytest.mark.parametrize("type", ["f32", "i8", "i1", "f64", "bf16", "i64"])
+TYPES = ["f32", "i8", "i1", "f64", "bf16", "i64"]
+
+
 @pytest.mark.parametrize(
     ("shape", "source", "target"),
     [
@@ -73,20 +75,21 @@ def nest(type: str, shape: tuple[int, ...], source: tuple[int, ...], target: tup
         ((8, 8), (1, 8), (8, 1)),  # a transposition: too far apart, lanes one by one
     ],
 )
-def test_lanes_across_dimensions(type: str, shape: tuple, source: tuple, target: tuple) -> None:
+def test_lanes_across_dimensions(shape: tuple, source: tuple, target: tuple) -> None:
     count = int(np.prod(shape))
     index = np.indices(shape).reshape(len(shape), -1)
     reads, writes = np.tensordot(source, index, 1), np.tensordot(target, index, 1)
     start = max(0, -int(reads.min()))
-    text = nest(type, shape, source, target)
-    if start:  # keep the reads inside of the buffer
-        text = text.replace("%xz = arith.constant 0", f"%xz = arith.constant {start}")
-    values = np.random.default_rng(1).integers(0, 2 if type == "i1" else 100, count).astype(NUMPY[type])
-    out = np.zeros_like(values)
-    assert compile_text(text)(values, out) == 0
-    expected = np.zeros_like(values)
-    expected[writes] = values[reads + start]
-    np.testing.assert_array_equal(out, expected)
+    texts = [nest(type, shape, source, target) for type in TYPES]
+    # keep the reads inside of the buffer
+    texts = [text.replace("%xz = arith.constant 0", f"%xz = arith.constant {start}") for text in texts]
+    for type, kernel in zip(TYPES, compile_texts(texts), strict=True):
+        values = np.random.default_rng(1).integers(0, 2 if type == "i1" else 100, count).astype(NUMPY[type])
+        out = np.zeros_like(values)
+        assert kernel(values, out) == 0
+        expected = np.zeros_like(values)
+        expected[writes] = values[reads + start]
+        np.testing.assert_array_equal(out, expected, type)
 
 
 @tilework.jit

@@ -5,7 +5,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.targets.cpu_run import NUMPY, compile_text
+from tests.targets.cpu_run import NUMPY, compile_text, compile_texts
 from tilework.targets.cpu.target import HostTarget
 
 TYPES = ["f16", "bf16", "f32", "f64", "f8E5M2", "i1", "i8", "i16", "i32", "i64"]
@@ -64,26 +64,26 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("index", INDICES)
-def test_loads_and_stores(index: str, mask: str) -> None:
+def test_loads_and_stores(index: str) -> None:
     """Elements that are masked off read as `other`, and memory beyond the mask is neither read nor written."""
     size, k = 128, 3
     text, positions = INDICES[index]
-    mask_text, condition = MASKS[mask]
-    source = array("f32", 400)
-    loads = compile_text(copy_kernel("f32", size, text, mask_text))
-    stores = compile_text(copy_kernel("f32", size, text, mask_text, other="store"))
-    i = np.arange(size)
-    for n in (0, 1, 5, 16, 37, 64, 127, 128, 200):
-        on = condition(i, n) & (i >= 0)
-        expected = np.where(on, source[positions(i, k)], np.float32(-7))
-        out = np.zeros(size, np.float32)
-        loads(source, out, n, k, -7.0)
-        np.testing.assert_array_equal(out, expected)
-        out = np.full(size, 5, np.float32)
-        stores(source, out, n, k, -7.0)
-        np.testing.assert_array_equal(out, np.where(on, expected, 5))
+    source, i = array("f32", 400), np.arange(size)
+    both = [{}, {"other": "store"}]
+    texts = [copy_kernel("f32", size, text, mask, **given) for mask, _ in MASKS.values() for given in both]
+    kernels = iter(compile_texts(texts))
+    for mask, (_, condition) in MASKS.items():
+        loads, stores = next(kernels), next(kernels)
+        for n in (0, 1, 5, 16, 37, 64, 127, 128, 200):
+            on = condition(i, n) & (i >= 0)
+            expected = np.where(on, source[positions(i, k)], np.float32(-7))
+            out = np.zeros(size, np.float32)
+            loads(source, out, n, k, -7.0)
+            np.testing.assert_array_equal(out, expected, f"loads, {mask}, {n}")
+            out = np.full(size, 5, np.float32)
+            stores(source, out, n, k, -7.0)
+            np.testing.assert_array_equal(out, np.where(on, expected, 5), f"stores, {mask}, {n}")
 
 
 @pytest.mark.parametrize("target", ["reversed", "strided"])
@@ -103,17 +103,21 @@ def test_stores_that_are_not_contiguous(target: str, mask: str) -> None:
         np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 12, 24, 64, 100, 1024])
+SIZES = [1, 2, 3, 4, 8, 12, 24, 64, 100, 1024]
+
+
 @pytest.mark.parametrize("type", TYPES)
-def test_every_type_and_size(type: str, size: int) -> None:
-    kernel = compile_text(copy_kernel(type, size, INDICES["contiguous"][0], MASKS["prefix"][0], other="x"))
-    source = array(type, size + 8)
-    for n in {0, 1, size // 2, size - 1, size}:
-        out = np.zeros(size, NUMPY[type])
-        kernel(source, out, n, 3, 1)
-        expected = np.zeros(size, NUMPY[type])
-        expected[:n] = source[3 : 3 + n]
-        np.testing.assert_array_equal(out, expected)
+def test_every_type_and_size(type: str) -> None:
+    index, mask = INDICES["contiguous"][0], MASKS["prefix"][0]
+    kernels = compile_texts(copy_kernel(type, size, index, mask, other="x") for size in SIZES)
+    for size, kernel in zip(SIZES, kernels, strict=True):
+        source = array(type, size + 8)
+        for n in {0, 1, size // 2, size - 1, size}:
+            out = np.zeros(size, NUMPY[type])
+            kernel(source, out, n, 3, 1)
+            expected = np.zeros(size, NUMPY[type])
+            expected[:n] = source[3 : 3 + n]
+            np.testing.assert_array_equal(out, expected, f"{n} of {size}")
 
 
 @pytest.mark.parametrize("type", TYPES)

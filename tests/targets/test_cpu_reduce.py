@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.targets.cpu_run import NUMPY, compile_text
+from tests.targets.cpu_run import NUMPY, compile_text, compile_texts
 
 COMBINES = {
     "addf": ("arith.addf", np.add),
@@ -60,29 +60,34 @@ def data(type: str, shape: tuple[int, int]) -> np.ndarray:
     return rng.integers(-4, 5, shape).astype(NUMPY[type])
 
 
+SHAPES = [(4, 64), (16, 16), (64, 4), (8, 1), (1, 32), (3, 40), (256, 128)]
+
+
 @pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("shape", [(4, 64), (16, 16), (64, 4), (8, 1), (1, 32), (3, 40), (256, 128)])
 @pytest.mark.parametrize("name", ["addf", "maximumf", "addi"])
-def test_shapes(name: str, shape: tuple[int, int], axis: int) -> None:
+def test_shapes(name: str, axis: int) -> None:
     op, function = COMBINES[name]
     type = "f32" if name.endswith("f") else "i32"
-    source = data(type, shape)
-    out = np.zeros(shape[1 - axis], NUMPY[type])
-    compile_text(kernel_text(type, shape, axis, f"%s = {op} %l, %r : {type}"))(source, out)
-    np.testing.assert_array_equal(out, function.reduce(source, axis=axis))
+    kernels = compile_texts(kernel_text(type, shape, axis, f"%s = {op} %l, %r : {type}") for shape in SHAPES)
+    for shape, kernel in zip(SHAPES, kernels, strict=True):
+        source, out = data(type, shape), np.zeros(shape[1 - axis], NUMPY[type])
+        kernel(source, out)
+        np.testing.assert_array_equal(out, function.reduce(source, axis=axis), str(shape))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("name", COMBINES)
 def test_combinations(name: str, axis: int) -> None:
     op, function = COMBINES[name]
-    for type in ("f32", "f64", "f16", "bf16") if name.endswith("f") else ("i8", "i32", "i64"):
+    types = ("f32", "f64", "f16", "bf16") if name.endswith("f") else ("i8", "i32", "i64")
+    kernels = compile_texts(kernel_text(type, (8, 32), axis, f"%s = {op} %l, %r : {type}") for type in types)
+    for type, kernel in zip(types, kernels, strict=True):
         source = data(type, (8, 32))
         if name in ("mulf",):
             source = np.sign(source.astype(np.float32)).astype(source.dtype)
         out = np.zeros(source.shape[1 - axis], NUMPY[type])
-        compile_text(kernel_text(type, (8, 32), axis, f"%s = {op} %l, %r : {type}"))(source, out)
-        np.testing.assert_array_equal(out, function.reduce(source, axis=axis, dtype=source.dtype))
+        kernel(source, out)
+        np.testing.assert_array_equal(out, function.reduce(source, axis=axis, dtype=source.dtype), type)
 
 
 @pytest.mark.parametrize("name", ["maxnumf", "minnumf", "maximumf", "minimumf"])
