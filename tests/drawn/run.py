@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 from tests.drawn.kernels import CPU, Kernel, draw_kernel
 from tests.pipeline.stages import check_stage
 from tilework.frontend.generator import compile_to_ttir
+from tilework.ir.create import clone_op
 from tilework.ir.printer import print_module
 from tilework.ir.verify import op_problem, use_problem
 from tilework.runtime.compile.sources import frontend_options
@@ -104,7 +105,7 @@ def steps(module: ModuleOp, names: list[str], seen: set[str]) -> list[Passes]:
     """The passes, parted behind those that make a module nobody has `seen`; many change nothing, or do what others did."""
     found: list[Passes] = []
     waiting: list[ModulePass] = []
-    changed = module.clone()
+    changed = clone_op(module, {})
     before = parts(changed)
     for name in names:
         waiting.append(make_pass(name))

@@ -8,7 +8,7 @@ from xdsl.ir.core import SSAValues
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
-from tilework.ir.create import add_result, append_op, clone_op, create_op, drop_op, relink_uses, set_type
+from tilework.ir.create import add_result, append_op, clone_op, clone_region, create_op, drop_op, relink_uses, set_type
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, place
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
@@ -147,3 +147,12 @@ def test_create_attr_is_what_the_constructor_makes() -> None:
     ours = callsite_loc(name_loc("x", file_loc("k.py", 3, 8)), UNKNOWN_LOC)
     assert ours == theirs and hash(ours) == hash(theirs) and str(ours) == str(theirs)
     assert ours.parameters == theirs.parameters and ours.callee.parameters[1] == place("k.py", 3, 8, None, (3, 4))
+
+
+def test_clone_region_is_what_clone_makes() -> None:
+    text = "tt.func @f(%p: i1, %x: i32) { %y = scf.if %p -> (i32) { scf.yield %x : i32 } else { %z = arith.addi %x, %x : i32 scf.yield %z : i32 } tt.return }"
+    body = parse_module(text).body.block.first_op.regions[0]  # pyright: ignore[reportOptionalMemberAccess]
+    ours, theirs = clone_region(body), body.clone()
+    assert ours.is_structurally_equivalent(theirs) and not {*ours.walk()} & {*body.walk()}
+    assert [value.name_hint for value in ours.block.args] == ["p", "x"]
+    assert [op.location for op in ours.walk()] == [op.location for op in body.walk()]

@@ -21,6 +21,7 @@ from examples.demo import all_cases
 from tests.pipeline.gpu_kernels import KERNELS
 from tests.pipeline.gpu_loops import LOOPS
 from tilework.frontend.generator import compile_to_ttir
+from tilework.ir.create import clone_op
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import EvaluationError, evaluate
@@ -72,7 +73,7 @@ def ttir(name: str, arch: int) -> ModuleOp:
 
 def ttgir(config: Config) -> ModuleOp:
     """The product of the stage."""
-    module = ttir(config.name, config.arch).clone()
+    module = clone_op(ttir(config.name, config.arch), {})
     run_pipeline(module, [one for item in config.passes for one in parse_pipeline(item)])
     return module
 
@@ -134,7 +135,7 @@ def check(config: Config, memory: bool = True, every: int = 1, product: str | No
     With `every` above one the module is looked at behind each so many passes and at the end, and a problem is looked for again.
     `product` is the text that the passes to TTGIR are to make.
     """
-    module, case = ttir(config.name, config.arch).clone(), CASES[config.name]
+    module, case = clone_op(ttir(config.name, config.arch), {}), CASES[config.name]
     before, last, has = wanted(config.name, config.arch), "", set[str]()
     items = config.passes + (config.memory_passes if memory else [])
     for number, item in enumerate(items, 1):

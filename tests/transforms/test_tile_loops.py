@@ -14,6 +14,7 @@ from tests.pipeline.compiled import CASES, frontend_module, optimise
 from tests.pipeline.stages import StageError, check_stage
 from tilework.errors import PassError
 from tilework.ir import ttc
+from tilework.ir.create import clone_op
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
@@ -32,7 +33,7 @@ DRAWN, CHUNK = amount(10), 5
 
 def converted(module: ModuleOp) -> ModuleOp:
     """A copy of `module` as loop nests: well formed, of the stage, and the same when its text is read again."""
-    copy = module.clone()
+    copy = clone_op(module, {})
     run_pipeline(copy, ttc_pipeline())
     verify(copy)
     check_stage(copy, "ttcir")
@@ -50,7 +51,7 @@ def assert_kept(module: ModuleOp, *seeds: int, programs: int = 2) -> None:
 
 def only(name: str) -> ModuleOp:
     """The module of one of the kernels, with the functions it may call."""
-    module = KERNELS.clone()
+    module = clone_op(KERNELS, {})
     for function in tuple(module.ops):
         if function.sym_visibility.data == "public" and function.sym_name.data != name:  # pyright: ignore
             function.detach()

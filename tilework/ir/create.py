@@ -175,6 +175,13 @@ def clone_op(op: OpT, values: Values, blocks: Blocks | None = None) -> OpT:
     return new
 
 
+def clone_region(region: Region) -> Region:
+    """What `Region.clone` does."""
+    copy = Region()
+    clone_into(copy, region, {}, {})
+    return copy
+
+
 def clone_into(target: Region, source: Region, values: Values, blocks: Blocks) -> None:
     """What `Region.clone_into` does, where `target` is empty.
 

@@ -29,6 +29,7 @@ from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
 from tilework.ir import tt
+from tilework.ir.create import clone_op
 from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.tt.function_ops import function_type_of
 from tilework.ir.types import (
@@ -158,7 +159,7 @@ def check_each(
         if isinstance(trial, str) or not trial.has_effect:
             reason = trial if isinstance(trial, str) else "it ran, but returned and wrote nothing on any drawn input"
             unchecked.append((symbol_of(function), reason))
-    mismatch = first_mismatch(module.clone(), passes, expected, grid, max_steps)
+    mismatch = first_mismatch(clone_op(module, {}), passes, expected, grid, max_steps)
     checked = tuple(name for name, trial in expected.items() if trial.has_effect)
     return Report(seed, checked, tuple(unchecked), mismatch)
 

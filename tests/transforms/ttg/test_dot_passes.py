@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from tilework.errors import PassError
+from tilework.ir.create import clone_op
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
-from tilework.tools.check_each import check_each
+from tilework.tools.check_each import check_each, parts
 from tilework.transforms.registry import make_pass, parse_pipeline, run_pipeline
 from tilework.transforms.remarks import listening
 
@@ -192,10 +193,12 @@ def test_any_input_gives_the_same_text_twice(file: Path) -> None:
         if '"ttg.num-warps"' not in section:
             continue
         module = parse_module(section)
+        assert first_problem(module) is None
         for name in PASSES:
-            texts = []
-            for _ in range(2):
-                copy = module.clone()
-                run_pipeline(copy, [make_pass(name)])
-                texts.append(print_module(copy))
-            assert first_problem(copy) is None and texts[0] == texts[1], name
+            copy, again = clone_op(module, {}), clone_op(module, {})
+            untouched = parts(copy)
+            run_pipeline(copy, [make_pass(name)])
+            if parts(copy) == untouched:
+                continue
+            run_pipeline(again, [make_pass(name)])
+            assert first_problem(copy) is None and print_module(copy) == print_module(again), name

@@ -5,6 +5,7 @@ import pytest
 from tests.drawn.amount import amount
 from tests.transforms.ttg.drawn_layouts import draw
 from tilework.ir import ttg
+from tilework.ir.create import clone_op
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem, verify
@@ -20,7 +21,7 @@ def test_drawn_programs(seed: int) -> None:
     assert first_problem(module) is None
     report = check_each(module, [make_pass(PASS)], seed)
     assert "error" not in str(report), report
-    again = module.clone()
+    again = clone_op(module, {})
     run_pipeline(module, [PASS])
     verify(module)
     run_pipeline(again, [PASS])

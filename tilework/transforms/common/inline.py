@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import CallSiteLoc, IntegerAttr, LocationAttr, Module
 from xdsl.ir import Block, Operation, Region
 
 from tilework.ir import tt
-from tilework.ir.create import create_attr
+from tilework.ir.create import clone_region, create_attr
 from tilework.ir.functions import callee_of, callees, functions_by_name, is_private, modules, ops_in_order
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.transforms.common.canonicalize import canonicalize
@@ -88,7 +88,7 @@ class Inliner:
             return False
         self.calls[name] -= 1
         is_last = is_private(callee) and not self.calls[name]
-        body = callee.regions[0] if is_last else callee.regions[0].clone()
+        body = callee.regions[0] if is_last else clone_region(callee.regions[0])
         if not is_last:
             self.calls.update(callees(callee))
         self.call_sites.move(body, call.location)
