@@ -222,6 +222,18 @@ def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch)
     assert is_compiled(add_one, given[3]) and is_compiled(add_one, given[0])
 
 
+def test_nobody_waits_for_the_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers may import for seconds before they compile: this process goes on, from the other end."""
+    begun, done = socket.socketpair(), []
+    begun[0].send(b'{"state": "ready"}\n')
+    monkeypatch.setattr(server_place, "connect", lambda path: Channel(begun[1]))
+    here = CompileAhead.compile_here
+    monkeypatch.setattr(CompileAhead, "compile_here", lambda self, index: done.append(index) or here(self, index))
+    with CompileAhead(add_one, given := launches(16, 32, 64, 128)) as ahead:
+        assert ahead.ready(0) is None
+    assert done[0] in (0, 3) and set(done) == {0, 1, 2, 3} and is_compiled(add_one, given[0])
+
+
 def test_a_client_that_is_killed_disturbs_nobody() -> None:
     """Also in the middle of a message, and one who talks nonsense."""
     sent(add_one, launches(8))

@@ -6,7 +6,8 @@
             ...
 
 The first launches are compiled in this process. Their times say what the rest would take, and the first, which contains loading
-the compiler, what starting a server takes; while that starts, this process goes on compiling. Only for
+the compiler, what starting a server takes; while that starts, and while its workers import what a kernel needs (of torch that
+takes seconds, in each of them), this process goes on compiling. Only for
 many launches a server is started before anything is known. Kernels for
 the host are all compiled when `ready` returns: what is measured on these cores shall have them. Those for a GPU are measured
 while others are compiled.
@@ -85,12 +86,15 @@ class CompileAhead:
 
     def ready(self, index: int) -> Exception | None:
         """Have a launch compiled, as far as that can be done without it; the error if it is known not to work."""
-        while todo := self.unfinished(index):
+        while self.unfinished(index):
             if self.server is not None and self.server.is_ready():
                 self.collect()
             else:
                 self.consider()
-                self.compile_here(todo[0])
+            if (todo := self.unfinished(index)) and (self.server is None or not self.server.has_answered):
+                self.compile_here(
+                    todo[0] if self.server is None else [*self.left][-1]
+                )  # the server begins with the first
         return self.errors.get(index)
 
     def unfinished(self, index: int) -> list[int]:
@@ -182,7 +186,7 @@ class Server:
         self.target = next(iter(requests.values())).target
         self.is_here = self.target[0] == "cpu"  # what it works on are the cores that the kernels will run on
         self.since = time.monotonic()
-        self.greeted = False
+        self.greeted = self.has_answered = False
         self.gone = channel is None and not server_place.start(path, self.target)
 
     def is_ready(self) -> bool:
