@@ -15,6 +15,7 @@ import importlib.util
 import json
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -163,11 +164,12 @@ def first_compile(name: str, device: str) -> None:
     importlib.import_module(f"examples.{name}")  # NumPy, and what else examples need
     spent: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(4):
+        os.environ["TRITON_CACHE_DIR"] = f"{folder}/cache"
+        for _ in range(4):
+            shutil.rmtree(f"{folder}/cache", ignore_errors=True)
             copy = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(copy)
             case: Any = copy.CASES[0]
-            os.environ["TRITON_CACHE_DIR"] = f"{folder}/{number}"
             start, cpu = time.perf_counter(), cpu_seconds()
             compiler: Any = importlib.import_module("tilework.compiler")
             kind = importlib.import_module("tilework.target_name").GPUTarget

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
@@ -276,6 +277,12 @@ class env_nvidia_tool(env_base["NvidiaTool | None"]):
         return tool
 
 
+@cache
+def knobs_of(group: type) -> dict[str, env_base[Any]]:
+    """What a class of knobs defines."""
+    return {name: knob for name, knob in vars(group).items() if isinstance(knob, env_base)}
+
+
 class base_knobs:
     """Knobs that belong together. `READ_ONCE` are those that are plain attributes, read at import."""
 
@@ -292,7 +299,7 @@ class base_knobs:
     @property
     def knob_descriptors(self) -> dict[str, env_base[Any]]:
         """The knobs that have a variable, by name."""
-        return {name: knob for name, knob in vars(type(self)).items() if isinstance(knob, env_base)}
+        return knobs_of(type(self))
 
     @property
     def variables(self) -> list[str]:

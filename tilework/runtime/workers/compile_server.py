@@ -69,6 +69,7 @@ class Worker:
     client: Client | None = None
     job: Job | None = None
     loaded: bool = False
+    is_warm: bool = False
     free_since: float = 0.0
     unwanted_since: float | None = None
 
@@ -93,7 +94,7 @@ class Server:
         last = time.monotonic()
         while time.monotonic() - last < idle_seconds:
             if not self.is_busy() and self.spare is None:
-                self.spare = self.forked()
+                self.spare = self.forked(self.targets[-MOST_WARM:])
             events = self.selector.select(min(LOOK_EVERY, idle_seconds))
             for key, mask in events:
                 now = self.selector.get_map().get(key.fd)
@@ -209,17 +210,19 @@ class Server:
         return min(open_jobs, key=lambda job: at_work.count(job.client), default=None)
 
     def hire(self, client: Client) -> Worker | None:
-        worker, self.spare = self.spare or self.forked(), None
+        worker = self.spare if self.spare is not None and self.spare.is_warm else self.forked()
+        if worker is self.spare:
+            self.spare = None
         if worker is not None:
             worker.client = client
             self.workers.append(worker)
             self.send(worker.channel, client.context or {})
         return worker
 
-    def forked(self) -> Worker | None:
-        """A new worker; None if there can be none now."""
+    def forked(self, targets: Sequence[Any] = ()) -> Worker | None:
+        """A new worker, which tries some targets first; None if there can be none now."""
         try:
-            worker = Worker(*fork_worker(self.targets[-MOST_WARM:]))
+            worker = Worker(*fork_worker(targets))
         except OSError:
             return None
         self.watch(worker.channel, lambda messages: self.from_worker(worker, messages))
@@ -227,8 +230,9 @@ class Server:
 
     def from_worker(self, worker: Worker, messages: list[Message] | None) -> None:
         for message in messages or ():
+            worker.is_warm |= message["state"] == "warm"
             worker.loaded |= message["state"] == "loaded"
-            if worker.job is None:
+            if worker.job is None or message["state"] == "warm":
                 continue
             if message["state"] in SIGNS_OF_LIFE:
                 self.answer(worker.job, message, only_described=True)

@@ -54,7 +54,7 @@ def fork_worker(targets: Sequence[Any] = ()) -> tuple[int, Channel]:
         with captured({}):
             for target in targets:
                 compile_once(target)
-        work(there)
+        work(there, {"state": "warm"})
     finally:
         os._exit(0)  # nothing to clean up, and user modules may have left threads
 
@@ -69,9 +69,10 @@ def become_worker(channel: int, server: int) -> None:
     gc.enable()
 
 
-def work(connection: socket.socket) -> None:
+def work(connection: socket.socket, greeting: Message) -> None:
     """Serve until the server closes the channel."""
     channel, context = Channel(connection), None
+    channel.send(greeting)
     while (messages := channel.receive()) is not None:
         for message in messages:
             if context is None:

@@ -1,10 +1,10 @@
-"""Have the compiler ready for a target before somebody waits for it: a small kernel is compiled, and the product thrown away.
+"""Have the compiler ready for a target before somebody waits for it: small kernels are compiled, and the products thrown away.
 
 The server does that to load what is needed. A worker does it once more after the fork, and with the cache: what a compilation writes to is
-copied then, page by page, which takes as long as the compilation.
+copied then, page by page, which takes as long as compiling a simple kernel.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -14,8 +14,6 @@ from tilework import knobs
 from tilework.runtime.launch.jit import jit
 from tilework.target import GPUTarget
 
-TYPES = {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}
-
 
 @jit
 def double(x: Any, n: Any, BLOCK: tl.constexpr):
@@ -23,26 +21,50 @@ def double(x: Any, n: Any, BLOCK: tl.constexpr):
     tl.store(x + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
 
 
+@jit
+def attend(x: Any, out: Any, n: Any, BLOCK: tl.constexpr):
+    """A bit of everything: a loop, a dot, elementary functions, reductions, masks."""
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = i[:, None] * n + i[None, :]
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, n, BLOCK):
+        tile = tl.load(x + offsets + k, mask=i[None, :] + k < n, other=0.0)
+        total = tl.dot(tile, tile, total)
+    weights = tl.exp(total - tl.max(total, 1)[:, None])
+    tl.store(out + offsets, weights / tl.sum(weights, 1)[:, None], mask=i[:, None] < n)
+
+
+KERNELS = {
+    double: ({"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64}),
+    attend: ({"x": "*fp16", "out": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 32}),
+}
+
+
 def load_compiler(target: Sequence[Any]) -> None:
     """Load and try what compiles for ``(backend, architecture, warp size)``; what does not work is for workers to tell."""
     load(GPUTarget(*target))
 
 
+def sources() -> Iterator[Any]:
+    from tilework.runtime.compile.sources import ASTSource  # lazily: the compiler loads when something is compiled
+
+    for kernel, (types, constants) in KERNELS.items():
+        yield ASTSource(kernel, types, constants)
+
+
 @cache
 def load(target: GPUTarget) -> None:
     from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
-    from tilework.runtime.compile.sources import ASTSource
     from tilework.runtime.compile.stages import lower
     from tilework.targets.base import find_backend
 
     assert callable(compile)
-    try:
-        backend = find_backend(target)
-        *stages, last = backend.stages(backend.parse_options({}))
-        wanted = stages[-1] if last == "cubin" else last  # the assembler is a program of its own
-        lower(ASTSource(double, TYPES, {"BLOCK": 64}), target, [wanted])
-    except Exception:
-        return
+    for source in sources():
+        with suppress(Exception):
+            backend = find_backend(target)
+            *stages, last = backend.stages(backend.parse_options({}))
+            wanted = stages[-1] if last == "cubin" else last  # the assembler is a program of its own
+            lower(source, target, [wanted])
 
 
 def compile_once(target: Sequence[Any]) -> None:
@@ -50,8 +72,8 @@ def compile_once(target: Sequence[Any]) -> None:
     from tempfile import TemporaryDirectory  # lazily, as what follows: only workers come here
 
     from tilework.runtime.compile.cached import compile  # the compiler
-    from tilework.runtime.compile.sources import ASTSource
 
     with suppress(Exception), knobs.cache.scope(), TemporaryDirectory() as folder:
         knobs.cache.dir = folder
-        compile(ASTSource(double, TYPES, {"BLOCK": 64}), GPUTarget(*target))
+        for source in sources():
+            compile(source, GPUTarget(*target))
