@@ -34,20 +34,23 @@ def test_from_tensor_takes_sizes_and_strides_in_elements() -> None:
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"strides": [8]}, "strides"),
-        ({"block_shape": [4]}, "rank"),
-        ({"shape": [], "strides": [], "block_shape": []}, "1 to 5"),
+        ({"strides": [8]}, "rank mismatch"),
+        ({"block_shape": [4]}, "rank mismatch"),
+        ({"shape": [], "strides": [], "block_shape": []}, "rank must not be zero"),
         ({"shape": [1] * 6, "strides": [4] * 5 + [1], "block_shape": [1] * 6}, "1 to 5"),
-        ({"base": aligned((65,))[1:]}, "aligned"),
+        ({"base": aligned((65,))[1:]}, "base must be 16-byte aligned"),
         ({"base": 64}, "an array or a tensor"),
         ({"block_shape": [0, 4]}, "Shape element 0 must be positive"),
         ({"block_shape": [1024, 2048]}, "maximum tensor numel"),
         ({"block_shape": [2.0, 4]}, "Shape element 0"),
-        ({"strides": [6, 1]}, "24 bytes"),
-        ({"strides": [8, 2]}, "contiguous"),
+        ({"strides": [6, 1]}, "strides must be 16-byte aligned.* 24 bytes"),
+        ({"strides": [8, 2]}, "Last dimension must be contiguous"),
         ({"shape": [0, 8]}, "positive"),
-        ({"padding": "one"}, "zero, nan"),
-        ({"padding": "nan", "base": aligned((8, 8), np.int32)}, "floating-point"),
+        ({"padding": "one"}, "Illegal value for padding.* zero, nan"),
+        (
+            {"padding": "nan", "base": aligned((8, 8), np.int32)},
+            "Padding option `nan` is only supported for floating point tensors",
+        ),
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], message: str) -> None:

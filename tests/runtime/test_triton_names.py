@@ -247,7 +247,7 @@ again = CompiledKernel(source, compiled.metadata_group, compiled.hash)
 assert again.asm["ttir"] == compiled.asm["ttir"] and again.metadata == compiled.metadata and again.name == "kernel"
 file = next(path for name, path in compiled.metadata_group.items() if name.endswith(".ttgir"))
 read = IRSource(file, context, backend)
-assert read.parse_options() == {"num_warps": 4}
+assert (read.name, read.signature, read.parse_options()) == ("@kernel", {0: "*f32", 1: "i32"}, {"num_ctas": 1, "num_warps": 4})
 assert read.make_ir(target, options, None, None, context).get_entry_func_name() == "kernel"
 assert ir.parse_mlir_module(file, context).get_int_attr("ttg.num-warps") == 4
 assert (int(ir.MEM_SEMANTIC.ACQUIRE_RELEASE), int(ir.EVICT_LAST), ir.CACHE_MODIFIER.CG.name, ir.NONE) == (4, 3, "CG", ir.CACHE_MODIFIER.NONE)

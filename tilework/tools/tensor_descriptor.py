@@ -55,23 +55,26 @@ class TensorDescriptor:
 
     def __post_init__(self) -> None:
         rank = len(self.shape)
-        assert len(self.strides) == rank, f"{rank} sizes but {len(self.strides)} strides"
-        assert len(self.block_shape) == rank, f"{rank} sizes but a block of rank {len(self.block_shape)}"
-        assert 1 <= rank <= MAX_RANK, f"a descriptor has 1 to {MAX_RANK} dimensions, not {rank}"
-        assert address_of(self.base) % ALIGNMENT == 0, f"base must be aligned to {ALIGNMENT} bytes"
+        assert len(self.strides) == rank, f"rank mismatch: {rank} sizes but {len(self.strides)} strides"
+        assert len(self.block_shape) == rank, f"rank mismatch: {rank} sizes but a block of rank {len(self.block_shape)}"
+        assert rank > 0, "rank must not be zero"
+        assert rank <= MAX_RANK, f"a descriptor has 1 to {MAX_RANK} dimensions, not {rank}"
+        assert address_of(self.base) % ALIGNMENT == 0, f"base must be {ALIGNMENT}-byte aligned"
         check_block_shape(self.block_shape)
         assert all(size > 0 for size in self.shape), f"every size must be positive, got {list(self.shape)}"
         self._check_strides()
-        assert self.padding in PADDINGS, f"padding must be one of {', '.join(PADDINGS)}, got {self.padding!r}"
+        assert self.padding in PADDINGS, (
+            f"Illegal value for padding: {self.padding!r}, use one of {', '.join(PADDINGS)}"
+        )
         if self.padding == "nan":
-            assert is_floating(self.base), "NaN padding needs a floating-point base"
+            assert is_floating(self.base), "Padding option `nan` is only supported for floating point tensors"
 
     def _check_strides(self) -> None:
-        assert self.strides[-1] == 1, f"the last dimension must be contiguous, its stride is {self.strides[-1]}"
+        assert self.strides[-1] == 1, f"Last dimension must be contiguous, its stride is {self.strides[-1]}"
         size = itemsize_of(self.base)
         for axis, stride in enumerate(self.strides[:-1]):
             bytes = stride * size
-            assert bytes % ALIGNMENT == 0, f"stride {axis} is {bytes} bytes, not a multiple of {ALIGNMENT}"
+            assert bytes % ALIGNMENT == 0, f"strides must be {ALIGNMENT}-byte aligned, stride {axis} is {bytes} bytes"
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> "TensorDescriptor":

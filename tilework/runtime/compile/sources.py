@@ -107,6 +107,9 @@ class ASTSource:
         return compile_to_ttir(self.fn, self.signature, constants, self.attrs, options)
 
 
+ENTRY = re.compile(r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)""")
+
+
 class IRSource:
     """An IR file; its extension says which stage it is the product of. Nothing else is needed to read it.
 
@@ -128,13 +131,16 @@ class IRSource:
         assert out[0] == 7
     """
 
+    is_declared = False  # no Python function says what its parameters are
+
     def __init__(self, path: str | Path, context: Any = None, backend: Any = None) -> None:
         self.path = Path(path)
         self.ext = self.path.suffix.lstrip(".")
         if self.ext not in (*IR_STAGES, *TEXT_STAGES):
             raise ValueError(f"{self.path.name}: a source is a .{' or .'.join((*IR_STAGES, *TEXT_STAGES))} file")
         self.text = self.path.read_text()
-        self.name = self.path.stem
+        found = ENTRY.search(self.text)
+        self.name = self.path.stem if found is None else f"@{found['ir']}" if found["ir"] else found["ptx"]
 
     def hash(self) -> str:
         """SHA-256 of the text, and of the path if the products name it."""
@@ -151,10 +157,11 @@ class IRSource:
         return context.adopt(product) if self.ext in IR_STAGES else product
 
     def parse_options(self) -> dict[str, Any]:
-        """Compile options that the text implies: TTGIR says for how many warps it is, and any IR whether it is reproducible."""
-        found = re.search(r'"ttg\.num-warps" = (\d+) : i32', self.text)
+        """Compile options that the text implies: TTGIR says for how many warps and CTAs it is, and any IR whether it is reproducible."""
+        sizes = dict(re.findall(r'"ttg\.(num-warps|num-ctas)" = (\d+) : i32', self.text))
         marked = re.search(r"^module attributes \{.*tilework\.reproducible", self.text, re.MULTILINE)
-        return ({} if found is None else {"num_warps": int(found[1])}) | ({"reproducible": True} if marked else {})
+        found: dict[str, Any] = {name.replace("-", "_"): int(size) for name, size in sizes.items()}
+        return found | ({"reproducible": True} if marked else {})
 
     def module(self, options: "FrontendOptions") -> Any:
         """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""

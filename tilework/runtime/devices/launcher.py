@@ -25,6 +25,11 @@ NO_SCRATCH: Scratch = (None, None)
 HIDDEN = ("*i8", "*i8")  # the types of the two parameters that scratch memory arrives in
 
 
+def declared_types(source: Any) -> dict[str, Any] | None:
+    """The types by which a launch passes its arguments; None for a file of IR, whose arguments say themselves what they are."""
+    return getattr(source, "signature", None) if getattr(source, "is_declared", True) else None
+
+
 class Launcher:
     """See the module docstring."""
 
@@ -36,7 +41,8 @@ class Launcher:
     def __init__(self, source: Any, metadata: Any) -> None:
         self.name: str = metadata.name
         self.source, self.metadata = source, metadata
-        self.signature: list[Any] | None = list(source.signature.values()) if hasattr(source, "signature") else None
+        declared = declared_types(source)
+        self.signature: list[Any] | None = None if declared is None else list(declared.values())
         self.num_ctas: int = getattr(metadata, "num_ctas", 1)
         self.scratch_size: int = getattr(metadata, "global_scratch_size", 0)
         self.scratch_align: int = getattr(metadata, "global_scratch_align", 1)

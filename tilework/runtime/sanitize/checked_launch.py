@@ -27,7 +27,7 @@ from tilework.oracles.interpreter.allowed_memory import REGISTERED, AccessError,
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.pack import Slots
-from tilework.runtime.devices.launcher import Extent, Scratch
+from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
 from tilework.targets.cpu.run.interface import ENTRIES, Interface
 from tilework.targets.cpu.run.run_grid import fault_error
 
@@ -71,10 +71,10 @@ class PointerSlots(Slots):
 
 def pointer_arguments(source: Any, kinds: Sequence[str]) -> list[Argument]:
     """The arguments of a kernel that are pointers; `kinds` are its parameters."""
-    known = hasattr(source, "signature")
-    names = list(source.signature) if known else [str(slot) for slot in range(len(kinds))]
+    declared = declared_types(source)
+    names = [str(slot) for slot in range(len(kinds))] if declared is None else list(declared)
     slots = PointerSlots(kinds, names)
-    for position, type in enumerate(source.signature.values() if known else [None] * len(kinds)):
+    for position, type in enumerate([None] * len(kinds) if declared is None else declared.values()):
         slots.add(type, f"args[{position}]")
     return slots.found
 

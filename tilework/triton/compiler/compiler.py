@@ -14,6 +14,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import get_cache_manager, get_dump_manager, get_override_manager
 from tilework.triton import backends as found
+from tilework.triton._C.libtriton import ir
 from tilework.triton.backends.compiler import BaseBackend, Language
 from tilework.triton.tools.disasm import get_sass
 
@@ -41,7 +42,15 @@ __all__ = [
     "ptx_prototype_pattern",
 ]
 
+
+def signature_of(source: IRSource) -> dict[int, str]:
+    """The types of the parameters of an IR file's kernel: ``{0: "*f32", 1: "i32"}``."""
+    module = ir.parse_mlir_module(str(source.path), ir.context())
+    return dict(enumerate(module.get_function_signature(module.get_function(module.get_entry_func_name()))))
+
+
 ASTSource.language = IRSource.language = Language.TRITON  # pyright: ignore[reportAttributeAccessIssue]
+IRSource.signature = property(signature_of)  # pyright: ignore[reportAttributeAccessIssue]
 
 ptx_prototype_pattern = r"\.(?:visible|extern)\s+\.(?:entry|func)\s+(\w+)\s*\(([^)]*)\)"
 ptx_arg_type_pattern = r"\.param\s+\.(\w+)"

@@ -19,7 +19,7 @@ from tilework.runtime.devices.emulated.found import error_of, failure_of, warn_o
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
 from tilework.runtime.devices.gpu.gpu_launcher import Functions, GpuLauncher
 from tilework.runtime.devices.hip.launch_kernel import HipLauncher
-from tilework.runtime.devices.launcher import Extent, Scratch
+from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
 
 
 class EmulatedLauncher(GpuLauncher):
@@ -27,7 +27,7 @@ class EmulatedLauncher(GpuLauncher):
 
     def __init__(self, functions: Functions, source: Any, metadata: Any) -> None:
         super().__init__(functions, source, metadata)
-        self.names = list(source.signature) if hasattr(source, "signature") else []
+        self.names = list(declared_types(source) or ())
         self.counters: Counters | None = None
 
     def allocate(self, grid: Extent, stream: int) -> Scratch:
