@@ -29,6 +29,7 @@ from tilework.errors import CompilationError
 from tilework.runtime.compile import cached
 from tilework.runtime.workers import first_kernels, server_place
 from tilework.runtime.workers.sent_kernel import NotSendable, Sender
+from tilework.targets.base import find_backend
 
 ROOT = Path(__file__).parent.parent.parent
 SCALE = tl.constexpr(3)
@@ -249,6 +250,14 @@ def test_who_watches_compilations_compiles(way: str, answers: list[bool], monkey
     WATCHED[way](monkeypatch, tmp_path)
     compile(source(captured(11)), HOST)
     assert not answers
+
+
+def test_a_backend_that_somebody_changed_is_used_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = importlib.import_module("tilework.triton.backends.nvidia.compiler").CUDABackend
+    assert first_kernels.is_as_written(ours) and first_kernels.is_as_written(type(find_backend(HOPPER)))
+    assert not first_kernels.is_as_written(type("Mine", (ours,), {}))
+    monkeypatch.setattr(ours.__mro__[1], "stages", lambda self, options: {})
+    assert not first_kernels.is_as_written(ours)
 
 
 def acting(answer: Callable[[socket.socket], None], path: str) -> threading.Thread:

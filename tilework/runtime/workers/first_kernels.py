@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from types import FunctionType
 from typing import Any
 
 from tilework import knobs, plugins
@@ -26,6 +27,7 @@ from tilework.runtime.kernel_cache.files import FileCacheManager
 
 PATIENCE = 0.4  # seconds without a sign of life, after which a server counts as dead
 WATCHING = ("TRITON_REPRODUCER_PATH",)  # variables without a knob that make a compilation write something
+OURS = "tilework."
 WANTED: list[tuple[int, str, tuple[Any, ...]]] = []  # a server that is missing: who noticed, its path, a target
 OPEN: "list[Connection]" = []  # that nobody uses now
 WAITING = ("ready", "loaded", "working")
@@ -36,14 +38,23 @@ def is_asked(source: Any, backend: Any, environment: Mapping[str, str]) -> bool:
     compilation = knobs.compilation
     is_watched = compilation.listener is not None or LISTENERS or any(map(knobs.is_on, WATCHING))
     speaks = compilation.dump_ir or compilation.front_end_debugging or knobs.nvidia.dump_ptxas_log
-    is_changed = environment or compilation.allow_non_constexpr_globals or sys.flags.optimize or plugins.PREFERRED
+    is_changed = environment or compilation.allow_non_constexpr_globals or sys.flags.optimize
     return (
         isinstance(getattr(source, "fn", None), JITFunction)
         and not (is_watched or speaks or is_changed)
         and knobs.autotuning.workers != 0
         and cache.manager_class() is FileCacheManager
-        and type(backend).__module__.startswith("tilework.targets.")
+        and is_as_written(type(backend))
+        and all(plugin.value.startswith(OURS) for plugin in plugins.PREFERRED.values())  # those of `as_triton`
     )
+
+
+def is_as_written(backend: type) -> bool:
+    """Whether a class is tilework's own, and nobody has put other functions into it."""
+    inherited = [vars(cls) for cls in backend.__mro__ if cls.__module__.startswith(OURS)]
+    kinds = (FunctionType, classmethod, staticmethod)
+    functions = (member for members in inherited for member in members.values() if isinstance(member, kinds))
+    return backend.__module__.startswith(OURS) and all(function.__module__.startswith(OURS) for function in functions)
 
 
 def files_from_server(
