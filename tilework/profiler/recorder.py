@@ -26,7 +26,6 @@ from tilework.targets.cpu.run.launcher_layout import ALL_FIT, LINE_FIELDS, NONE_
 from tilework.targets.cpu.run.pool import ARENAS
 
 OURS = __name__.partition(".")[0]
-ROUTINES = {"run_cuda": "CUDA", "run_hip": "HIP"}
 FIELDS = {name: index for index, name in enumerate(LINE_FIELDS)}
 
 
@@ -228,7 +227,8 @@ def launcher_of(result: Any) -> Any:
 
 def device_type(launcher: Any) -> str:
     """As files of profiles call it."""
-    return ROUTINES.get(getattr(launcher, "routine", ""), "CPU")
+    gpus = getattr(launcher, "gpus", None)
+    return "CPU" if gpus is None else gpus.library().vendor
 
 
 def python_path() -> Path:
