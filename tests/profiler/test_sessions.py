@@ -20,7 +20,7 @@ from tilework.profiler.hooks import Hook, HookManager
 from tilework.profiler.recorder import RECORDER
 from tilework.profiler.statistics import Statistics
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.launch import launch_log
+from tilework.runtime.launch import launch_log, native_machine
 
 
 def told(grid: Any, metadata: Any, args: dict[str, Any]) -> dict[str, Any]:
@@ -274,6 +274,7 @@ def test_mistakes_are_named(mistake: Any, words: str) -> None:
 def test_events_time_kernels_of_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Through Python, then in machine code; the clock of the emulated device moves by a millisecond for each kernel."""
     monkeypatch.setattr(cuda_tools, "find_tool", lambda *args: None)  # no ptxas: the driver gets PTX
+    native_machine.machine()  # while it is made, launches go through Python
     with knobs.cache.scope(), emulated_cuda():
         knobs.cache.dir = str(tmp_path)
         x = DeviceArray.of(np.ones(64, "f4"))
