@@ -195,7 +195,7 @@ def test_launch_metadata_gets_grid_metadata_and_arguments() -> None:
     assert not seen, "nobody has looked"
     assert hooked[0].get() == {"name": "fill", "function": compiled.function, "stream": 0, "flops": 7}
     ((grid, metadata, args),) = seen
-    assert tuple(grid)[:1] == (2,) and metadata is compiled.metadata
+    assert grid == (2,) and metadata is compiled.metadata
     assert args == {"p": out, "value": 1.0, "n": 16, "BLOCK": 16}
 
 

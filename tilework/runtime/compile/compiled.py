@@ -332,7 +332,7 @@ class CompiledKernel:
             return None
         self._init_handles()
         found = LazyDict({"name": self.name, "function": self.function, "stream": stream})
-        found.launch = self, grid, args
+        found.launch = self, (*grid, 1, 1)[:3], args
         fn = getattr(self.src, "fn", None)
         user = getattr(fn, "launch_metadata", None)
         if fn is not None and user is not None:
@@ -364,11 +364,13 @@ class CompiledKernel:
         return runner
 
 
-def launch_kernel(kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any]) -> CompiledKernel:
-    """One launch, with hooks; what was launched."""
+def launch_kernel(
+    kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any], given: Any = None
+) -> CompiledKernel:
+    """One launch, with hooks, which are told of the grid as it was `given`; what was launched."""
     x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
     kernel = kernel.justified((x, y, z), args)
-    metadata = kernel.launch_metadata(grid, stream, *args)
+    metadata = kernel.launch_metadata(given if isinstance(given, tuple) else grid, stream, *args)
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     kernel.launcher(x, y, z, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
     return kernel

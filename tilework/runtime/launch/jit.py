@@ -230,7 +230,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             except ValueError:
                 driver.refuse_mix(self, args, kwargs)
                 raise
-            kernel = launch_kernel(kernel, extent, active.get_current_stream(device), values)
+            kernel = launch_kernel(kernel, extent, active.get_current_stream(device), values, grid)
         return kernel
 
     def forget_old_source(self, kernels: dict[str, Any], keys: dict[Any, str]) -> None:
@@ -310,14 +310,14 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._globals = unless_same(self._globals, collect_globals(self))
         if captured := globals_of_constants(map(unwrapped, specialization.constants.values())):
             self._argument_globals[specialization.key] = captured
-        if self.call_hook(hooks[0], specialization, options, warmup, False):
+        if self.call_hook(hooks[0], specialization, options, warmup):
             return None
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
             if LISTENERS:
                 tell("needed", specialization=specialization, backend=backend)
-            self.call_hook(hooks[1], specialization, options, warmup, True)
+            self.call_hook(hooks[1], specialization, options, warmup)
 
         if is_served:
             from tilework.runtime.bundle.serving import check_missing, kernel_for  # lazily: few programs are served
@@ -356,7 +356,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             raise wrong_option(self, error, list(specialization.options)) from None
 
     def call_hook(
-        self, hook: Callable[..., Any] | None, specialization: Specialization, options: Any, warmup: bool, done: bool
+        self, hook: Callable[..., Any] | None, specialization: Specialization, options: Any, warmup: bool
     ) -> bool:
         """Tell a compile hook about a specialisation; true if it asks to skip."""
         if hook is None:
@@ -372,7 +372,7 @@ class JITFunction(KernelInterface, LanguageFunction):
                 fn=info,
                 compile=details,
                 is_manual_warmup=warmup,
-                already_compiled=done,
+                already_compiled=False,
             )
         )
 
