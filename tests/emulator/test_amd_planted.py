@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "one too many": (r"(.*icmp [su][lg])t( .*)", r"\1e\2"),
     "wrong lane of four": (r"(.*update\.dpp.*, i32 )177(, i32 15, i32 15.*)", r"\g<1>176\2"),
     "no other lane": (r"(.*ds\.bpermute\()i32 %\w+(, i32 %\w+.*)", r"\1i32 0\2"),
-    "past LDS": (r"(.*getelementptr i8, ptr addrspace\(3\) @global_smem, i64 )\d+(.*)", r"\g<1>65536\2"),
+    "past LDS": (r"(.*getelementptr i8, ptr addrspace\(3\) @global_smem, i32 )%\w+(.*)", r"\g<1>65536\2"),
 }
 
 
