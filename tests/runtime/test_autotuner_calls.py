@@ -89,6 +89,16 @@ def test_each_measured_call_is_hook_hook_kernel_hook() -> None:
     assert log == [*one(16), *one(32), ("pre", 32, 4, True), ("config", 32), ("kernel", 32)]
 
 
+def test_compiling_ahead_calls_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 2)
+    seen: list[int] = []
+    configs = [Config({"BLOCK": size}, pre_hook=lambda args: seen.append(args["BLOCK"])) for size in (16, 32)]
+    tuned = autotune(configs, ["n"], do_bench=lambda call, quantiles: (call(), [1.0] * 3)[1])(jit(add_one.fn))
+    x, y = floats(16), floats(16)
+    tuned[(1,)](x, y, 16)
+    assert seen == [16, 32, 16] and np.array_equal(y, x + 1)
+
+
 class Tensor:
     """Counts what is done to it, as a tensor of torch would be treated."""
 

@@ -358,10 +358,13 @@ class Autotuner(Wrapper):
                 sys.stderr.write("\n".join([*ahead.notes, ""]))
 
     def launch_of(self, config: Config, args: tuple[Any, ...], options: Mapping[str, Any]) -> Launch:
-        """The arguments that a launch of a configuration has after its hook, which may change descriptors: copies of them."""
+        """The arguments that a launch of a configuration has after its hook, which matters to a compilation if it changes descriptors."""
         settings = {**options, **config.all_kwargs()}
-        if config.pre_hook is not None:
-            args = tuple(copy.copy(arg) if hasattr(arg, "block_shape") else arg for arg in args)
+        held = [value for value in (*args, *settings.values()) if hasattr(value, "block_shape")]
+        if config.pre_hook is not None and held:
+            copies = {id(value): copy.copy(value) for value in held}
+            args = tuple(copies.get(id(arg), arg) for arg in args)
+            settings = {name: copies.get(id(value), value) for name, value in settings.items()}
             try:
                 config.pre_hook({**dict(zip(self.arg_names, args, strict=False)), **settings})
             except Exception:
