@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 $(STAMP): pyproject.toml setup.py packages/split.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
 	  { echo "tilework needs Python 3.11 to 3.14; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)  # one of another Python would keep its libraries
 	$(PIP) install --quiet --no-compile -e ".[test,check,docs]"
 	@touch $@
 
