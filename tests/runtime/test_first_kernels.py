@@ -1,6 +1,8 @@
 """Kernels from the compile server, for a process without a compiler: the same bytes, or compiled here as if nobody had been asked."""
 
+import ast
 import builtins
+import copy
 import importlib
 import linecache
 import os
@@ -11,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,11 +26,13 @@ from server_fixture import place as place
 import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import HOPPER, HOST
-from tilework import knobs, metrics
-from tilework.compiler import ASTSource, compile
+from tilework import JITFunction, knobs, metrics, plugins
+from tilework.compiler import ASTSource, GPUTarget, compile
 from tilework.errors import CompilationError
 from tilework.runtime.compile import cached
 from tilework.runtime.workers import first_kernels, server_place
+from tilework.runtime.workers.compile_ahead import CompileAhead
+from tilework.runtime.workers.process_context import is_as_written
 from tilework.runtime.workers.sent_kernel import NotSendable, Sender
 from tilework.targets.base import find_backend
 
@@ -254,10 +259,77 @@ def test_who_watches_compilations_compiles(way: str, answers: list[bool], monkey
 
 def test_a_backend_that_somebody_changed_is_used_here(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = importlib.import_module("tilework.triton.backends.nvidia.compiler").CUDABackend
-    assert first_kernels.is_as_written(ours) and first_kernels.is_as_written(type(find_backend(HOPPER)))
-    assert not first_kernels.is_as_written(type("Mine", (ours,), {}))
-    monkeypatch.setattr(ours.__mro__[1], "stages", lambda self, options: {})
-    assert not first_kernels.is_as_written(ours)
+    backends = (ours, *(type(find_backend(target)) for target in (HOST, HOPPER, GPUTarget("hip", "gfx942", 64))))
+    assert all(map(is_as_written, backends))
+    original = ours.__mro__[1].stages
+    for other in (lambda self, options: {}, wraps(original)(lambda self, options: {})):
+        monkeypatch.setattr(ours.__mro__[1], "stages", other)
+        assert not is_as_written(ours)
+    monkeypatch.undo()
+    launch = ((np.zeros(16, np.float32), 16), {})
+    assert CompileAhead(store, [launch]).left
+    host = type(find_backend(HOST))
+    monkeypatch.setattr(host, "hash", wraps(host.hash)(lambda self: "the same"))
+    assert not is_as_written(host) and not CompileAhead(store, [launch]).left
+    monkeypatch.setitem(
+        plugins.PREFERRED, ("tilework.backends", "cuda"), plugins.Plugin("", "", "mine:Backend", "mine")
+    )
+    assert not is_as_written(ours)
+
+
+class Doubled(JITFunction):
+    """A kernel that is read in a way of its own."""
+
+    def parse(self) -> ast.Module:
+        tree = copy.deepcopy(super().parse())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and node.value == 21:
+                node.value = 42
+        return tree
+
+
+class Replaced(ASTSource):
+    """A source that gives another module."""
+
+    def product(self, options: Any) -> Any:
+        return source(captured(14)).product(options)
+
+
+def store_21(out):
+    tl.store(out, 21)
+
+
+@pytest.mark.usefixtures("server")
+def test_kernels_and_sources_of_other_kinds_stay_here(answers: list[bool]) -> None:
+    assert stored(compile(source(Doubled(store_21)), HOST)) == 42 and not answers
+    assert stored(compile(Replaced(tilework.jit(store_21), {"out": "*fp32"}), HOST)) == 42 and not answers
+
+
+def test_a_server_that_was_killed_while_it_was_loading_is_replaced(tmp_path: Path, monkeypatch: Any) -> None:
+    path = str(tmp_path / "socket")
+    monkeypatch.setattr(server_place, "socket_path", lambda: path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        os.chmod(path, 0o600)
+        listener.listen()
+        assert first_kernels.connected({}, ("cpu", "host", 1)) is None and not first_kernels.WANTED
+    assert first_kernels.connected({}, ("cpu", "host", 1)) is None and first_kernels.WANTED
+    first_kernels.WANTED.clear()
+
+
+def test_where_a_server_can_be(tmp_path: Path, monkeypatch: Any) -> None:
+    """Its folder has one name everywhere, what the compiler remembers is a part of its name, and it is run by Python."""
+    path = server_place.socket_path()
+    monkeypatch.setenv("TILEWORK_CPU_DOTS", "0")
+    assert path is not None and server_place.socket_path() not in (None, path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "run")
+    monkeypatch.setenv("TMPDIR", str(tmp_path.parent))
+    path = server_place.socket_path()
+    assert (path is None or os.path.isabs(path)) and not list((tmp_path / "run").iterdir())
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert server_place.socket_path() is None
 
 
 def acting(answer: Callable[[socket.socket], None], path: str) -> threading.Thread:

@@ -32,7 +32,7 @@ from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers.line_channel import Message
 from tilework.runtime.workers.module_slice import load_slice
-from tilework.runtime.workers.process_context import Context
+from tilework.runtime.workers.process_context import Context, is_as_written
 from tilework.runtime.workers.sent_kernel import NotSendable, Receiver, Sender
 from tilework.targets.base import GPUTarget
 
@@ -67,6 +67,8 @@ def request_for(kernel: JITFunction, args: Sequence[Any], kwargs: Mapping[str, A
         return None
     device = driver.active.get_current_device()
     kernels, _, target, backend, bind = kernel.device_caches[driver.cache_key(driver.active)]
+    if not is_as_written(type(backend)):
+        return None
     try:
         values, specs, _, options = bind(*map(MockTensor.wrap_dtype, args), **kwargs)
         specialization = Specialization.of(kernel, values, specs, kernel.full_options(options, backend))

@@ -16,18 +16,16 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from types import FunctionType
 from typing import Any
 
-from tilework import knobs, plugins
+from tilework import knobs
 from tilework.knobs.hooks import LISTENERS
-from tilework.language.function import JITFunction
+from tilework.runtime.compile.sources import ASTSource
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.files import FileCacheManager
 
 PATIENCE = 0.4  # seconds without a sign of life, after which a server counts as dead
 WATCHING = ("TRITON_REPRODUCER_PATH",)  # variables without a knob that make a compilation write something
-OURS = "tilework."
 WANTED: list[tuple[int, str, tuple[Any, ...]]] = []  # a server that is missing: who noticed, its path, a target
 OPEN: "list[Connection]" = []  # that nobody uses now
 WAITING = ("ready", "loaded", "working")
@@ -40,21 +38,12 @@ def is_asked(source: Any, backend: Any, environment: Mapping[str, str]) -> bool:
     speaks = compilation.dump_ir or compilation.front_end_debugging or knobs.nvidia.dump_ptxas_log
     is_changed = environment or compilation.allow_non_constexpr_globals or sys.flags.optimize
     return (
-        isinstance(getattr(source, "fn", None), JITFunction)
+        type(source) is ASTSource
         and not (is_watched or speaks or is_changed)
         and knobs.autotuning.workers != 0
         and cache.manager_class() is FileCacheManager
-        and is_as_written(type(backend))
-        and all(plugin.value.startswith(OURS) for plugin in plugins.PREFERRED.values())  # those of `as_triton`
+        and type(backend).__module__.startswith("tilework.")  # others may know what no key tells
     )
-
-
-def is_as_written(backend: type) -> bool:
-    """Whether a class is tilework's own, and nobody has put other functions into it."""
-    inherited = [vars(cls) for cls in backend.__mro__ if cls.__module__.startswith(OURS)]
-    kinds = (FunctionType, classmethod, staticmethod)
-    functions = (member for members in inherited for member in members.values() if isinstance(member, kinds))
-    return backend.__module__.startswith(OURS) and all(function.__module__.startswith(OURS) for function in functions)
 
 
 def files_from_server(
@@ -64,9 +53,11 @@ def files_from_server(
     if not is_asked(source, backend, environment):
         return None
     # lazily: most processes need no compiler
-    from tilework.runtime.workers.process_context import context_of_process
+    from tilework.runtime.workers.process_context import context_of_process, is_as_written
     from tilework.runtime.workers.sent_kernel import described
 
+    if not is_as_written(type(backend)):
+        return None
     context, request = context_of_process(), described(source, target, options, key)
     if context is None or request is None:
         return None
@@ -107,11 +98,12 @@ def connected(context: dict[str, Any], target: tuple[Any, ...]) -> Connection | 
     path = server_place.socket_path()
     if path is None:
         return None
-    is_ready = server_place.is_ready(path)
-    channel = server_place.connect(path) if is_ready else None
+    channel = server_place.connect(path)
     if channel is None:
-        if is_ready or not os.path.exists(path):
-            WANTED[:] = [(os.getpid(), path, target)]
+        WANTED[:] = [(os.getpid(), path, target)]
+        return None
+    if not server_place.is_ready(path):
+        channel.close()
         return None
     channel.send({"context": context, "limit": 1})
     return Connection(channel, context)

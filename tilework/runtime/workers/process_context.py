@@ -6,11 +6,14 @@ context = context_of_process()          # JSON, by `vars`
 import os
 import sys
 from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
 
-from tilework import knobs
+from tilework import knobs, plugins
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
 from tilework.runtime.kernel_cache.key import triton_key
 
+OURS = "tilework."
 GROUPS = ("amd", "cache", "compilation", "language", "nvidia", "redis", "runtime")  # by name: tests replace the objects
 
 
@@ -51,3 +54,27 @@ def settings() -> dict[str, str | None]:
             here = vars(group)
             found[knob.key] = knobs.toenv(here[name]) if name in here else knobs.getenv(knob.key)
     return found | {"TRITON_INTERPRET": None}
+
+
+def is_as_written(backend: type) -> bool:
+    """Whether another process has this class of a backend for its target, and the same functions in it: nobody has put others there."""
+    if not all(plugin.value.startswith(OURS) for plugin in plugins.PREFERRED.values()):  # those of `as_triton`
+        return False
+    return all(
+        package_of(function.__globals__.get("__name__", "")) == package_of(cls.__module__)
+        for cls in backend.__mro__
+        for member in vars(cls).values()
+        for function in functions_of(member)
+    )
+
+
+def package_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def functions_of(member: Any) -> list[FunctionType]:
+    """The Python functions of a member of a class, whatever they are wrapped in or pretend to be (`functools.wraps`)."""
+    if isinstance(member, property):
+        return [function for part in (member.fget, member.fset, member.fdel) for function in functions_of(part)]
+    found = getattr(member, "__func__", member)
+    return [found] if isinstance(found, FunctionType) else []

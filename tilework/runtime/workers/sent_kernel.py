@@ -21,9 +21,11 @@ from typing import Any
 from tilework.language import core as tl
 from tilework.language.dependencies import COMPILE_TIME_MODULES, PACKAGE
 from tilework.language.function import JITFunction
+from tilework.runtime.launch.jit import JITFunction as LaunchedFunction
 from tilework.runtime.workers.line_channel import Message
 
 PLAIN = (bool, int, float, str, type(None))
+KINDS = (JITFunction, LaunchedFunction)  # a class that inherits from them may read its text in a way of its own
 
 
 class NotSendable(Exception):
@@ -71,7 +73,9 @@ class Sender:
         """The number of a jit function, which is sent once."""
         if id(fn) in self.numbers:
             return self.numbers[id(fn)]
-        if type(fn.fn) is not FunctionType or fn._is_updated or fn._file.startswith("<") or fn._repr is not None:
+        if type(fn) not in KINDS or type(fn.fn) is not FunctionType:
+            raise NotSendable(f"{fn._fn_name} is a kernel of another kind")
+        if fn._is_updated or fn._file.startswith("<") or fn._repr is not None:
             raise NotSendable(f"{fn._fn_name} is not what its file says")
         number = self.numbers[id(fn)] = len(self.functions)
         self.functions.append({})

@@ -38,10 +38,12 @@ def available_cores() -> int:
 
 def socket_path() -> str | None:
     """The path of the socket, whose folder exists; None where there can be no server."""
-    if not hasattr(socket, "SO_PEERCRED") or not sys.executable:
+    if (
+        not hasattr(socket, "SO_PEERCRED") or not sys.executable or getattr(sys, "frozen", False)
+    ):  # no Python, but a program
         return None
     name, base = server_name(), knobs.getenv("XDG_RUNTIME_DIR")
-    folders = [os.path.join(base, "tilework")] if base else []
+    folders = [os.path.join(base, "tilework")] if base and os.path.isabs(base) else []
     folders += [os.path.join(place, f"tilework-{os.getuid()}") for place in temporary_folders()]
     for folder in folders:
         path = os.path.join(folder, name)
@@ -74,7 +76,7 @@ def server_name() -> str:
     environment = [knobs.getenv(key) for key in FIXED]
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     environment += [knobs.getenv(key) for key in (*knobs.nvidia.variables, "CUDA_HOME")]  # what the compiler remembers
-    settings = str(cache_invalidating_env_vars())
+    settings = f"{cache_invalidating_env_vars()} {knobs.runtime.cpu_dots}"
     parts = [triton_key(), sys.executable, sys.prefix, str(environment), settings, str(cores), file_system()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
