@@ -1,5 +1,6 @@
 """Candidates compiled by the server: what is sent, what comes back, who survives."""
 
+import gc
 import importlib
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +31,7 @@ from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
 from tilework.runtime.workers import compile_ahead, server_place
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied
 from tilework.runtime.workers.compile_requests import find_kernel, request_for
+from tilework.runtime.workers.compile_server import Server
 from tilework.runtime.workers.line_channel import Channel
 from tilework.runtime.workers.process_context import settings
 from tilework.targets.base import GPUTarget
@@ -271,6 +274,26 @@ def test_left_over_sockets_idle_servers_and_foreign_folders(tmp_path: Path, monk
         assert server_place.socket_path() is None, "there is no place for it"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / ("long" * 30)))
     assert server_place.socket_path() is None, "a socket cannot have such a name"
+
+
+def test_a_server_keeps_nothing_of_clients_that_are_gone(tmp_path: Path) -> None:
+    """It lives long, and collects no cycles: workers share its pages."""
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as connection:
+        listener.bind(str(tmp_path / "socket"))
+        listener.listen()
+        server = Server(listener)
+        connection.connect(str(tmp_path / "socket"))
+        server.accept()
+        (client,) = map(weakref.ref, server.clients)
+        gc.disable()
+        try:
+            connection.close()
+            ((key, mask),) = server.selector.select(10)
+            key.data(mask)
+            del key
+            assert not server.clients and client() is None
+        finally:
+            gc.enable()
 
 
 def test_another_tilework_is_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:

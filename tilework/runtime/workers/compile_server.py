@@ -117,12 +117,16 @@ class Server:
                 on_messages(channel.receive())
             if channel.fileno() >= 0:
                 channel.flush()
-                self.selector.modify(channel, events_of(channel), ready)
+                self.update(channel)
 
         self.selector.register(channel, selectors.EVENT_READ, ready)
 
     def send(self, channel: Channel, message: Message) -> None:
         channel.send(message)
+        self.update(channel)
+
+    def update(self, channel: Channel) -> None:
+        """Wait for what the channel waits for now; who handles it is asked of the selector, for nobody collects cycles here."""
         self.selector.modify(channel, events_of(channel), self.selector.get_key(channel).data)
 
     def forget(self, channel: Channel) -> None:
