@@ -220,3 +220,30 @@ def test_imports_in_functions_say_why() -> None:
             if "#" not in lines[line - 1] and not lines[line - 2].lstrip().startswith("#")
         ]
     assert not silent, f"imports inside functions that do not say why: {sorted(silent)}"
+
+
+CHANGING = {
+    "setdefault",
+    "pop",
+    "append",
+    "add",
+    "update",
+    "remove",
+    "extend",
+    "discard",
+    "clear",
+    "write",
+    "send",
+    "next",
+}
+
+
+def test_assertions_change_nothing() -> None:
+    """``python -O`` leaves them out."""
+    changing = []
+    for module, path in MODULES.items():
+        for line, text in enumerate(path.read_text().splitlines(), start=1):
+            if text.lstrip().startswith("assert "):
+                called = set(re.findall(r"(\w+)\(", text.partition(', f"')[0]))
+                changing += [f"{module}:{line}"] if called & CHANGING or ":=" in text else []
+    assert not changing, f"assertions that change something: {changing}"

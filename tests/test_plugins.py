@@ -47,6 +47,14 @@ def test_packages_are_searched_for_a_group(text: str, has_archive: bool, tmp_pat
     assert values("tilework.test") == ["b:c"] * ("tilework.test" in text)
 
 
+def test_a_process_whose_folder_is_gone_finds_ours(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.syspath_prepend("relative")
+    assert values("tilework.backends")
+
+
 def test_of_two_copies_of_a_package_the_first_counts(tmp_path: Path, monkeypatch) -> None:
     for place, value in (("second", "b:second"), ("first", "b:first")):
         install(tmp_path / place, "other", f"[tilework.test]\na = {value}\n")

@@ -21,6 +21,7 @@ kernel, so the files are read here; it is asked only where there are places that
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -152,7 +153,8 @@ def from_source_tree() -> Iterator[Plugin]:
 def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterable[Plugin]]]:
     """Every package that is installed in a folder of the path and has entry points, with them."""
     for folder in path:
-        yield from from_folder(os.path.abspath(folder))
+        with suppress(FileNotFoundError):  # a relative one, in a process whose own folder was deleted
+            yield from from_folder(os.path.abspath(folder))
 
 
 @cache

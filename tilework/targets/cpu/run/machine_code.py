@@ -141,7 +141,8 @@ class Functions:
     def __call__(self, head: str) -> Callable[[Body], Body]:
         """Register a function."""
         result, name = head.partition("(")[0].split()
-        assert RESULTS.setdefault(name, TYPES[result]) is TYPES[result], f"two functions called {name}"
+        known = RESULTS.setdefault(name, TYPES[result])
+        assert known is TYPES[result], f"two functions called {name}"
 
         def register(body: Body) -> Body:
             self.bodies[head] = body
