@@ -21,11 +21,12 @@ from typing import Any
 from tilework.language import core as tl
 from tilework.language.dependencies import COMPILE_TIME_MODULES, PACKAGE
 from tilework.language.function import JITFunction
-from tilework.runtime.launch.jit import JITFunction as LaunchedFunction
 from tilework.runtime.workers.line_channel import Message
 
 PLAIN = (bool, int, float, str, type(None))
-KINDS = (JITFunction, LaunchedFunction)  # a class that inherits from them may read its text in a way of its own
+KIND = (
+    JITFunction.__name__
+)  # of ours; a class that inherits from it under another name may read its text in a way of its own
 
 
 class NotSendable(Exception):
@@ -73,7 +74,8 @@ class Sender:
         """The number of a jit function, which is sent once."""
         if id(fn) in self.numbers:
             return self.numbers[id(fn)]
-        if type(fn) not in KINDS or type(fn.fn) is not FunctionType:
+        kind = type(fn)
+        if kind.__name__ != KIND or not is_ours(kind.__module__) or type(fn.fn) is not FunctionType:
             raise NotSendable(f"{fn._fn_name} is a kernel of another kind")
         if fn._is_updated or fn._file.startswith("<") or fn._repr is not None:
             raise NotSendable(f"{fn._fn_name} is not what its file says")
