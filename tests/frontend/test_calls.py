@@ -408,3 +408,35 @@ def functions_of_modules(out, n):
 def test_plain_functions_of_the_language_and_builtins_of_others() -> None:
     assert result(functions_of_modules, 3, size=4) == [(3 + 2**20) * 2**20 % 1000, 3, 46, 3]
     assert functions_of_modules.cache_key  # nothing of this stands in the way of the hash
+
+
+@tl.constexpr
+def dtype_of_bits(bits: tl.constexpr, signed=True):
+    return tl.core.get_int_dtype(tl.core._unwrap_if_constexpr(bits), tl.core._unwrap_if_constexpr(signed))
+
+
+@tl.constexpr
+def kind_of_argument(x) -> str:
+    return type(x).__name__
+
+
+@tl.constexpr
+def most(x):
+    return (1 << tl.core._unwrap_if_constexpr(x)) - 1
+
+
+@tilework.jit
+def functions_that_are_constants(out, n, rule: tl.constexpr):
+    tl.store(out, (n + 65536).to(dtype_of_bits(16, signed=False)))
+    tl.store(out + 1, kind_of_argument(n) == "tensor")
+    tl.store(out + 2, kind_of_argument(4) == "constexpr")
+    tl.store(out + 3, rule(n.dtype.primitive_bitwidth // 8))
+
+
+def test_a_constexpr_may_be_any_function_and_gets_its_arguments_as_they_are() -> None:
+    assert result(functions_that_are_constants, 3, size=4, rule=most.value) == [3, 1, 1, 15]
+    before = functions_that_are_constants.cache_key
+    dtype_of_bits.value.__defaults__ = (False,)
+    changed = tilework.jit(functions_that_are_constants.fn).cache_key
+    dtype_of_bits.value.__defaults__ = (True,)
+    assert before != changed

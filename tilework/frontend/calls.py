@@ -6,6 +6,7 @@
 | builtin (`tl.load`, `x.to`) | as they are, plus `_semantic` and `_generator`        |
 | constexpr_function, `math.*`| unwrapped; everything must be known at compile time   |
 | aggregate, NamedTuple class | as they are; the instance is made now                 |
+| constexpr of a Python function | as they are; it runs now                           |
 """
 
 import ast
@@ -79,7 +80,8 @@ def has_calls(node: ast.Call) -> bool:
 @visits(ast.Call)
 def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
     """``f(a, *b, key=c)``."""
-    callee = resolve_stub(unwrap(gen.visit(node.func)), gen.options)
+    visited = gen.visit(node.func)
+    callee = resolve_stub(unwrap(visited), gen.options)
     if node is gen.statement:
         check_result_is_used(gen, node, callee)
     for keyword in node.keywords:
@@ -90,7 +92,7 @@ def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
         check_arity(callee.__name__, args, kwargs)
         return special(gen, node, args, kwargs)
     try:
-        value = call_value(gen, callee, args, kwargs)
+        value = call_value(gen, callee, args, kwargs, is_known=isinstance(visited, tl.constexpr))
         return tl.constexpr(None) if is_nothing(value) else value
     except CompilationError as error:  # inside the callee, where it is shown; here is the place it was called from
         raise CompilationError(gen.src, node, None, where=gen.where, label=gen.describe_names(node)) from error
@@ -138,8 +140,10 @@ def is_jit(callee: Any) -> bool:
     return isinstance(callee, JITFunction | BoundJITMethod)
 
 
-def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Call anything, by the rule of its kind."""
+def call_value(
+    gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any], *, is_known: bool = False
+) -> Any:
+    """Call anything, by the rule of its kind; `is_known`: a compile-time value, which may be any function of Python."""
     if is_jit(callee):
         return gen.call_JitFunction(callee, args, kwargs)
     if isinstance(callee, ConstexprFunction | BoundConstexprFunction):
@@ -169,6 +173,8 @@ def call_value(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: d
         return call_builtin(gen, callee, args, kwargs)
     if is_python_function_of_value(callee):
         return as_constexpr(call_unwrapped(callee, args, kwargs))
+    if is_known and callable(callee):
+        return as_constexpr(callee(*args, **kwargs))
     name = getattr(callee, "__name__", None) or describe(callee) or repr(callee)
     raise TypeError(f"{name} is not something a kernel can call\nhelp: {call_advice(callee, name)}")
 
