@@ -422,7 +422,9 @@ def report(folder: Path, sides: list[str]) -> None:
             print(f"{word}: {row['kind']} {row['case'][:230]}: {row.get('error', row.get('apart'))}")
     for word, count in sorted(counts.items()):
         print(f"{count:6} cases of {len(operators[word]):4} operators: {word}")
-    print(f"{len({key for key, _ in ours})} operators, {sum(row.get('seconds', 0) for row in ours.values()):.0f} s of calls")
+    print(
+        f"{len({key for key, _ in ours})} operators, {sum(row.get('seconds', 0) for row in ours.values()):.0f} s of calls"
+    )
     slow = sorted(seconds.items(), key=lambda item: item[1][1] - item[1][0])
     print("seconds of calls with tilework and Triton:", *(f"{key} {a:.1f}/{b:.1f}" for key, (a, b) in slow[:25]))
     print(f"in all {sum(a for a, _ in seconds.values()):.0f}/{sum(b for _, b in seconds.values()):.0f}")
