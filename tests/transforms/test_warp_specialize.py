@@ -177,21 +177,24 @@ def does_not_ask(a, b, c, pa, pb, K, BM: tl.constexpr, BN: tl.constexpr, BY: tl.
 
 
 @tw.jit
-def needs_more(a, b, c, K):
-    acc = tl.zeros((128, 256), dtype=tl.float32)
-    for k in tl.range(0, K, 64, warp_specialize=True):
-        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+def needs_more(a, b, c, K, TURNS: tl.constexpr):
     rm, rn = tl.arange(0, 128)[:, None], tl.arange(0, 256)[None, :]
-    tl.store(c + rm * 256 + rn, tl.gather(acc, (rm + 1 + 0 * rn) % 128, 0))
+    for turn in tl.range(TURNS):
+        acc = tl.zeros((128, 256), dtype=tl.float32)
+        for k in tl.range(0, K, 64, warp_specialize=True):
+            acc = tl.dot(a.load([turn * 128, k]), b.load([0, k]).T, acc)
+        tl.store(c + (turn * 128 + rm) * 256 + rn, tl.gather(acc, (rm + 1 + 0 * rn) % 128, 0))
 
 
-def test_a_loop_that_only_fits_whole_stays_whole() -> None:
-    """Beside its buffers, which the kernel asks for, a consumer would need 128 KB for what comes after the loop."""
-    types = {"a": block((128, 64)), "b": block((256, 64)), "c": "*fp32", "K": "i32"}
-    source = ASTSource(needs_more, types, {}, {(2,): [["tt.divisibility", 16]]})
+@pytest.mark.parametrize("turns", [1, 4])
+def test_a_loop_that_only_fits_whole_stays_whole(turns: int) -> None:
+    """Beside its buffers, which the kernel asks for, a consumer would need 128 KB for what comes after the loop, if it runs again."""
+    types = {"a": block((128, 64)), "b": block((256, 64)), "c": "*fp32", "K": "i32", "TURNS": "constexpr"}
+    source = ASTSource(needs_more, types, {"TURNS": turns}, {(2,): [["tt.divisibility", 16]]})
     with listening() as remarks:
         text = lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=8, num_stages=4)["ttgir"]
-    assert "ttg.warp_specialize" not in text and any("does not fit" in found.text for found in remarks)
+    assert ("ttg.warp_specialize" in text) == (turns == 1)
+    assert any("does not fit" in found.text for found in remarks) == (turns > 1)
 
 
 @tw.jit

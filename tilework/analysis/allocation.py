@@ -2,7 +2,8 @@
 
 Three kinds of buffers: what `ttg.local_alloc` makes lives as long as a value names it; the scratch memory of an op
 (`scratch.py`) lives for that op; a call has the whole frame of the function it calls. Two buffers may share bytes
-unless they live at the same time, or in two regions that run at the same time.
+unless they live at the same time, or in two regions that run at the same time. What a `ttg.local_dealloc` in such a region frees
+is free from there on, for that region: others that know the buffer are done with it by then.
 
     %m = ttg.local_alloc %x      4096 bytes, live [0, 3)         offset 0
     %y = ttg.convert_layout %x   4096 bytes, live [1, 2)         offset 4096
@@ -44,6 +45,12 @@ class Buffer:
     live: Interval
     regions: tuple[tuple[Operation, int], ...] = ()
     offset: int = 0
+    freed_in: Operation | None = None  # the op with regions that the buffer is handed to, and freed in
+
+    def meets(self, other: "Buffer") -> bool:
+        """Whether both are in use at the same time; what passes values to regions does so before these run."""
+        passes = other.owner is self.freed_in or self.owner is other.freed_in
+        return passes or self.live.overlaps(other.live) or run_together(self, other)
 
     @property
     def end(self) -> int:
@@ -120,8 +127,11 @@ def collect(
     temporary: list[Buffer] = []
     for op, number in numbers.items():
         if type(op) is ttg.LocalAllocOp:
-            size, live = explicit_bytes(op), lifetimes[op.results[0]]
-            explicit.append(Buffer(op, "explicit", size, explicit_alignment(op), live, async_regions(op)))
+            buffer = Buffer(
+                op, "explicit", explicit_bytes(op), explicit_alignment(op), lifetimes[op.results[0]], async_regions(op)
+            )
+            end_with_dealloc(buffer, numbers)
+            explicit.append(buffer)
             continue
         alignment = ALIGNMENTS.get(type(op), SCRATCH_ALIGNMENT)
         if type(op) is tt.CallOp:
@@ -138,6 +148,15 @@ def collect(
     if temporary and temporary[-1].owner is function:
         temporary.insert(0, temporary.pop())
     return explicit + temporary
+
+
+def end_with_dealloc(buffer: Buffer, numbers: Numbers) -> None:
+    """Let a buffer that is made around a `ttg.warp_specialize`, and freed in one region of it, end there."""
+    for use in buffer.owner.results[0].uses:
+        inside = async_regions(use.operation)
+        if type(use.operation) is ttg.LocalDeallocOp and len(inside) > len(buffer.regions):
+            buffer.live = Interval(buffer.live.start, numbers[use.operation] + 1)
+            buffer.regions, buffer.freed_in = inside, inside[0][0]
 
 
 def async_regions(op: Operation) -> tuple[tuple[Operation, int], ...]:
@@ -243,7 +262,7 @@ def interference(buffers: Sequence[Buffer]) -> list[list[int]]:
     for i, a in enumerate(buffers):
         for j in range(i + 1, len(buffers)):
             b = buffers[j]
-            if a.bytes.overlaps(b.bytes) and (a.live.overlaps(b.live) or run_together(a, b)):
+            if a.bytes.overlaps(b.bytes) and a.meets(b):
                 found[i].append(j)
                 found[j].append(i)
     return found

@@ -30,6 +30,13 @@ class Slot(NamedTuple):
     count: int
     start: int
 
+    def is_apart(self, other: "Slot", turns: int = 0) -> bool:
+        """Never is `other`, so many turns later, the same buffer."""
+        return self.count == other.count and (self.start - other.start - turns) % self.count != 0
+
+
+Place = tuple[SSAValue, Slot | None]  # memory, and which buffer of it
+
 
 def in_other_slots(before: Operation, after: Operation) -> bool:
     """Both ops are in a loop, in no turn of which they touch the same buffer, though the same ring."""
@@ -38,11 +45,7 @@ def in_other_slots(before: Operation, after: Operation) -> bool:
         return False
     pairs = [(mine, theirs) for ring, mine in slots_of(before) for other, theirs in slots_of(after) if ring is other]
     return bool(pairs) and all(
-        mine is not None
-        and theirs is not None
-        and mine.count == theirs.count
-        and (mine.start - theirs.start) % mine.count
-        for mine, theirs in pairs
+        mine is not None and theirs is not None and mine.is_apart(theirs) for mine, theirs in pairs
     )
 
 
@@ -70,9 +73,9 @@ def is_drained(body: Block) -> bool:
     return not running
 
 
-def slots_of(op: Operation) -> list[tuple[SSAValue, Slot | None]]:
+def slots_of(op: Operation) -> list[Place]:
     """The memory behind the operands of `op`, and the slot of it that each is."""
-    found: list[tuple[SSAValue, Slot | None]] = []
+    found: list[Place] = []
     for value in op.operands:
         if is_memdesc(value.type):
             slot = None

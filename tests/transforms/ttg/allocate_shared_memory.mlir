@@ -179,6 +179,28 @@ tt.func public @beside(%x: tensor<32x32xf32, #a>, %i: i32) {
   tt.return
 }
 
+// What the default region frees it may use again; partitions may not, nor what is passed to them.
+// CHECK-LABEL: @freed(
+// CHECK-NEXT: %m = ttg.local_alloc {allocation.offset = 0 : i32}
+// CHECK-NEXT: ttg.warp_specialize(%m, %i) attributes {allocation.offset = 4096 : i32}
+// CHECK:        %y = ttg.convert_layout %x {allocation.offset = 0 : i32}
+// CHECK:        %y = ttg.convert_layout %x1 {allocation.offset = 4096 : i32}
+tt.func public @freed(%x: tensor<32x32xf32, #a>, %i: i32) {
+  %m = ttg.local_alloc : () -> !M
+  ttg.warp_specialize(%m, %i)
+  default {
+    ttg.local_dealloc %m : !M
+    %y = ttg.convert_layout %x : tensor<32x32xf32, #a> -> tensor<32x32xf32, #b>
+    ttg.warp_yield
+  }
+  partition0(%c: !M, %j: i32) num_warps(4) {
+    %x1 = ttg.local_load %c : !M -> tensor<32x32xf32, #a>
+    %y = ttg.convert_layout %x1 : tensor<32x32xf32, #a> -> tensor<32x32xf32, #b>
+    ttg.warp_return
+  } : (!M, i32) -> ()
+  tt.return
+}
+
 // Small scratch memory too is used again at once, and takes no more than Triton's.
 // CHECK-LABEL: @in_turn(
 // CHECK-NEXT: %y = ttg.convert_layout %x {allocation.offset = 0 : i32}

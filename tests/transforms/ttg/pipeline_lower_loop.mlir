@@ -148,9 +148,9 @@ tt.func public @waited_for(%a: !D, %n: i32, %b: !MT, %pa: !PA, %z: tensor<64x64x
   tt.return
 }
 
-// The product may run on while the next copy starts.
+// Here it could run on, but ends before the next copy: as registers are filled too, there is no buffer more for it.
 // CHECK-LABEL: @runs_on
-// CHECK: ttg.local_alloc : () -> !ttg.memdesc<2x64x32xf16,
+// CHECK: ttg.local_alloc : () -> !ttg.memdesc<1x64x32xf16,
 tt.func public @runs_on(%a: !D, %n: i32, %b: !MT, %pa: !PA, %z: tensor<64x64xf32, #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32

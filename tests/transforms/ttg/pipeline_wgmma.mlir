@@ -5,6 +5,7 @@
 #s = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 #smem = #ttg.shared_memory
 !M = !ttg.memdesc<64x64xf16, #s, #smem>
+!W = !ttg.memdesc<64x64xf16, #s, #smem, mutable>
 !L = tensor<64x64xf16, #B>
 !T = tensor<64x64xf32, #mma>
 !P = tensor<64x64x!tt.ptr<f32>, #mma>
@@ -141,6 +142,98 @@ tt.func public @registers(%p: tensor<64x32x!tt.ptr<f16>, #ttg.dot_op<{opIdx = 0,
     scf.yield %d : !T
   }
   tt.return %r : !T
+}
+
+// The copy goes to the only buffer there is, which the product reads.
+// CHECK-LABEL: @overwritten
+// CHECK: %[[D:.*]] = ttng.warp_group_dot
+// CHECK: ttng.warp_group_dot_wait %[[D]], {{.*}} {pendings = 0 : i32}
+// CHECK-NEXT: ttg.async_copy_global_to_local
+tt.func public @overwritten(%p: tensor<64x64x!tt.ptr<f16>, #B>, %b: !M, %n: i32, %z: !T) -> !T {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %size = arith.constant 1 : i32
+  %ring = ttg.local_alloc : () -> !ttg.memdesc<1x64x64xf16, #s, #smem, mutable>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %z, %i = %c0) -> (!T, i32) : i32 {
+    %i1 = arith.addi %i, %c1 : i32
+    %ends = arith.cmpi sge, %i1, %size : i32
+    %j = arith.select %ends, %c0, %i1 : i32
+    %a = ttg.memdesc_index %ring[%i] : !ttg.memdesc<1x64x64xf16, #s, #smem, mutable> -> !W
+    %d = ttng.warp_group_dot %a, %b, %acc {inputPrecision = 0 : i32} : !W * !M -> !T
+    %to = ttg.memdesc_index %ring[%j] : !ttg.memdesc<1x64x64xf16, #s, #smem, mutable> -> !W
+    %t = ttg.async_copy_global_to_local %p, %to : tensor<64x64x!tt.ptr<f16>, #B> -> !W
+    scf.yield %d, %j : !T, i32
+  }
+  tt.return %r#0 : !T
+}
+
+// It goes to another one.
+// CHECK-LABEL: @beside
+// CHECK: %[[D:.*]] = ttng.warp_group_dot
+// CHECK-NEXT: ttng.warp_group_dot_wait %[[D]], {{.*}} {pendings = 1 : i32}
+// CHECK: ttg.async_copy_global_to_local
+tt.func public @beside(%p: tensor<64x64x!tt.ptr<f16>, #B>, %b: !M, %n: i32, %z: !T) -> !T {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %size = arith.constant 2 : i32
+  %ring = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xf16, #s, #smem, mutable>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %z, %i = %c0) -> (!T, i32) : i32 {
+    %i1 = arith.addi %i, %c1 : i32
+    %ends = arith.cmpi sge, %i1, %size : i32
+    %j = arith.select %ends, %c0, %i1 : i32
+    %a = ttg.memdesc_index %ring[%i] : !ttg.memdesc<2x64x64xf16, #s, #smem, mutable> -> !W
+    %d = ttng.warp_group_dot %a, %b, %acc {inputPrecision = 0 : i32} : !W * !M -> !T
+    %to = ttg.memdesc_index %ring[%j] : !ttg.memdesc<2x64x64xf16, #s, #smem, mutable> -> !W
+    %t = ttg.async_copy_global_to_local %p, %to : tensor<64x64x!tt.ptr<f16>, #B> -> !W
+    scf.yield %d, %j : !T, i32
+  }
+  tt.return %r#0 : !T
+}
+
+// It goes to the one that was read in the iteration before.
+// CHECK-LABEL: @overwritten_next
+// CHECK: ttg.async_copy_global_to_local
+// CHECK-NEXT: %[[D:.*]] = ttng.warp_group_dot
+// CHECK-NEXT: ttng.warp_group_dot_wait %[[D]], {{.*}} {pendings = 0 : i32}
+tt.func public @overwritten_next(%p: tensor<64x64x!tt.ptr<f16>, #B>, %b: !M, %n: i32, %z: !T) -> !T {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %size = arith.constant 2 : i32
+  %ring = ttg.local_alloc : () -> !ttg.memdesc<2x64x64xf16, #s, #smem, mutable>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %z, %i = %c0) -> (!T, i32) : i32 {
+    %i1 = arith.addi %i, %c1 : i32
+    %ends = arith.cmpi sge, %i1, %size : i32
+    %j = arith.select %ends, %c0, %i1 : i32
+    %a = ttg.memdesc_index %ring[%i] : !ttg.memdesc<2x64x64xf16, #s, #smem, mutable> -> !W
+    %to = ttg.memdesc_index %ring[%j] : !ttg.memdesc<2x64x64xf16, #s, #smem, mutable> -> !W
+    %t = ttg.async_copy_global_to_local %p, %to : tensor<64x64x!tt.ptr<f16>, #B> -> !W
+    %d = ttng.warp_group_dot %a, %b, %acc {inputPrecision = 0 : i32} : !W * !M -> !T
+    scf.yield %d, %j : !T, i32
+  }
+  tt.return %r#0 : !T
+}
+
+// With three it is another one.
+// CHECK-LABEL: @beside_next
+// CHECK: ttg.async_copy_global_to_local
+// CHECK-NEXT: %[[D:.*]] = ttng.warp_group_dot
+// CHECK-NEXT: ttng.warp_group_dot_wait %[[D]], {{.*}} {pendings = 1 : i32}
+tt.func public @beside_next(%p: tensor<64x64x!tt.ptr<f16>, #B>, %b: !M, %n: i32, %z: !T) -> !T {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %size = arith.constant 3 : i32
+  %ring = ttg.local_alloc : () -> !ttg.memdesc<3x64x64xf16, #s, #smem, mutable>
+  %r:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %z, %i = %c0) -> (!T, i32) : i32 {
+    %i1 = arith.addi %i, %c1 : i32
+    %ends = arith.cmpi sge, %i1, %size : i32
+    %j = arith.select %ends, %c0, %i1 : i32
+    %a = ttg.memdesc_index %ring[%i] : !ttg.memdesc<3x64x64xf16, #s, #smem, mutable> -> !W
+    %to = ttg.memdesc_index %ring[%j] : !ttg.memdesc<3x64x64xf16, #s, #smem, mutable> -> !W
+    %t = ttg.async_copy_global_to_local %p, %to : tensor<64x64x!tt.ptr<f16>, #B> -> !W
+    %d = ttng.warp_group_dot %a, %b, %acc {inputPrecision = 0 : i32} : !W * !M -> !T
+    scf.yield %d, %j : !T, i32
+  }
+  tt.return %r#0 : !T
 }
 
 // Outside of loops a product is waited for where it is.

@@ -7,14 +7,23 @@
 Products end in the order in which they were started. A wait for all but n of them is behind the end of a product if at
 least n others were started in between, in this iteration or, with the index of the iteration before, in the next; then the
 last stage is given back behind the loop.
+
+What comes behind the last stage of all may have the memory of the buffers. The producer fills as many stages as are waited for, so it
+is done with them when their only consumer is, and that one frees them:
+
+    scf.for ... { ... }
+    warp_group_dot_wait ... {pendings = 0}
+    local_dealloc %buffers                                        conversions of the result may lie there
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.ir import ttng
+from tilework.analysis.alias import aliases
+from tilework.ir import ttg, ttng
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import enclosing_op
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import insert_after
@@ -24,6 +33,7 @@ from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import readers_of
 from tilework.transforms.warp_specialize.rings import Reading, stage_of
 
+ENDS_OF_USE = frozenset({ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp, ttng.WaitBarrierOp})
 Place = tuple[bool, Operation]  # in the next iteration, behind an op
 
 
@@ -114,3 +124,16 @@ def before(code: Emitter, reading: Reading, index: SSAValue) -> SSAValue:
     zero, one = code.constant(0, i32), code.constant(1, i32)
     last = code.constant(reading.ring.stages - 1, i32)
     return code.select(code.compare("eq", index, zero), last, code.binary(arith.SubiOp, index, one))
+
+
+def free(buffers: Iterable[SSAValue], consumer: ttg.WarpSpecializeOp) -> None:
+    """End the life of `buffers` where the default region, their only consumer, has read them and waits for no more."""
+    block, known = consumer.default_region.block, aliases(consumer)
+    for buffer in buffers:
+        named = {value for value, of in known.items() if buffer in of} | {buffer}
+        using = [op for op in block.ops if any(is_using(inner, named) for inner in (op, *ops_in_order(*op.regions)))]
+        insert_after(using[-1], ttg.LocalDeallocOp.make(buffer, using[-1].location))
+
+
+def is_using(op: Operation, memory: set[SSAValue]) -> bool:
+    return type(op) in ENDS_OF_USE or any(value in memory for value in op.operands)

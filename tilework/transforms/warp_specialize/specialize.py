@@ -46,7 +46,7 @@ from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rin
 from tilework.transforms.warp_specialize.fewer_warps import run_on
 from tilework.transforms.warp_specialize.overlap import overlap
 from tilework.transforms.warp_specialize.profit import WARP_SPECIALIZE, is_short, reason_to_stay
-from tilework.transforms.warp_specialize.releases import release
+from tilework.transforms.warp_specialize.releases import free, release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
 
@@ -285,6 +285,8 @@ def build(module: ModuleOp, function: Operation, plan: Plan, producer: Program) 
     registers = shares.consumer if len(consumers) > 1 else shares.producer
     op.properties["requestedRegisters"] = i32_array(*[registers] * len(partitions))
     capture(op)
+    if len(consumers) == 1:
+        free({buffer: None for memory in plan.memories for buffer in memory.buffers}, op)
     function.properties["function_type"] = function_type(tuple(argument.type for argument in block.args), ())
     cut_dead_loop_arguments(function)
     canonicalize(function)

@@ -3,7 +3,8 @@
 `distance` is how many iterations lie between the load and its first use: the difference of their stages, and one more if
 in an iteration of the new loop the load comes before the use, because then the buffer is not free yet. There are as many
 buffers, and more where memory is read later than that: registers are filled at the first use, but a product in a later
-cluster reads the buffer itself, and one that runs on still reads it when the next copy starts.
+cluster reads the buffer itself. One that only products read has another, so that they may run on when the next copy starts; where
+registers are filled from it too, products end before that copy (`wgmma.py`).
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,6 @@ from tilework.transforms.ttg.pipeline.load_buffers import (
     shared_encoding,
 )
 from tilework.transforms.ttg.pipeline.loops import LOADS, body_ops, enclosing_op, yield_of
-from tilework.transforms.ttg.pipeline.wgmma import may_run_on
 
 VIEWS: frozenset[type[Operation]] = frozenset(
     {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp}
@@ -104,7 +104,7 @@ def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisF
     buffers = distance
     readers = [user for alloc in allocs for user in final_users(alloc.results[0], loop)]
     for user in readers:
-        buffers = max(buffers, distance_to(schedule.places[user]) + int(may_run_on(loop, user)))
+        buffers = max(buffers, distance_to(schedule.places[user]))
     is_only_copied = len(allocs) == len(list(load.results[0].uses))
     if is_only_copied and any(feeds_group_dot(alloc.results[0]) for alloc in allocs):
         buffers = max(buffers, distance + 1)

@@ -44,9 +44,9 @@ class PipelinePass(Pass):
             if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
                 expand(loop, order, schedule.slack)
         erase_schedule(module)
+        fold_arithmetic(module)
         launch_dots(module, self.num_stages, self.two_blocks)
         update_waits(module)
-        fold_arithmetic(module)
         for loop in loops_in(module) if self.early_copies else ():
             start_copies_early(loop)
         pipeline_stores(module, self.num_stages)

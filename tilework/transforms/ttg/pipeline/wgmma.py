@@ -7,7 +7,8 @@
 With `pendings = 1` the product of the iteration before is done, and this one runs on while the next copies start. That is
 right if nobody looks at the sum or overwrites the operands meanwhile:
 
-1. the memory of the operands is not written in the same iteration: it is one of several buffers, or from outside;
+1. the memory of the operands is not written in the same iteration: it is one of several buffers, or from outside; where the next
+   copy goes to the buffer itself, all products end before it;
 2. the result is only carried to the next iteration (f32 or i32), or read in an `scf.if`, which then waits;
 3. there it is only the sum of products again, or read behind a wait for everything.
 
@@ -21,6 +22,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.cost import occupancy, registers
+from tilework.analysis.ring_slots import slots_of
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import writes
 from tilework.ir.encodings import (
@@ -41,6 +43,7 @@ SUM = 2  # the operand that is the sum so far
 BLOCKS = 2  # that share a multiprocessor where one of them would otherwise wait
 OTHERS = 24  # registers beside sums and factors: row maxima, addresses
 RUN_ON = (f32, i32)  # not f16: two of them share a register, and are taken apart behind the product
+COPIES = (ttg.AsyncCopyGlobalToLocalOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp)
 ORDERING: frozenset[type[Operation]] = frozenset(
     {Dot, Wait, ttg.AsyncWaitOp, ttng.WaitBarrierOp, ttng.FenceAsyncSharedOp}
 )
@@ -63,19 +66,22 @@ def launch(loop: Operation, dots: Sequence[Operation], at_once: bool = False) ->
     running: dict[Operation, int] = {}  # the products that go on, with the number of the carried value each gives
     for dot in dots:
         dot.properties["isAsync"] = int_attr(1, i1)
-        position = None if at_once else carried_position(loop, dot)
+        ends_here = at_once or overwriting_copy(loop, [dot], until=dots[-1]) is not None
+        position = None if ends_here else carried_position(loop, dot)
         if position is not None:
             running[dot] = position
         elif not wait_late(dot):
             wait_for(dot.results, 0, behind=dot)
     if not running:
         return
-    if first_full_wait(loop) is None:
+    if (wait := first_full_wait(loop)) is None:
         wait_in_loop(loop, [piece for dot in running for piece in split_along_k(dot)])
     else:
         for dot in running:
-            if must_free_registers(dot, loop):
+            if must_free_registers(dot, loop) or is_overwritten_next(loop, [dot], wait):
                 wait_for(dot.results, 0, behind=dot)
+            elif (copy := overwriting_copy(loop, [dot])) is not None:
+                wait_for(dot.results, 0, before=copy)
     wait_behind(loop, list(running.values()))
 
 
@@ -162,6 +168,34 @@ def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
     return True
 
 
+def overwriting_copy(loop: Operation, dots: Sequence[Operation], until: Operation | None = None) -> Operation | None:
+    """The first copy behind the last of `dots`, in the same iteration, that may go to memory which one of them reads."""
+    for copy in copies_of(loop):
+        if is_before(dots[-1], copy) and (until is None or is_before(copy, until)):
+            if any(is_overwritten(dot, copy) for dot in dots):
+                return copy
+    return None
+
+
+def is_overwritten_next(loop: Operation, dots: Sequence[Operation], wait: Operation) -> bool:
+    """Whether in the next iteration a copy in front of `wait` may go to memory which one of `dots` reads in this one."""
+    early = [copy for copy in copies_of(loop) if is_before(copy, wait)]
+    return any(is_overwritten(dot, copy, turns=1) for dot in dots for copy in early)
+
+
+def copies_of(loop: Operation) -> list[Operation]:
+    return [op for op in body_ops(loop) if type(op) in COPIES]
+
+
+def is_overwritten(dot: Operation, copy: Operation, turns: int = 0) -> bool:
+    """Whether `copy`, so many iterations later, may go to memory that `dot` reads."""
+    return any(
+        ring is other and (mine is None or theirs is None or not mine.is_apart(theirs, turns))
+        for ring, mine in slots_of(dot)
+        for other, theirs in slots_of(copy)
+    )
+
+
 def is_no_op(op: Operation) -> bool:
     """`op` gives every register the value it had."""
     if type(op) is ttg.ConvertLayoutOp:
@@ -225,15 +259,19 @@ def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
     """Wait for the products of the iteration before, where those of this one have all been started."""
     results = [dot.results[0] for dot in dots]
     fresh = [must_free_registers(dot, loop) for dot in dots]
-    in_turn = all(fresh) and all(is_read_for(dot) for dot in dots)
+    copy, is_early = overwriting_copy(loop, dots), is_overwritten_next(loop, dots, dots[-1])
+    ends_here = is_early or any(fresh)
+    in_turn = copy is None and not is_early and all(fresh) and all(is_read_for(dot) for dot in dots)
     for dot in dots:
         if in_turn:
             wait_for(dot.results, len(dots) - 1, behind=dot)
         if not in_turn or len(dots) > 1:
             for block in branches_that_read(dot, loop):
                 wait_for(dot.results, 0, inside=block)
-    if not in_turn:
-        wait_for(results, 0 if any(fresh) else len(dots), behind=dots[-1])
+    if copy is not None and not ends_here:
+        wait_for(results, 0, before=copy)
+    elif not in_turn:
+        wait_for(results, 0 if ends_here else len(dots), behind=dots[-1])
 
 
 def is_read_for(dot: Operation) -> bool:
