@@ -53,7 +53,7 @@ ALLOWED: dict[str, list[str]] = {
     "explain": ["*"],
     "aot": ["compiler", "knobs", "language", "runtime", "targets", "target", "errors"],
     "explorer": ["*"],
-    "compiler": ["runtime", "targets", "errors"],
+    "compiler": ["runtime", "targets", "errors", "quick_definitions"],
     "testing": ["*"],
     "triton": ["*"],
     "as_triton": ["triton"],

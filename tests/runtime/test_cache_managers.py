@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import marshal
 import os
 import subprocess
 import sys
@@ -377,27 +378,36 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_hash_of_sources_is_kept_like_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, kept = tmp_path / "tt.py", tmp_path / "__pycache__"
-    kept.mkdir()
+    folder, kept = tmp_path / "ir", tmp_path / "__pycache__"
+    source = folder / "tt.py"
+    for path in (kept, folder):
+        path.mkdir()
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
     def written(text: str, changed: int) -> str:
         source.write_text(text)
-        os.utime(source, (changed, changed))
+        for path in (source, folder, tmp_path):
+            os.utime(path, (changed, changed))
         return hash_of_sources(str(tmp_path))
 
     first = written("one", int(time.time()))
     assert not list(kept.iterdir())  # another change may follow that has the same time
     assert written("one", 1000) == first and len(list(kept.iterdir())) == 1
     (file,) = kept.iterdir()
-    state, _, _ = file.read_text().partition(" ")
-    file.write_text(f"{state} {'0' * 64}")
+    file.write_bytes(marshal.dumps(("0" * 64, *marshal.loads(file.read_bytes())[1:])))
     assert written("one", 1000) == "0" * 64
     assert written("one", 1001) == first
     assert written("two", 1000) not in (first, "0" * 64)
     assert written("three", 1000) != written("two", 1000)
-    file.write_text("what nobody wrote")
-    assert written("one", 1000) == first
+    for nonsense in (b"what nobody wrote", b"", marshal.dumps(("", [], [])), marshal.dumps(7)):
+        file.write_bytes(nonsense)
+        assert written("one", 1000) == first
+    (folder / "ops.py").write_text("new")
+    os.utime(folder / "ops.py", (1000, 1000))
+    assert (second := hash_of_sources(str(tmp_path))) != first
+    (folder / "ops.py").rename(folder / "types.py")
+    assert hash_of_sources(str(tmp_path)) not in (first, second)
+    (folder / "types.py").unlink()
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     file.unlink()
     assert written("one", 1000) == first and not file.exists()

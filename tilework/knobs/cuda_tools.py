@@ -4,16 +4,16 @@
     NvidiaTool(path='/usr/local/cuda/bin/ptxas', version='13.0')
 
 They come from the PATH, a CUDA toolkit or NVIDIA's wheels; the newest wins. Nothing is bundled, and nothing is required.
-Asking a program for its release takes 20 ms, so the cache of kernels keeps the answers (`keep_releases`).
+Asking a program for its release takes 20 ms, so the cache of kernels keeps the answers (`hooks.RELEASE_KEEPERS`).
 """
 
-import glob
 import os
 import re
-from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from typing import NamedTuple
+
+from tilework.knobs.hooks import RELEASE_KEEPERS
 
 TOOLKIT = "/usr/local/cuda"
 LIBDEVICE = os.path.join("nvvm", "libdevice", "libdevice.10.bc")
@@ -37,22 +37,13 @@ def find_tool(binary: str, path: str | None, toolkit: str | None) -> NvidiaTool 
     return (path and NvidiaTool.from_path(path)) or newest(binary, toolkit or TOOLKIT)
 
 
-Keeper = Callable[[str, Callable[[], str | None]], str | None]
-_KEEPERS: list[Keeper] = []
-
-
-def keep_releases(keeper: Keeper) -> None:
-    """From now on releases are asked of `keeper(identity of a program, how to ask it)`."""
-    _KEEPERS[:] = [keeper]
-
-
 @cache
 def release(path: str) -> str | None:
     """What ``path --version`` calls its release."""
     if os.sep in path and not os.path.isfile(path):
         return None
-    identity = identity_of(path) if _KEEPERS else None
-    return asked_release(path) if identity is None else _KEEPERS[0](identity, lambda: asked_release(path))
+    identity = identity_of(path) if RELEASE_KEEPERS else None
+    return asked_release(path) if identity is None else RELEASE_KEEPERS[0](identity, lambda: asked_release(path))
 
 
 def identity_of(path: str) -> str | None:
@@ -101,7 +92,11 @@ def find_libdevice(toolkit: str | None) -> str | None:
 def in_wheels(path: str) -> list[str]:
     """Files of NVIDIA's wheels: ``in_wheels("bin/ptxas")``."""
     wheels = find_spec("nvidia")
-    folders = (wheels.submodule_search_locations or ()) if wheels else ()
+    if wheels is None:
+        return []
+    import glob  # lazily: few have wheels
+
+    folders = wheels.submodule_search_locations or ()
     return [found for folder in folders for found in sorted(glob.glob(os.path.join(folder, "*", path)))]
 
 

@@ -74,6 +74,10 @@ LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
 SERVERS: list[Any] = []
 
 
+# Who remembers the releases of programs of the CUDA toolkit: keeper(identity of a program, how to ask it).
+RELEASE_KEEPERS: list[Callable[[str, Callable[[], str | None]], str | None]] = []
+
+
 # What rooms above the runtime do for it: they import it, so it knows them by name.
 ABOVE = {"explain": "tilework.explain.kernels", "watch": "tilework.explain.watcher"}
 

@@ -9,6 +9,7 @@ from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.knobs.hooks import LISTENERS, tell
 from tilework.metrics import count
+from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
 from tilework.runtime.compile.compiler_presence import is_compiler_loaded, require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
@@ -46,8 +47,9 @@ def compile(
     start = began = time.perf_counter()
     source = IRSource(src) if isinstance(src, str | Path) else src
     chosen: GPUTarget = target or driver.active.get_current_target()
-    backend = find_backend(chosen)
-    parsed = backend.parse_options({**source.parse_options(), **(options or {})})
+    with quick_definitions():
+        backend = find_backend(chosen)
+        parsed = backend.parse_options({**source.parse_options(), **(options or {})})
     if knobs.compilation.enable_asan:
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars

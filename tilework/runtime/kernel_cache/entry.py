@@ -22,7 +22,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -47,15 +46,14 @@ class Damaged(Exception):
     folder: os.stat_result | None = None
 
 
-@dataclass(frozen=True)
 class EntryStore:
     """The entries below one folder: ``EntryStore(knobs.cache.dir).read("VOV2XK5L...", "add.json")``.
 
     Without `private` (dumps and overrides, which their user edits) owners and permissions do not matter.
     """
 
-    root: str
-    private: bool = True
+    def __init__(self, root: str, private: bool = True) -> None:
+        self.root, self.private = root, private
 
     def path(self, folder: str) -> str:
         return os.path.join(self.root, folder)

@@ -20,7 +20,6 @@ from functools import cache
 
 from tilework import knobs
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore, digest, make_manifest, manifest_name, remove_tree
-from tilework.runtime.kernel_cache.evict import after_store
 from tilework.runtime.kernel_cache.key import folder_of
 
 WHY = {
@@ -32,6 +31,7 @@ WHY = {
     errno.ENOENT: "it does not exist and cannot be made",
 }
 
+DISK, REMOTE = "disk", "remote"  # where kernels come from
 KEPT = (
     "Kernels compiled by this process are kept in memory and will be compiled again by the next one; "
     "set TRITON_CACHE_DIR to a directory of your own"
@@ -94,6 +94,8 @@ class FileCacheManager(CacheManager):
             (store,) = fallback(self.store.root)
             return store.put(self.key, filename, content)
         if self.is_cache:
+            from tilework.runtime.kernel_cache.evict import after_store  # lazily: most find what they want
+
             after_store(self.store, self.key, len(content), knobs.cache.max_size)
         return path
 

@@ -6,10 +6,11 @@
 
 import base64
 import hashlib
+import marshal
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import cache_from_source
@@ -20,6 +21,7 @@ from tilework.version import __version__
 NAME_CHARS = 150
 NAME_BYTES = 200  # with prefix and extension below the 255 of most file systems
 KEY_BYTES = 64
+HASH_DIGITS = 64
 TICK = 2_000_000_000  # nanoseconds that two changes of a file may be apart and have the same time, on the coarsest of file systems
 
 
@@ -53,22 +55,28 @@ def hash_of_sources(root: str) -> str:
     """A hash of the Python files of a package.
 
     Reading them takes tens of milliseconds, so the hash is kept where Python keeps bytecode, and is good as long as bytecode is: while
-    every file has the size and the time of change that it had.
+    every file has the size and the time of change that it had, and every folder its time, which changes with its list of names.
     """
-    sources = sorted(sources_below(root))
-    state = hashlib.sha256(repr((root, sources)).encode()).hexdigest()
-    kept = cache_from_source(os.path.join(root, "sources.py")) + ".hash"
+    kept = cache_from_source(os.path.join(root, "sources.py")) + ".states"
     try:
-        known, _, found = content_of(kept).decode().partition(" ")
-        if known == state and len(found) == len(state):
-            return found
-    except (OSError, UnicodeDecodeError):
+        known, paths, states = marshal.loads(content_of(kept))
+        if paths[0] == root and states_of(paths) == states and len(known) == HASH_DIGITS:
+            return known
+    except (OSError, EOFError, ValueError, TypeError, LookupError):
         pass
-    found = hash_of_files(root, [path for path, _, _ in sources])
-    settled = time.time_ns() - max(changed for _, _, changed in sources) > TICK
-    if settled and not sys.dont_write_bytecode and sorted(sources_below(root)) == sources:
-        keep(kept, f"{state} {found}")
+    places = sorted(places_below(root))
+    paths = [root, *(path for path, _ in places)]
+    states = states_of(paths)
+    found = hash_of_files(root, [path for path, is_source in places if is_source])
+    settled = time.time_ns() - max(changed for _, changed in states) > TICK
+    if settled and not sys.dont_write_bytecode and states_of(paths) == states:
+        keep(kept, marshal.dumps((found, paths, states)))
     return found
+
+
+def states_of(paths: list[str]) -> list[tuple[int, int]]:
+    """The size of each file or folder, and when it was changed."""
+    return [(status.st_size, status.st_mtime_ns) for status in map(os.stat, paths)]
 
 
 def hash_of_files(root: str, paths: list[str]) -> str:
@@ -80,12 +88,12 @@ def hash_of_files(root: str, paths: list[str]) -> str:
     return content.hexdigest()
 
 
-def keep(path: str, text: str) -> None:
+def keep(path: str, content: bytes) -> None:
     """Write a file, whole or not at all."""
     draft = f"{path}.{os.getpid()}"
     try:
-        with open(draft, "x") as file:
-            file.write(text)
+        with open(draft, "xb") as file:
+            file.write(content)
         os.replace(draft, path)
     except OSError:  # a package that its user may not change, as its bytecode
         with suppress(OSError):
@@ -104,17 +112,15 @@ def content_of(path: str) -> bytes:
         os.close(source)
 
 
-def sources_below(folder: str) -> list[tuple[str, int, int]]:
-    """Every Python file of a package, with its size and when it was changed."""
-    found: list[tuple[str, int, int]] = []
+def places_below(folder: str) -> Iterator[tuple[str, bool]]:
+    """Every Python file below a folder of a package, and every folder that may have some; whether it is a file."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                status = entry.stat()
-                found.append((entry.path, status.st_size, status.st_mtime_ns))
+                yield entry.path, True
             elif entry.name != "__pycache__" and entry.is_dir():
-                found += sources_below(entry.path)
-    return found
+                yield entry.path, False
+                yield from places_below(entry.path)
 
 
 def folder_of(key: str) -> str:

@@ -12,14 +12,16 @@ stays small in `cache_evict`.
 import hashlib
 import threading
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.knobs.cuda_tools import keep_releases
+from tilework.knobs.hooks import RELEASE_KEEPERS
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
-from tilework.runtime.kernel_cache.evict import after_store
-from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager, drop_damaged, warn_unusable
+from tilework.runtime.kernel_cache.files import DISK, CacheManager, FileCacheManager, drop_damaged, warn_unusable
 from tilework.runtime.kernel_cache.key import file_stem, folder_of, get_cache_key, triton_key
-from tilework.runtime.kernel_cache.remote import DISK, RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
+
+if TYPE_CHECKING:
+    from tilework.runtime.kernel_cache.remote import RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
 
 __all__ = [
     "CacheManager",
@@ -39,11 +41,21 @@ __all__ = [
     "triton_key",
 ]
 
+REMOTE_NAMES = ("RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager")
 ORIGIN = threading.local()  # `where` the last entry came from that this thread has loaded
 MEMORY_BOUND = 256 << 20  # bytes of kernels kept by a process that has no disk
 
 # (root, folder, group) to files: what could not be written, oldest first
 _memory: dict[tuple[str, str, str], dict[str, bytes]] = {}
+
+
+def __getattr__(name: str) -> Any:
+    """What few use is loaded when it is first asked for."""
+    if name not in REMOTE_NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tilework.runtime.kernel_cache import remote  # lazily, see above
+
+    return getattr(remote, name)
 
 
 def get_cache_manager(key: str) -> CacheManager:
@@ -103,6 +115,8 @@ def store_entry(key: str, name: str, files: Mapping[str, bytes]) -> dict[str, st
         remember((store.root, folder, group), dict(files))
         return {}
     _memory.pop((store.root, folder, group), None)
+    from tilework.runtime.kernel_cache.evict import after_store  # lazily: what the cache has is not stored
+
     after_store(store, folder, sum(map(len, files.values())), knobs.cache.max_size)
     return paths
 
@@ -125,7 +139,7 @@ def kept_release(identity: str, ask: Callable[[], str | None]) -> str | None:
     return found
 
 
-keep_releases(kept_release)
+RELEASE_KEEPERS[:] = [kept_release]
 
 
 def load_through(manager: CacheManager, name: str) -> dict[str, bytes] | None:

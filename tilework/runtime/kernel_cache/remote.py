@@ -16,9 +16,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.runtime.kernel_cache.entry import GROUP, digest, make_manifest
-from tilework.runtime.kernel_cache.files import CacheManager, FileCacheManager
-
-DISK, REMOTE = "disk", "remote"  # where kernels come from
+from tilework.runtime.kernel_cache.files import DISK, REMOTE, CacheManager, FileCacheManager
 
 
 class RemoteCacheBackend(ABC):

@@ -34,6 +34,7 @@ ATTEMPTS = 2  # a worker may be killed for reasons that are not the kernel's: tr
 LOOK_EVERY = 1.0  # seconds
 SIGNS_OF_LIFE = ("loaded", "working")
 MOST_WARM = 2  # targets that a worker tries before somebody asks
+PAUSE = 0.2  # seconds after an answer in which its client may ask again
 KEPT = 2.0  # seconds that a worker waits for more of a client that is still there
 MOST_UNWANTED = 60.0  # seconds that a compilation may go on when all who asked for it are gone
 
@@ -93,9 +94,10 @@ class Server:
         self.selector.register(self.listener, selectors.EVENT_READ, lambda mask: self.accept())
         last = time.monotonic()
         while time.monotonic() - last < idle_seconds:
-            if not self.is_busy() and self.spare is None:
+            if self.spare is None and self.is_quiet():
                 self.spare = self.forked(self.targets[-MOST_WARM:])
-            events = self.selector.select(min(LOOK_EVERY, idle_seconds))
+            look_after = LOOK_EVERY if self.spare is not None else PAUSE
+            events = self.selector.select(min(look_after, idle_seconds))
             for key, mask in events:
                 now = self.selector.get_map().get(key.fd)
                 if now is not None and now.data is key.data:  # not removed by an event before it
@@ -108,6 +110,11 @@ class Server:
 
     def is_busy(self) -> bool:
         return bool(self.waiting) or any(worker.job is not None for worker in self.workers)
+
+    def is_quiet(self) -> bool:
+        """Whether nobody waits, nor has just had an answer and is likely to ask for the next kernel: a fork would keep them waiting."""
+        now = time.monotonic()
+        return not self.is_busy() and all(now - worker.free_since > PAUSE for worker in self.workers)
 
     # connections
 

@@ -5,7 +5,6 @@ context = context_of_process()          # JSON, by `vars`
 
 import os
 import sys
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -17,15 +16,14 @@ OURS = "tilework."
 GROUPS = ("amd", "cache", "compilation", "language", "nvidia", "redis", "runtime")  # by name: tests replace the objects
 
 
-@dataclass(frozen=True)
 class Context:
     """What a process must look like to compile for the one that asks. All fields are JSON."""
 
-    package: str
-    folder: str
-    path: list[str]
-    environment: dict[str, str]
-    as_triton: bool
+    def __init__(
+        self, package: str, folder: str, path: list[str], environment: dict[str, str], as_triton: bool
+    ) -> None:
+        self.package, self.folder, self.path = package, folder, path
+        self.environment, self.as_triton = environment, as_triton
 
 
 def context_of_process() -> Context | None:

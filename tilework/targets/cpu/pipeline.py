@@ -99,9 +99,14 @@ class CpuBackend(Backend):
 def native_identity() -> str:
     import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
 
-    from tilework.targets.cpu.target import machine_identity  # lazily: only launches on the host need it
+    from tilework.targets.cpu.processor import machine_identity  # lazily: only launches on the host need it
 
-    return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{machine_identity()}"
+    identity = machine_identity()
+    if not identity:
+        from tilework.targets.cpu.target import detect  # lazily: loads LLVM
+
+        identity = f"{detect().cpu};{','.join(sorted(detect().features))}"
+    return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{identity}"
 
 
 def tile_loops(module: Any, sanitize: bool | str = False) -> Any:

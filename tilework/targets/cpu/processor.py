@@ -1,6 +1,21 @@
 """What the system says about the processors of this machine. Every first launch asks, so nothing else is here."""
 
 import os
+import sys
+from functools import cache
+
+from tilework import knobs
+
+TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = (
+    18,
+    0x1023,
+    158,
+)  # of Linux on x86: a component of a thread's state, and how to ask for it
+
+IDENTIFYING = (
+    *("vendor_id", "cpu family", "model", "stepping", "flags"),
+    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
+)
 
 
 def processor_facts() -> dict[str, str]:
@@ -19,3 +34,24 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def machine_identity() -> str:
+    """What object code depends on, for cache keys, where Linux says it; otherwise nothing."""
+    facts = processor_facts()
+    known = ";".join(f"{name}={facts[name]}" for name in IDENTIFYING if name in facts)
+    if not known:
+        return ""
+    return known + f";dots={knobs.runtime.cpu_dots};tiles={' amx_tile' in known and may_use_tiles()}"
+
+
+@cache
+def may_use_tiles() -> bool:
+    """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be too small."""
+    if sys.platform != "linux" or not knobs.runtime.cpu_dots:
+        return False
+    import ctypes  # lazily: most processors have none
+
+    libc = ctypes.CDLL(None)
+    libc.syscall.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_ulong]
+    return libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0

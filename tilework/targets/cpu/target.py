@@ -7,16 +7,14 @@
 A target is a plain value: a test makes one of another machine with `HostTarget.of("x86_64", "skylake", {"avx2"})`.
 """
 
-import ctypes
 import platform
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 from tilework import knobs
 from tilework.target import Target
-from tilework.targets.cpu.processor import available_cores, processor_facts
+from tilework.targets.cpu.processor import available_cores, may_use_tiles, processor_facts
 
 ARM = ("aarch64", "arm64")
 # Linux names features differently from LLVM, which reports only a part of them on ARM
@@ -36,16 +34,6 @@ STREAM_AHEAD = 1024
 # Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as zero
 DOT_ONLY = frozenset({"avx512bf16"})
 FOR_DOTS = DOT_ONLY | {"amx-bf16", "amx-fp16", "amx-int8", "avx512vnni", "avxvnni", "bf16", "i8mm"}
-TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = (
-    18,
-    0x1023,
-    158,
-)  # of Linux on x86: a component of a thread's state, and how to ask for it
-
-IDENTIFYING = (
-    *("vendor_id", "cpu family", "model", "stepping", "flags"),
-    *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
-)
 
 
 def describe(arch: str) -> Target:
@@ -122,22 +110,3 @@ def linux_arm_features() -> set[str]:
     """Features that the kernel reports, by LLVM's names; none elsewhere than on Linux."""
     names = processor_facts().get("Features", "").split()
     return {LINUX_NAMES[name] for name in names if name in LINUX_NAMES}
-
-
-def machine_identity() -> str:
-    """What object code depends on, for cache keys; where Linux says it, LLVM is not asked, which is slow to load."""
-    facts = processor_facts()
-    known = ";".join(f"{name}={facts[name]}" for name in IDENTIFYING if name in facts)
-    if known:
-        known += f";dots={knobs.runtime.cpu_dots};tiles={' amx_tile' in known and may_use_tiles()}"
-    return known or f"{detect().cpu};{','.join(sorted(detect().features))}"
-
-
-@cache
-def may_use_tiles() -> bool:
-    """Ask for AMX's tiles: a process must be allowed to use them, all threads at once; stacks of signal handlers may be too small."""
-    if sys.platform != "linux" or not knobs.runtime.cpu_dots:
-        return False
-    libc = ctypes.CDLL(None)
-    libc.syscall.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_ulong]
-    return libc.syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0
