@@ -14,8 +14,10 @@ Processes have a few operators each; one that dies or hangs is one row, and anot
 import argparse
 import contextlib
 import hashlib
+import importlib
 import importlib.util
 import json
+import math
 import os
 import signal
 import subprocess
@@ -186,6 +188,7 @@ class Compared:
 
         self.output = Path(path).open("a", buffering=1)  # noqa: SIM115
         self.functions = {item[0]: item[1] for items in FULL_CONFIG_BY_FUNC.values() for item in items}
+        self.experimental = experimental_functions()
         self.seen: Counter[Any] = Counter()
         self.label, self.device, self.cases = "", device, cases
         self.library = torch.library.Library("aten", "IMPL")
@@ -203,6 +206,14 @@ class Compared:
         self.seen[key, kind] += not own
         return self.seen[case] == 1 and (own or self.seen[key, kind] <= self.cases)
 
+    def compare_operator(self, key: str, native: Any, args: Any, kwargs: Any) -> Any:
+        """An operator of torch, with every function that FlagGems has for it."""
+        if key in self.experimental:
+            self.compare(f"experimental.{key}", native, self.experimental[key], *twin((args, kwargs)))
+        if key in self.functions:
+            return self.compare(key, native, self.functions[key], args, kwargs)
+        return native(*args, **kwargs)
+
     def compare(self, key: str, native: Any, function: Any, args: Any, kwargs: Any) -> Any:
         """One call both ways; gives torch's results."""
         import torch
@@ -211,13 +222,13 @@ class Compared:
         described = [(tuple(t.shape), t.stride(), str(t.dtype)[6:]) for t in before]
         case = f"{key} {described} {[leaf for leaf in leaves_of((args, kwargs)) if not isinstance(leaf, torch.Tensor)]}"
         mine_args, mine_kwargs = twin((args, kwargs))
-        wanted = native(*args, **kwargs)
+        wanted = native(*args, **kwargs) if native is not None else None
         kind = next((str(t.dtype)[6:] for t in (*before, *tensors_of(wanted))), "none")
         if not tensors_of((args, kwargs, wanted)) or not self.is_new(key, kind, case):
             return wanted
         row = {"op": self.label, "key": key, "kind": kind, "case": case[:500]}
         self.write(begin=True, **row)
-        start = time.perf_counter()
+        start, lost = time.perf_counter(), False
         torch.manual_seed(7)
         signal.alarm(SECONDS_OF_A_CALL)
         try:
@@ -228,18 +239,51 @@ class Compared:
             signal.alarm(0)
             row["seconds"] = time.perf_counter() - start
             row["digest"] = digest(tensors_of((found, mine_args, mine_kwargs)))
-            row["random"] = any(word in key for word in RANDOM)
-            row["apart"] = distance(tensors_of((found, mine_args, mine_kwargs)), tensors_of((wanted, args, kwargs)))
+            all_found = tensors_of((found, mine_args, mine_kwargs))
+            row["apart"] = distance(all_found, tensors_of((wanted, args, kwargs)))
+            row["random"] = native is None or any(word in key for word in RANDOM)
+            if row["random"] or row["apart"] > 1:
+                row["values"] = [some_values(t) for t in all_found]
         except Exception as error:
             signal.alarm(0)
             row["seconds"] = time.perf_counter() - start
+            lost = "CUDA error" in str(error)
             row["error"] = f"{type(error).__name__}: {' | '.join(str(error).strip().splitlines()[-3:])}"[:300]
             if os.environ.get("CHECK_GEMS_RAISE"):
                 traceback.print_exc()
         self.write(**row)
-        if "CUDA error" in row.get("error", "") or "illegal" in row.get("error", ""):
-            os._exit(3)  # the context is lost
+        if lost:
+            os._exit(3)  # with its CUDA context
         return wanted
+
+
+def experimental_functions() -> dict[str, Any]:
+    """FlagGems' further operators: modules whose function has the name of the operator."""
+    import flag_gems.experimental_ops as package  # type: ignore
+
+    names = [path.stem for path in Path(package.__file__).parent.glob("*.py") if not path.stem.startswith("__")]
+    modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+    return {
+        key: vars(module)[name]
+        for name, module in modules.items()
+        if name in vars(module)
+        for key in (name, f"{name}.Tensor")
+    }
+
+
+def some_values(tensor: Any) -> list[float]:
+    """Up to 64 of its elements, all over it."""
+    flat = tensor.detach().reshape(-1)
+    return flat[:: max(1, flat.numel() // 64)].double().cpu().tolist() if not tensor.dtype.is_complex else []
+
+
+def are_close(some: Any, others: Any) -> bool:
+    """Values of two compilers that differ by rounding; for those that cannot be compared with torch."""
+    if len(some) != len(others) or any(len(a) != len(b) for a, b in zip(some, others, strict=True)):
+        return False
+    pairs = [(a, b) for row, other in zip(some, others, strict=True) for a, b in zip(row, other, strict=True)]
+    size = sum(abs(b) for _, b in pairs if math.isfinite(b)) / max(1, len(pairs))
+    return all(a == b or (a != a and b != b) or abs(a - b) <= 0.02 * (abs(b) + size) for a, b in pairs)
 
 
 def is_composite(key: str, device: str) -> bool:
@@ -323,16 +367,17 @@ def run_operators(names: list[str], options: Any) -> None:
                 "" if func._overloadname == "default" else f".{func._overloadname}"
             )
             native = func.decompose if key in compared.composite else func
-            if key not in compared.functions or any(
-                t.device.type != device for t in tensors_of((args, kwargs)) if t.dim()
-            ):
+            known = key in compared.functions or key in compared.experimental
+            if not known or any(t.device.type != device for t in tensors_of((args, kwargs)) if t.dim()):
                 return native(*args, **(kwargs or {}))
-            return compared.compare(key, native, compared.functions[key], args, kwargs or {})
+            return compared.compare_operator(key, native, args, kwargs or {})
 
     for name in names:
         compared.label = name
         compared.write(begin=True, op=name)
         start = time.monotonic()
+        if name == "cases":
+            run_cases(compared, Beside(), options)
         for info, kind in ((info, kind) for kind in options.kinds for info in op_db if info.name == name):
             try:
                 for call in calls_of(info, device, kind, options.samples):
@@ -342,6 +387,31 @@ def run_operators(names: list[str], options: Any) -> None:
             except Exception as error:
                 compared.write(op=name, key="", kind=kind, case="", sampling=repr(error)[:200])
         compared.write(end=True, op=name)
+
+
+def run_cases(compared: Compared, beside: Any, options: Any) -> None:
+    """The calls of `gems_cases.py`."""
+    import flag_gems  # type: ignore
+    import torch
+
+    from tests.device import gems_cases
+
+    part, parts = map(int, options.part.split("/"))
+    for kind in options.kinds:
+        torch.manual_seed(3)
+        with contextlib.suppress(StopIteration):
+            for number, call in enumerate(gems_cases.operator_calls(options.device, getattr(torch, kind))):
+                if number % parts == part:
+                    with contextlib.suppress(Exception), beside:
+                        call()
+        if getattr(torch, kind).is_floating_point:
+            torch.manual_seed(3)
+            for number, (function, args, reference) in enumerate(
+                gems_cases.fused_cases(flag_gems, options.device, getattr(torch, kind))
+            ):
+                if number % parts == part:
+                    with contextlib.suppress(Exception):
+                        compared.compare(function.__name__, reference, function, args, {})
 
 
 def run_side(side: str, names: list[str], path: Path, options: Any, until: float) -> None:
@@ -361,7 +431,7 @@ def run_side(side: str, names: list[str], path: Path, options: Any, until: float
             options.device,
         ]
         command += ["--configs", str(options.configs), "--samples", str(options.samples), "--each", str(options.each)]
-        command += ["--kinds", *options.kinds]
+        command += ["--kinds", *options.kinds, "--part", f"{path.stem.split('-')[1]}/{options.jobs}"]
         folder = path.parent
         caches = {"TRITON_CACHE_DIR": f"{folder}/cache-{side}", "FLAGGEMS_CACHE_DIR": f"{folder}/gems-{path.stem}"}
         with path.with_suffix(".log").open("a") as log:
@@ -413,12 +483,14 @@ def report(folder: Path, sides: list[str]) -> None:
             theirs_is = verdict_of(other)
             same = row.get("digest") == other.get("digest")
             word = f"{verdict} in both" if verdict == theirs_is else f"{verdict}, {theirs_is} with Triton"
-            word += ", the same bits" if same and verdict in ("wrong", "random") and verdict == theirs_is else ""
+            if verdict == theirs_is and verdict in ("wrong", "random"):
+                close = are_close(row["values"], other["values"])
+                word += ", the same bits" if same else ", close to Triton's" if close else ", APART"
             seconds[row["key"]][0] += row.get("seconds", 0)
             seconds[row["key"]][1] += other.get("seconds", 0)
         counts[word] += 1
         operators[word].add(row["key"])
-        if verdict in ("wrong", "refused") or (word == "random in both"):
+        if verdict in ("wrong", "refused") or word.endswith("APART"):
             print(f"{word}: {row['kind']} {row['case'][:230]}: {row.get('error', row.get('apart'))}")
     for word, count in sorted(counts.items()):
         print(f"{count:6} cases of {len(operators[word]):4} operators: {word}")
@@ -441,6 +513,7 @@ def main() -> None:
     parser.add_argument("--configs", type=int, default=1)
     parser.add_argument("--kinds", nargs="*", default=KINDS)
     parser.add_argument("--keep", help="folder for what was found")
+    parser.add_argument("--part", default="0/1", help=argparse.SUPPRESS)
     parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if importlib.util.find_spec("flag_gems") is None or importlib.util.find_spec("torch") is None:
@@ -457,7 +530,8 @@ def main() -> None:
         folder.mkdir(exist_ok=True)
         for job in range(options.jobs):
             for side in sides:
-                pool.submit(run_side, side, names[job :: options.jobs], folder / f"{side}-{job}.jsonl", options, until)
+                mine = [*names[job :: options.jobs], *(["cases"] if not options.names else [])]
+                pool.submit(run_side, side, mine, folder / f"{side}-{job}.jsonl", options, until)
         pool.shutdown()
         report(folder, sides)
 
