@@ -83,7 +83,7 @@ def test_what_a_backend_says_about_arguments(backend: type[BaseBackend]) -> None
 
 
 def test_what_the_amd_backend_says_about_arguments() -> None:
-    storage = lambda size: SimpleNamespace(size=lambda: size)
+    storage = lambda size: SimpleNamespace(size=lambda: size, data_ptr=lambda: 64)
     small, large = (tensor(64, untyped_storage=lambda size=size: storage(size)) for size in (100, 2**31))
     assert not HIPBackend.supports_native_tensor_specialization
     assert HIPBackend.get_tensor_specialization(small, align=True) == "DS"

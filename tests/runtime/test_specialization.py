@@ -297,3 +297,70 @@ def test_small_arrays() -> None:
     types, keys = specialize_small((whole, 3, whole[1:]))
     assert types == ("*fp32", "i32", "*fp32") and [key.strip("D") for key in keys] == ["S", "", ""]
     assert parse_attr("DS") == [["tt.divisibility", 16], ["tt.pointer_range", 32]]
+
+
+class Storage:
+    """As of a tensor."""
+
+    def __init__(self, array: Any) -> None:
+        self.data_ptr = lambda: array.ctypes.data
+        self.size = self.nbytes = lambda: array.nbytes
+
+
+class Window:
+    """As libraries wrap tensors: from any element on, with any strides, and without `storage_offset`."""
+
+    def __init__(self, array: Any, first: int) -> None:
+        self.array, self.first, self.dtype, self.shape = array, first, array.dtype, array.shape
+
+    def data_ptr(self) -> int:
+        return self.array.ctypes.data + self.first * self.array.itemsize
+
+    def untyped_storage(self) -> Storage:
+        return Storage(self.array)
+
+
+class WindowOfBase(Window):
+    """The same, with the name by which our own wrappers know their arrays."""
+
+    untyped_storage: Any = property()  # which it does not have
+
+    @property
+    def base(self) -> Any:
+        return self.array
+
+
+class TypedPointer:
+    """The least that a kernel takes for an array; it calls itself its storage."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    def data_ptr(self) -> int:
+        return self.array.ctypes.data
+
+    def untyped_storage(self) -> "TypedPointer":
+        return self
+
+
+@tilework.jit
+def read_back(x, out, STEP: tl.constexpr):
+    at = tl.arange(0, 16)
+    tl.store(out + at, tl.load(x + at * STEP))
+
+
+def test_a_wrapper_that_begins_elsewhere_is_not_small() -> None:
+    """Else the offsets of AMD's buffer instructions would be negative, and their loads zero."""
+    x = np.arange(16, dtype=np.float32)
+    assert is_small(Window(x, 0)) and not is_small(Window(x, 15)) and not is_small(TypedPointer(x))
+    assert is_small(WindowOfBase(x, 0)) and not is_small(WindowOfBase(x, 15))
+
+
+@pytest.mark.parametrize("device", ["native", "evaluator"])
+def test_wrappers_are_read_from_where_they_begin(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWORK_DEVICE", device)
+    x, out = np.arange(20, dtype=np.float32), np.zeros(16, np.float32)
+    for wrapper in (Window(x, 3), WindowOfBase(x, 3)):
+        out[:] = 0
+        read_back[(1,)](wrapper, out, 1)
+        assert out.tolist() == x[3:19].tolist()

@@ -19,7 +19,7 @@ from tilework.oracles.interpreter.allowed_memory import REGISTERED
 from tilework.oracles.interpreter.arguments import register_memory
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
-from tilework.runtime.devices.host.arrays import bytes_at
+from tilework.runtime.devices.host.arrays import bytes_at, storage_extent
 from tilework.runtime.launch.specialize import dtype_code
 
 LARGEST = 256 << 20  # bytes
@@ -82,9 +82,8 @@ def is_on_host(array: Any) -> bool:
 
 def extent_of(array: Any) -> tuple[int, int]:
     """(address, bytes) of all memory that an array is a part of."""
-    if hasattr(array, "untyped_storage"):
-        storage = array.untyped_storage()
-        return storage.data_ptr(), storage.nbytes()
+    if (extent := storage_extent(array)) is not None:
+        return extent
     if not isinstance(array, np.ndarray):
         base = getattr(array, "base", None)
         if base is not None and hasattr(array, "data_ptr"):

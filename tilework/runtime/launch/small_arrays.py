@@ -18,13 +18,25 @@ def is_small(arg: Any) -> bool:
     if hasattr(arg, "ptr_range"):
         return arg.ptr_range() <= LIMIT
     if hasattr(arg, "untyped_storage"):
-        return arg.untyped_storage().size() <= LIMIT and not (hasattr(arg, "storage_offset") and arg.storage_offset())
-    if not is_array(arg):
-        return hasattr(arg, "base") and hasattr(arg, "data_ptr") and is_small(arg.base)  # a TensorWrapper
+        storage = arg.untyped_storage()
+        has_size = storage is not arg and hasattr(storage, "size")  # a pointer with a type may call itself its storage
+        return has_size and storage.size() <= LIMIT and begins_with(arg, storage)
+    if not is_array(arg):  # a TensorWrapper
+        return (
+            hasattr(arg, "base")
+            and hasattr(arg, "data_ptr")
+            and is_small(arg.base)
+            and arg.data_ptr() == address(arg.base)
+        )
     whole = arg
     while is_array(whole.base):
         whole = whole.base
     return whole.nbytes <= LIMIT and array_address(whole) == array_address(arg)
+
+
+def begins_with(arg: Any, storage: Any) -> bool:
+    """Whether nothing of the storage is in front of an array; wrappers of tensors do not always tell their offset."""
+    return not arg.storage_offset() if hasattr(arg, "storage_offset") else arg.data_ptr() == storage.data_ptr()
 
 
 def specialize_small(arg: Any, is_const: bool = False, specialize_value: bool = True, align: bool = True) -> Spec:
@@ -45,4 +57,8 @@ def small_address(arg: Any) -> int:
     """Where a small array begins; an error for others (`native_entry.py`)."""
     if not is_small(arg):
         raise ValueError("an array of 2 GiB or more, or a part of one, in place of a small one")
+    return address(arg)
+
+
+def address(arg: Any) -> int:
     return arg.data_ptr() if hasattr(arg, "data_ptr") else array_address(arg)

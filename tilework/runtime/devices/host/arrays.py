@@ -17,7 +17,9 @@ def as_array(arg: Any) -> Any:
         return arg
     base = getattr(arg, "base", None)
     if base is not None and hasattr(arg, "data_ptr") and not hasattr(arg, "untyped_storage"):
-        return as_array(base)
+        memory = as_array(base)
+        skipped = arg.data_ptr() - memory.ctypes.data
+        return memory if skipped == 0 else bytes_at(arg.data_ptr(), memory.nbytes - skipped)
     if hasattr(arg, "data_ptr"):
         return bytes_at(arg.data_ptr(), extent_bytes(arg))
     if hasattr(arg, "__array_interface__"):
@@ -38,12 +40,18 @@ def bytes_at(address: int, size: int) -> Any:
 
 def extent_bytes(tensor: Any) -> int:
     """From the first element of a tensor to the end of its storage."""
-    if hasattr(tensor, "untyped_storage"):
-        offset = tensor.storage_offset() * tensor.element_size()
-        return max(tensor.untyped_storage().nbytes() - offset, 0)
+    if (extent := storage_extent(tensor)) is not None:
+        start, size = extent
+        return max(start + size - tensor.data_ptr(), 0)
     for name in ("nbytes", "size_bytes"):
         if isinstance(size := getattr(tensor, name, None), int):
             return size
     if hasattr(tensor, "numel") and hasattr(tensor, "element_size"):
         return tensor.numel() * tensor.element_size()
     raise TypeError(f"{type(tensor).__name__} does not say how large its memory is: give it `nbytes`")
+
+
+def storage_extent(tensor: Any) -> tuple[int, int] | None:
+    """(address, bytes) of the storage of a tensor, or of what wraps one; a pointer with a type may call itself its storage."""
+    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else None
+    return (storage.data_ptr(), storage.nbytes()) if callable(getattr(storage, "nbytes", None)) else None
