@@ -53,5 +53,5 @@ def extent_bytes(tensor: Any) -> int:
 
 def storage_extent(tensor: Any) -> tuple[int, int] | None:
     """(address, bytes) of the storage of a tensor, or of what wraps one; a pointer with a type may call itself its storage."""
-    storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else None
+    storage: Any = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else None
     return (storage.data_ptr(), storage.nbytes()) if callable(getattr(storage, "nbytes", None)) else None
