@@ -410,6 +410,33 @@ def test_plain_functions_of_the_language_and_builtins_of_others() -> None:
     assert functions_of_modules.cache_key  # nothing of this stands in the way of the hash
 
 
+class Limits:
+    """As `torch.finfo`: a class that a kernel asks for numbers."""
+
+    def __init__(self, bits: int, *, signed: bool = True):
+        self.most = 2 ** (bits - signed) - 1
+
+
+OTHER_PACKAGE.Limits = Limits  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@tilework.jit
+def class_of_module(out, n, bits: tl.constexpr):
+    most: tl.constexpr = OTHER_PACKAGE.Limits(bits).most
+    tl.store(out, most)
+    tl.store(out + 1, n + OTHER_PACKAGE.Limits(8, signed=False).most)
+
+
+@tilework.jit
+def class_of_run_time_value(out, n):
+    tl.store(out, OTHER_PACKAGE.Limits(n).most)
+
+
+def test_classes_of_modules_are_called_at_compile_time() -> None:
+    assert result(class_of_module, 3, size=2, bits=16) == [2**15 - 1, 3 + 255]
+    assert "Limits is not something a kernel can call" in message_of(error(class_of_run_time_value, np.zeros(1), 3))
+
+
 @tl.constexpr
 def dtype_of_bits(bits: tl.constexpr, signed=True):
     return tl.core.get_int_dtype(tl.core._unwrap_if_constexpr(bits), tl.core._unwrap_if_constexpr(signed))

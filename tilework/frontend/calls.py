@@ -175,6 +175,8 @@ def call_value(
         return as_constexpr(call_unwrapped(callee, args, kwargs))
     if is_known and callable(callee):
         return as_constexpr(callee(*args, **kwargs))
+    if isinstance(callee, type) and not any(isinstance(value, tl.tensor) for value in (*args, *kwargs.values())):
+        return call_compile_time(callee, args, kwargs)  # as `torch.finfo(torch.float32)`
     name = getattr(callee, "__name__", None) or describe(callee) or repr(callee)
     raise TypeError(f"{name} is not something a kernel can call\nhelp: {call_advice(callee, name)}")
 
@@ -254,7 +256,7 @@ def check_compile_time(callee: Any, args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def call_compile_time(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A function of the math or copy module on compile-time values."""
+    """A function of the math or copy module, or a class, on compile-time values."""
     check_compile_time(callee, args, kwargs)
     plain = [unwrap_nested(arg, unwrap) for arg in args]
     named = {key: unwrap_nested(value, unwrap) for key, value in kwargs.items()}
