@@ -47,6 +47,8 @@ def present_cpu() -> None:
     properties = argparse.Namespace(
         multi_processor_count=2, major=0, minor=0, max_threads_per_multi_processor=1, L2_cache_size=1 << 20
     )
+    torch.cuda.current_device = lambda: 0  # some ask here, whatever the vendor
+    torch.cuda.get_device_properties = lambda *_: properties
     torch.cpu.device = lambda _: contextlib.nullcontext()
     torch.cpu.current_device = lambda: 0  # type: ignore
     torch.cpu.get_device_properties = lambda *_: properties

@@ -343,6 +343,23 @@ def test_tensor_members_are_where_they_were_found() -> None:
     assert all(tensor_facts(other) != plain for other in others)
 
 
+def test_the_places_are_found_where_operators_are_replaced_and_the_default_device_is_another() -> None:
+    torch = pytest.importorskip("torch")
+    from tilework.runtime.launch.tensor_places import tensor_places
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("an operator of torch, which may be a kernel")
+
+    replaced = torch.library.Library("aten", "IMPL")
+    for name in ("zeros", "zero_", "fill_.Scalar"):
+        replaced.impl(name, never, "CPU")
+    try:
+        with torch.device("meta"):
+            assert tensor_places.__wrapped__() == tensor_places()
+    finally:
+        replaced._destroy()
+
+
 def test_other_arguments_take_the_python_path() -> None:
     k, x, y = axpy()
 

@@ -67,7 +67,10 @@ def only(candidates: Sequence[int], fits: Callable[[int], bool]) -> int | None:
 
 @cache
 def tensor_places() -> Places | None:
-    """The places; None if they are not clear. Nothing is put on a GPU for this: its streams may be recording a graph."""
+    """The places; None if they are not clear. Nothing is put on a GPU for this: its streams may be recording a graph.
+
+    Nor is anything computed: `torch.zeros` may be a kernel, of a library that replaces torch's operators.
+    """
     import numpy as np  # lazily: torch, which is optional, is loaded already
     import torch
 
@@ -75,17 +78,19 @@ def tensor_places() -> Places | None:
     # of five dimensions, for which an implementation has room: no word of it is left as it was found
     shapes = ((3, 2, 1, 4, 2), (5, 3, 2, 1, 3), (2, 5, 3, 2, 1))
     views = [(7 + 4 * index, 7 + 4 * index + prod(shape), shape) for index, shape in enumerate(shapes)]
-    samples = {d: [torch.zeros(end, dtype=d)[at:].view(shape) for at, end, shape in views[:2]] for d in dtypes}
+    samples = {
+        d: [torch.empty(end, dtype=d, device="cpu")[at:].view(shape) for at, end, shape in views[:2]] for d in dtypes
+    }
     at, end, shape = views[2]
     tensors = [
         *(t for group in samples.values() for t in group),
         torch.from_numpy(np.zeros(end, "f4"))[at:].view(shape),
     ]
-    elsewhere = [torch.zeros(shape, device="meta") for shape in shapes]
+    elsewhere = [torch.empty(shape, device="meta") for shape in shapes]
     if any(type(tensor) is not torch.Tensor for tensor in (*tensors, *elsewhere)):
         return None
     share: Any = getattr(torch, "_lazy_clone", lambda tensor: tensor)
-    shared = [share(torch.zeros(size)) for size in (3, 50, 700)]
+    shared = [share(torch.empty(size, device="cpu")) for size in (3, 50, 700)]
 
     def values(read: Callable[[int], int], at: int, group: Sequence[Any]) -> set[int]:
         return {read(tensor._cdata + at) for tensor in group}
