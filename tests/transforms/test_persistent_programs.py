@@ -41,10 +41,12 @@ def flattened(
         c.store([tile * BM, 0], acc.to(tl.float16))
 
 
-def ttgir(kernel: tilework.JITFunction, fifth: str, element: str = "fp16", **constants: object) -> str:
+def ttgir(
+    kernel: tilework.JITFunction, fifth: str, element: str = "fp16", a: str | None = None, **constants: object
+) -> str:
     BM, BN, BK = (constants[name] for name in ("BM", "BN", "BK"))
     factors = [f"tensordesc<{element}[{shape}]>" for shape in (f"{BM},{BK}", f"{BK},{BN}")]
-    types = [*factors, f"tensordesc<fp16[{BM},{BN}]>", "i32", fifth]
+    types = [a or factors[0], factors[1], f"tensordesc<fp16[{BM},{BN}]>", "i32", fifth]
     signature = dict(zip(kernel.arg_names, types, strict=False))
     options = {"num_warps": 8, "num_stages": 3}
     return tilework.compile(ASTSource(kernel, signature, constants), GPUTarget("cuda", 90, 32), options).asm["ttgir"]
@@ -54,6 +56,24 @@ def test_a_loop_of_products_over_tiles_of_descriptors() -> None:
     text = ttgir(product, "*i32", **LARGE)
     assert text.count(STAYS) == 2, "in both partitions"
     assert text.count("tt.get_num_programs x") == 2
+
+
+@tilework.jit
+def batched(a, b, c, K, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, EACH: tl.constexpr):
+    start = a + tl.program_id(0).to(tl.int64) * BM * K if EACH else a
+    rows = tl.make_tensor_descriptor(start, [BM, K], [K, 1], [BM, BK])
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(rows.load([0, k]), b.load([k, tl.program_id(1) * BN]), acc)
+    c.store([tl.program_id(0) * BM, tl.program_id(1) * BN], acc.to(tl.float16))
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_blocks_do_not_stay_where_partitions_would_be_lost(each: bool) -> None:
+    """A descriptor that is made for each program would be made in a loop."""
+    text = ttgir(batched, "i32", **LARGE, EACH=each, a="*fp16")
+    assert "ttg.warp_specialize" in text
+    assert (STAYS in text) is not each
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,16 @@ def has_one_loop(function: Operation) -> bool:
 
 
 def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> bool:
-    """Products read what copies write. Where warps turn a tile first, tensor cores wait for them, and blocks that stay lost a tenth."""
+    """Products read what copies write. Where warps turn a tile first, tensor cores wait for them, and blocks that stay lost a tenth.
+
+    A descriptor that each program makes for itself would be made in a loop, where no partition copies by it.
+    """
     try:
         rings = find_rings(function, stages, axis_info(module))
     except Refusal:
         return False
-    return all(channel.allocs for ring in rings for channel in ring.channels)
+    channels, differ = [channel for ring in rings for channel in ring.channels], varying(function)
+    return all(channel.allocs and channel.load.operands[0] not in differ for channel in channels)
 
 
 def is_number(op: Operation) -> bool:
