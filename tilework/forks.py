@@ -27,7 +27,16 @@ class Lock(Protocol):
 
 AnyLock = TypeVar("AnyLock", bound=Lock)
 LOCKS: list[Lock] = []
-TAKEN: list[Lock] = []  # by the thread that forks
+
+
+class Taken(threading.local):
+    """By the thread that forks, for each of its forks: a signal handler may fork while a fork waits."""
+
+    def __init__(self) -> None:
+        self.locks: list[list[Lock]] = []
+
+
+TAKEN = Taken()
 
 
 def held_at_fork(lock: AnyLock) -> AnyLock:
@@ -43,29 +52,37 @@ def in_child(function: Callable[[], None]) -> None:
 
 
 def before_fork() -> None:
-    """Take all locks at a moment when nobody else imports: no other thread runs between that and the fork."""
+    """Take all locks at a moment when nobody else imports: no other thread runs between that and the fork.
+
+    Whoever interrupts this cannot stop the fork: it goes on without locks.
+    """
+    taken: list[Lock] = []
+    TAKEN.locks.append(taken)
     deadline = time.monotonic() + LONGEST
-    while True:
-        taken = LOCKS[::-1]
-        for lock in taken:
-            lock.acquire()
-        if not others_import() or time.monotonic() > deadline:
-            TAKEN[:] = taken
-            return
+    try:
+        while True:
+            for lock in LOCKS[::-1]:
+                lock.acquire()
+                taken.append(lock)
+            if not others_import() or time.monotonic() > deadline:
+                return
+            release(taken)
+            time.sleep(LOOK_EVERY)
+    except BaseException:
         release(taken)
-        time.sleep(LOOK_EVERY)
+        raise
 
 
 def after_fork() -> None:
     """In parent and child."""
-    taken = TAKEN[:]
-    TAKEN.clear()
-    release(taken)
+    if TAKEN.locks:  # not if this was imported while somebody forked
+        release(TAKEN.locks.pop())
 
 
 def release(locks: list[Lock]) -> None:
-    for lock in reversed(locks):
-        lock.release()
+    """Give locks back, the last one first."""
+    while locks:
+        locks.pop().release()
 
 
 def others_import() -> bool:

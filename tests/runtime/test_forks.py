@@ -89,3 +89,47 @@ def test_an_import_that_needs_a_lock_of_forks(import_elsewhere: Callable[..., No
 
     import_elsewhere("tilework.slow", take)
     assert in_child(lambda: lock.acquire(blocking=False) and imports("tilework.slow"))
+
+
+class Disturbed:
+    """A lock during whose acquisition something else happens, once."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        self.happens: Callable[[], object] | None = happens
+
+    def acquire(self) -> None:
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+
+    def release(self) -> None:
+        pass
+
+
+def is_free(lock: Any) -> bool:
+    """For another thread."""
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(lock.acquire(blocking=False)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def forked() -> None:
+    """As far as we have a part in it: locks of others (`concurrent.futures`) cannot be taken twice."""
+    forks.before_fork()
+    forks.after_fork()
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("happens", [forked, interrupted])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_handler_while_a_fork_waits(happens: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the fork takes is given back, whether the handler forks, too, or raises something."""
+    first, last = threading.RLock(), threading.RLock()
+    monkeypatch.setattr(forks, "LOCKS", [last, Disturbed(happens), first])
+    assert in_child(lambda: is_free(first) and is_free(last))
+    assert is_free(first) and is_free(last) and not forks.TAKEN.locks
