@@ -14,6 +14,7 @@ from tilework.runtime.devices import allocators
 from tilework.runtime.devices.allocators import NullAllocator, set_allocator, set_profile_allocator
 from tilework.triton.backends.amd.compiler import HIPBackend
 from tilework.triton.backends.compiler import BaseBackend, GPUTarget, Language
+from tilework.triton.backends.cpu.compiler import CPUBackend
 from tilework.triton.backends.driver import DriverBase, GPUDriver
 from tilework.triton.backends.nvidia.compiler import CUDABackend, CUDAOptions
 
@@ -29,6 +30,16 @@ def test_warps_are_a_power_of_two(warps: int) -> None:
     for make in (lambda: CUDAOptions(num_warps=warps), lambda: CUDABackend(HOPPER).parse_options({"num_warps": warps})):
         with pytest.raises(AssertionError, match="must be a power of 2"):
             make()
+
+
+def test_backends_take_no_notice_of_options_that_they_do_not_know() -> None:
+    for backend in (
+        CUDABackend(HOPPER),
+        HIPBackend(GPUTarget("hip", "gfx942", 64)),
+        CPUBackend(GPUTarget("cpu", "host", 1)),
+    ):
+        options = backend.parse_options({"num_warps": 8, "num_wraps": 2, "grid": 1})
+        assert options.num_warps == 8 and not hasattr(options, "num_wraps") and not hasattr(options, "grid")
 
 
 def test_clusters_need_hopper() -> None:

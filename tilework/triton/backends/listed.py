@@ -1,12 +1,20 @@
 """The interface that programs know of Triton's backends, over the list of stages that a backend of tilework is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from types import ModuleType
 from typing import Any
 
 from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import Stage
+from tilework.targets.options import CompileOptions
 from tilework.triton.backends.compiler import BaseBackend, Language, one_argument, plain, shown
+
+
+def known(opts: Mapping[str, Any], options: type[CompileOptions]) -> dict[str, Any]:
+    """The options that there are. Triton's backends take no notice of others; a launch refuses them before it asks a backend."""
+    names = {field.name for field in fields(options)}
+    return {name: value for name, value in opts.items() if name in names}
 
 
 class ListedBackend(BaseBackend):

@@ -13,7 +13,7 @@ from tilework.targets.amd.options import HipOptions as HIPOptions
 from tilework.targets.amd.pipeline import HipBackend
 from tilework.targets.base import GPUTarget
 from tilework.triton.backends.compiler import BaseBackend
-from tilework.triton.backends.listed import ListedBackend
+from tilework.triton.backends.listed import ListedBackend, known
 
 __all__ = ["GPUTarget", "HIPBackend", "HIPOptions"]
 
@@ -26,6 +26,9 @@ class HIPBackend(HipBackend, ListedBackend):
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
         return target.backend == "hip"
+
+    def parse_options(self, opts: Any) -> HIPOptions:
+        return super().parse_options(known(opts, HIPOptions))
 
     is_within_2gb = staticmethod(is_small)
 

@@ -10,7 +10,7 @@ from typing import Any
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.pipeline import CpuBackend
 from tilework.targets.options import CompileOptions
-from tilework.triton.backends.listed import ListedBackend
+from tilework.triton.backends.listed import ListedBackend, known
 
 __all__ = ["CPUBackend", "GPUTarget"]
 
@@ -27,4 +27,4 @@ class CPUBackend(CpuBackend, ListedBackend):
         return target.backend == "cpu"
 
     def parse_options(self, opts: Mapping[str, Any]) -> CompileOptions:
-        return super().parse_options(opts)
+        return super().parse_options(known(opts, CompileOptions))

@@ -30,7 +30,7 @@ from tilework.targets.nvidia.ptx_version import cpu_name, ptx_of_cuda
 from tilework.targets.options import CompileOptions
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.triton.backends.compiler import plain
-from tilework.triton.backends.listed import ListedBackend
+from tilework.triton.backends.listed import ListedBackend, known
 
 __all__ = [
     "CUDABackend",
@@ -88,7 +88,7 @@ class CUDABackend(CudaBackend, ListedBackend):
         return target.backend == "cuda"
 
     def parse_options(self, opts: Any) -> CUDAOptions:
-        options = super().parse_options(opts)
+        options = super().parse_options(known(opts, CUDAOptions))
         return CUDAOptions(**{field.name: getattr(options, field.name) for field in fields(options)})
 
     def _parse_arch(self, arch: str) -> int:
