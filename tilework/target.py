@@ -36,6 +36,7 @@ class Feature(StrEnum):
     MATRIX_STORE = "matrix_store"  # stmatrix
     MBARRIER = "mbarrier"  # barriers in shared memory
     MBARRIER_BYTES = "mbarrier_bytes"  # that count the bytes of copies
+    MIN_MAGNITUDE = "min_magnitude"  # the smaller of two magnitudes, with both signs
     MMA = "mma"  # a warp multiplies matrices
     MMA_F64 = "mma_f64"
     MMA_F64_ROWS = "mma_f64_rows"  # 16 rows at a time

@@ -253,6 +253,29 @@ def test_extrema_and_comparisons(arch: int) -> None:
             np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("name", ["f16", "f32"])
+def test_symmetric_limits_are_a_limit_of_the_magnitude(name: str, arch: int) -> None:
+    """Also for zeros and infinities; NaN becomes the lower limit, or stays."""
+    dtype, odd = DTYPES[name], [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.5, -1.5]
+    x = np.array([*odd, *np.random.default_rng(5).normal(size=120)], dtype)
+    limit = np.resize(np.array([0.5, 1.5, 3.0, np.inf], dtype), 128)
+    body = f"%zero = arith.constant dense<0.0> : T<{name}>\n%low = arith.constant dense<-1.5> : T<{name}>\n"
+    body += f"%high = arith.constant dense<1.5> : T<{name}>\n%minus = arith.subf %zero, %y : T<{name}>\n"
+    for mode, result in (("none", "n"), ("all", "a")):
+        body += f"%{result}c = tt.clampf %x, %low, %high, propagateNan = {mode} : T<{name}>\n"
+        body += f"%{result}v = tt.clampf %x, %minus, %y, propagateNan = {mode} : T<{name}>\n"
+    results = ("nc", "nv", "ac", "av")
+    ptx = ptx_of(elementwise_text(body, {"x": name, "y": name}, dict.fromkeys(results, name), 32, arch, 1), arch)
+    for form in ("min.xorsign.abs", "min.NaN.xorsign.abs"):
+        assert ptx.count(f"{form}.{name}") == (2 if arch == 90 else 0)
+    found = elementwise(body, {"x": x, "y": limit}, dict.fromkeys(results, dtype), arch)
+    for one, highest in zip(found, (1.5, limit) * 2, strict=True):
+        keeps = one is found[2] or one is found[3]
+        wanted = np.clip(x, -highest, highest) if keeps else np.fmin(np.fmax(x, -highest), highest)
+        same(one, np.asarray(wanted, dtype))
+
+
 @pytest.mark.parametrize("arch", ARCHS)
 def test_fma_clamp_and_abs(arch: int) -> None:
     rng = np.random.default_rng(5)

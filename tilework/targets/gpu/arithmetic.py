@@ -14,9 +14,11 @@ from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
 from tilework.ir import tt
+from tilework.ir.enums import PropagateNan
+from tilework.ir.rewrite import constant_value
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.llvm.conversions import FORMATS, is_float8, narrow
-from tilework.targets.llvm.rules import SCALARS, operand_type, result_type
+from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
 from tilework.targets.llvm.scalars import FLOAT_PREDICATES, FUSED, limited, predicate_of, widened
 from tilework.targets.llvm.types import f16, f32, f64
 from tilework.targets.llvm.values import Value, constant, signed
@@ -100,9 +102,26 @@ def lower_quotient(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Valu
 
 @lowers(tt.ClampFOp, elementwise=True, overrides=True)
 def lower_clamp(low: Lowering, op: Operation, *args: Value) -> Value:
-    return (
-        limited(low.builder, op, *args) if args[0].type in low.gpu.native_floats else SCALARS[type(op)](low, op, *args)
-    )
+    if args[0].type not in low.gpu.native_floats:
+        return SCALARS[type(op)](low, op, *args)
+    if args[0].type in low.gpu.magnitude_floats and is_symmetric(op, *args[1:]):
+        return within(low, op, *args)
+    return limited(low.builder, op, *args)
+
+
+def is_symmetric(op: Operation, lowest: Value, highest: Value) -> bool:
+    """The limits are constants, or tensors, that differ in their sign; ``-x`` is computed as ``0 - x``."""
+    if (known := highest.constant) is not None and lowest.constant == -known:
+        return known >= 0
+    minus = op.operands[1].owner
+    return isinstance(minus, arith.SubfOp) and minus.rhs is op.operands[2] and constant_value(minus.lhs) == 0
+
+
+def within(low: Lowering, op: Operation, x: Value, lowest: Value, highest: Value) -> Value:
+    """A limit of the magnitude; NaN, if it does not stay, becomes `lowest` first: its sign must not count."""
+    if number_of(op, "propagateNan") == PropagateNan.ALL:
+        return low.gpu.min_magnitude(low.builder, x, highest, keeps_nan=True)
+    return low.gpu.min_magnitude(low.builder, low.builder.maxnum(x, lowest), highest, keeps_nan=False)
 
 
 @lowers(arith.CmpfOp, elementwise=True, overrides=True)

@@ -288,6 +288,7 @@ class Gpu(ABC):
 
     flushes: bool = False  # whether fast functions may take denormal numbers for zero
     native_floats: frozenset[Type] = frozenset({f32, f64})  # what is added, multiplied and compared without widening
+    magnitude_floats: frozenset[Type] = frozenset()  # of which the smaller magnitude is one instruction
     fast_functions: ClassVar[Mapping[str, Function]] = {}  # of f32: exp, exp2, sqrt, rsqrt, divide
     functions: ClassVar[Mapping[str, Function]] = {}  # of libraries, by symbol
     links_libraries: ClassVar[bool] = False  # whether functions come from libraries that the options name
@@ -302,6 +303,10 @@ class Gpu(ABC):
         """Four bytes of two words: each hex digit of the selector is one, from the lowest; 4 is the first of `high`."""
         lanes = [*b.lanes(b.bitcast(low, vector(i8, 4))), *b.lanes(b.bitcast(high, vector(i8, 4)))]
         return b.bitcast(b.build_vector([lanes[selector >> 4 * place & 7] for place in range(4)]), i32)
+
+    def min_magnitude(self, b: Builder, x: Value, y: Value, keeps_nan: bool) -> Value:
+        """The smaller of |x| and |y|, negative if one of them is, of `magnitude_floats`; NaN stays, or is not seen."""
+        raise NotImplementedError
 
     # Messages
 

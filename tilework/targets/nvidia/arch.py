@@ -14,6 +14,7 @@ from tilework.target import Feature, Limits, Rates, Target
 SINCE: dict[int, tuple[Feature, ...]] = {
     75: (Feature.MATRIX_LOAD,),
     80: (Feature.ASYNC_COPY, Feature.BF16_ARITHMETIC, Feature.CONVERT_PAIRS, Feature.MBARRIER, Feature.MMA),
+    86: (Feature.MIN_MAGNITUDE,),
     89: (Feature.FP8_CONVERT, Feature.MMA_FP8),
     90: (
         *(Feature.ASYNC_PROXY, Feature.BF16_ATOMICS, Feature.BF16_FROM_INTEGER, Feature.CLUSTERS, Feature.MATRIX_STORE),

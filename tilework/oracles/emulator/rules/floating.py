@@ -191,12 +191,12 @@ def extreme(ins: Instruction, t: Translator) -> Op:
         x, y = (np.abs(a), np.abs(b)) if xors else (a, b)
         less = (x < y) | ((x == y) & np.signbit(x) & ~np.signbit(y))
         value = np.where(less != wants_max, x, y)
-        if keeps_nan:
-            value = np.where(np.isnan(x) | np.isnan(y), format.dtype.type(np.nan), value)
-        else:
+        if not keeps_nan:
             value = np.where(np.isnan(x), y, np.where(np.isnan(y), x, value))
         if xors:
             value = np.where(np.signbit(a) != np.signbit(b), -np.abs(value), np.abs(value))
+        if keeps_nan:
+            value = np.where(np.isnan(x) | np.isnan(y), format.dtype.type(np.nan), value)
         return value.astype(format.dtype)
 
     if len(ins.operands) == 4:

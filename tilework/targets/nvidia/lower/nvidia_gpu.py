@@ -86,6 +86,7 @@ class NvidiaGpu(AtomicInstructions):
         self.flushes = getattr(options, "enable_reflect_ftz", True)
         self.stores_matrices = self.has(Feature.MATRIX_STORE)
         self.native_floats = frozenset({f16, f32, f64, *([bf16] if self.has(Feature.BF16_ARITHMETIC) else [])})
+        self.magnitude_floats = frozenset({f16, f32} if self.has(Feature.MIN_MAGNITUDE) else ())
 
     # The kernel
 
@@ -237,6 +238,10 @@ class NvidiaGpu(AtomicInstructions):
 
     def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
         return nvvm(b, "prmt", i32, low, high, constant(i32, selector))
+
+    def min_magnitude(self, b: Builder, x: Value, y: Value, keeps_nan: bool) -> Value:
+        suffix = "f" if x.type is f32 else "f16"
+        return nvvm(b, f"fmin{'.nan' if keeps_nan else ''}.xorsign.abs.{suffix}", x.type, x, y)
 
     def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
         """The arguments lie one after the other on the stack, each aligned to its size."""

@@ -12,6 +12,7 @@ from tilework.runtime.launch.specialize import parse_attr
 from tilework.targets.amd.options import HipOptions as HIPOptions
 from tilework.targets.amd.pipeline import HipBackend
 from tilework.targets.base import GPUTarget
+from tilework.targets.options import CompileOptions
 from tilework.triton.backends.compiler import BaseBackend
 from tilework.triton.backends.listed import ListedBackend, known
 
@@ -27,7 +28,7 @@ class HIPBackend(HipBackend, ListedBackend):
     def supports_target(target: GPUTarget) -> bool:
         return target.backend == "hip"
 
-    def parse_options(self, opts: Any) -> HIPOptions:
+    def parse_options(self, opts: Any) -> CompileOptions:
         return super().parse_options(known(opts, HIPOptions))
 
     is_within_2gb = staticmethod(is_small)
