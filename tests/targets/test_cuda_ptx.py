@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilework
+import tilework.language as tl
 from tests.targets.cuda_tools import fake_ptxas, forget, needs_libdevice, no_tools
 from tilework import knobs
-from tilework.compiler import IRSource, compile, lower
+from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.errors import StageError
 from tilework.oracles.emulator.device import Device
 from tilework.targets.base import GPUTarget, find_backend
@@ -137,6 +139,16 @@ def test_6_7_maxnreg_on_the_kernel_entry_only(ptx: Any) -> None:
     text = ptx(FMA + "define void @helper() noinline {\n  ret void\n}\n", maxnreg=42)
     assert re.search(r"\.visible \.entry [^{;]*\.maxnreg 42", text)
     assert not re.search(r"\.visible \.func [^{;]*\.maxnreg 42", text) and text.count(".maxnreg") == 1
+
+
+@tilework.jit
+def one(p):
+    tl.store(p, 1.0)
+
+
+def test_6_7_maxnreg_in_llvm_text() -> None:
+    found = lower(ASTSource(one, {"p": "*fp32"}, {}), HOPPER, ["llir", "ptx"], maxnreg=42)
+    assert '"nvvm.maxnreg"="42"' in found["llir"] and found["ptx"].count(".maxnreg 42") == 1
 
 
 def test_6_7_maxnreg_of_a_ptx_file(tmp_path: Path) -> None:

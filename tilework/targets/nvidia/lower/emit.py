@@ -29,8 +29,8 @@ def emit_module(
     module: ModuleOp, capability: int, *, fuses: bool = True, lines: bool = True, options: Any = None
 ) -> str:
     """LLVM text of every function of a module of TTGIR; partitions get their warps first."""
+    if (most := getattr(options, "maxnreg", None)) is not None:
+        module.attributes[MAX_REGISTERS] = int_attr(most, i32)
     if any(isinstance(op, ttg.WarpSpecializeOp) for op in ops_in_order(*module.regions)):
-        if (most := getattr(options, "maxnreg", None)) is not None:
-            module.attributes[MAX_REGISTERS] = int_attr(most, i32)
         AllocateWarpGroupsPass().run(module)
     return codegen.emit_module(module, NvidiaGpu(Target.parse(f"cuda:{capability}"), options), fuses=fuses, lines=lines)
