@@ -187,7 +187,7 @@ def test_with() -> None:
         ("yield n", "Yield"),
         ("match n:\n        case 1:\n            pass", "Match"),
         ("class C:\n        pass", "ClassDef"),
-        ("def f():\n        pass", "FunctionDef"),
+        ("def f():\n        pass", "nested function definition is not supported."),
         ("async def f():\n        pass", "AsyncFunctionDef"),
         ("with n:\n        pass", "context manager"),
         ("assert n, n", "message of an assert"),

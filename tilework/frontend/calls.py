@@ -311,10 +311,19 @@ def bind_arguments(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, An
         raise TypeError(f"{fn.__name__} takes **keywords, which a @jit function cannot\nhelp: name its parameters")
     try:
         bound = fn.signature.bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"{fn.__name__}: {error}") from None
+    except TypeError:
+        raise wrong_call(fn, args, kwargs) from None
     bound.apply_defaults()
     return [as_argument(bound.arguments[name]) for name in parameters]
+
+
+def wrong_call(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError:
+    """What Python says about a call: ``two() missing 1 required positional argument: 'y'``."""
+    try:
+        inspect.getcallargs(fn.fn, *args, **kwargs)
+    except TypeError as error:
+        return error
+    raise AssertionError(f"{fn.__name__} takes these arguments after all")
 
 
 def as_argument(value: Any) -> Any:

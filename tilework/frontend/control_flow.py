@@ -21,6 +21,7 @@ from tilework.frontend.visitors import visits
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf_ext import make_br, make_cond_br, make_if, make_yield
 from tilework.language import core as tl
+from tilework.language.typing import triton_words
 
 if TYPE_CHECKING:
     from tilework.frontend.generator import FunctionGenerator
@@ -56,9 +57,7 @@ def runtime_condition(gen: "FunctionGenerator", node: ast.If | ast.IfExp, condit
     """A scalar int1."""
     if condition.type.is_block():
         if condition.numel.value != 1:
-            raise gen.unsupported(
-                node, f"the truth value of a block is ambiguous: this condition is {describe_type(condition.type)}"
-            )
+            raise gen.unsupported(node, f"{triton_words.AMBIGUOUS}: this condition is {describe_type(condition.type)}")
         warnings.warn(
             "If conditional called with multidimensional Tensor instead of scalar; please use "
             f"`if (condition.item())` instead ({gen.where.file}:{gen.where.first_line + node.lineno - 1})",

@@ -42,6 +42,7 @@ from tilework.ir.reproducible import mark_reproducible
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
+from tilework.language.typing import triton_words
 
 MANY_CALLS = 10
 ENDLESS = "`{}` is called inside itself again and again\nhelp: recursion must end at compile time, for example by a constexpr that counts down"
@@ -202,6 +203,8 @@ class FunctionGenerator:
         visitor = VISITORS.get(node.__class__)
         if visitor is None:
             kind = type(node).__name__
+            if isinstance(node, ast.FunctionDef):
+                raise self.unsupported(node, triton_words.NESTED_FUNCTION)
             raise self.unsupported(node, f"unsupported AST node type: {kind}: kernels have no {python_words(kind)}")
         builder = self.builder
         outer, self.start = self.start, self.position(node)

@@ -208,7 +208,11 @@ for _name, _member in list(globals().items()):
         globals()[_name] = builtin(_member)
 for _name in METHODS:
     tensor_method(globals()[_name])
-must_use_result(advance, "tl.advance leaves its argument as it is: assign the result, p = tl.advance(p, ...).")
+must_use_result(
+    advance,
+    "Note that tl.advance does not have any side effects. To move the block pointer, you need to assign the result of"
+    " tl.advance to a variable.",
+)
 
 # The operators and methods that the classes define themselves: each is a builtin under the name it has in its class.
 for _class in (tensor, tensor_descriptor):

@@ -46,9 +46,9 @@ class static_range(base_value):
     def __init__(
         self, arg1: Any, arg2: Any = None, step: Any = None, _semantic: Any = None, _generator: Any = None
     ) -> None:
-        for name, bound in (("arg1", arg1), ("arg2", arg2), ("step", step)):
+        for name, bound in (("start value", arg1), ("end value", arg2), ("step value", step)):
             assert bound is None or isinstance(bound, (constexpr, int)), (
-                f"{name} of tl.static_range is not a constexpr: {bound}"
+                f"{bound} used as tl.static_range {name} is not a constexpr"
             )
         self.start, self.end, self.step = _bounds(arg1, arg2, step)
 

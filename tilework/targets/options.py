@@ -63,6 +63,8 @@ class CompileOptions:
                 raise TypeError(f"{name} must be an int, got {size!r}") from None
         if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
             raise AssertionError(f"num_warps must be a power of 2, got {self.num_warps}")
+        if self.num_ctas < 1:
+            raise ValueError(f"num_ctas must be at least 1, got {self.num_ctas}")
         if isinstance(self.extern_libs, Mapping):
             object.__setattr__(self, "extern_libs", tuple(self.extern_libs.items()))
 

@@ -82,7 +82,7 @@ def test_rmw_rejects(kernel) -> None:
         (("add", k.p, k.block(tl.int32, 4)), "Value argument cannot be block"),
         (("add", k.p, 1, k.n), "boolean"),
         (("add", k.p, 1, None, "seq_cst"), "Memory semantic seq_cst not supported"),
-        (("add", k.p, 1, None, None, "warp"), "scope warp not supported"),
+        (("add", k.p, 1, None, None, "warp"), "Memory semantic warp not supported"),
     ]:
         with pytest.raises(ValueError, match=message):
             rmw(k, *arguments)

@@ -227,7 +227,7 @@ def access_options(caches: Sequence[str], cache: str | None, evict: str | None, 
 
 def memory_order(sem: str | None, scope: str | None) -> tuple[str, str]:
     """What an atomic orders, and for whom; acq_rel and gpu by default."""
-    order = option(SEMANTICS, "Memory semantic", sem), option(SCOPES, "Memory semantic scope", scope)
+    order = option(SEMANTICS, "Memory semantic", sem), option(SCOPES, "Memory semantic", scope)
     return order[0] or "acq_rel", order[1] or "gpu"
 
 

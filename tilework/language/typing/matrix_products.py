@@ -104,7 +104,7 @@ class Dots(Windows):
             return None
         shape, result = type.sizes, type.scalar
         assert shape_of(total) == shape, (
-            f"acc must have the shape of the result, {list(shape)}, but has {list(shape_of(total))}"
+            f"accumulator shape is incompatible: the result is {list(shape)}, acc {list(shape_of(total))}"
         )
         assert total.dtype == out_dtype and total.dtype == result, (
             f"acc is {total.dtype}, but the product is {result} and out_dtype is {out_dtype}: pass out_dtype={result} "
@@ -159,7 +159,9 @@ class Dots(Windows):
             raise ValueError(f"Invalid float format: {format} for {name}. Supported formats: {', '.join(FORMATS)}")
         element, carrier = FORMATS[format]
         have = operand.dtype
-        assert have in (element, carrier), f"format {format} of {name} needs {element} or {carrier}, got {have}"
+        assert have in (element, carrier), (
+            f"Unexpected dtype for {format}. Got {have}: {name} takes {element} or {carrier}"
+        )
         return operand if have == element else self.bitcast(operand, element)
 
     def _scale(self, scale: Any, rows: Shape, k: int, name: str) -> tensor | None:
@@ -188,8 +190,8 @@ def check_operand_dtypes(lhs: dtype, rhs: dtype) -> None:
     """Both operands int8, both of one float type, or both fp8."""
     if lhs.is_fp8() and rhs.is_fp8():
         return
-    for element in (lhs, rhs):
-        assert element.is_fp8() or element.name in SAME_DTYPE, f"Unsupported operand dtype {element} of dot"
+    for side, element in (("lhs", lhs), ("rhs", rhs)):
+        assert element.is_fp8() or element.name in SAME_DTYPE, f"Unsupported {side} dtype {element}"
     assert lhs == rhs, f"Both operands must be same dtype. Got {lhs} and {rhs}"
     assert not lhs.is_uint8(), "only int8 supported: cast the uint8 operands of dot to int8"
 
@@ -198,12 +200,12 @@ def product_shape(lhs: tensor, rhs: tensor) -> Shape:
     """The shape of the product of both operands, if they have one."""
     left, right = shape_of(lhs), shape_of(rhs)
     assert len(left) == len(right) and len(left) >= 2, (
-        f"Both inputs must have the same rank, 2 or more; got {list(left)} and {list(right)}"
+        f"input and other must have equal ranks >= 2, got {list(left)} and {list(right)}"
     )
     assert left[:-2] == right[:-2], f"the batch dimensions must be equal, got {list(left)} and {list(right)}"
     assert left[-1] == right[-2], (
-        f"First input shape ({list(left)}) and second input shape {list(right)} are not compatible for matmul "
-        f"(second index of first shape ({left[-1]}) must be equal to first index of second shape ({right[-2]})"
+        f"input and other must have equal reduction dimensions: {list(left)} has {left[-1]} columns, "
+        f"{list(right)} has {right[-2]} rows"
     )
     return (*left[:-1], right[-1])
 

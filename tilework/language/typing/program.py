@@ -64,9 +64,8 @@ class Program(Dots):
 
     def device_print(self, prefix: str, args: Sequence[Any], hex: bool) -> tensor:
         """Print every element of every argument."""
-        assert isinstance(prefix, str) and PRINTABLE.issuperset(prefix), (
-            f"device_print takes a prefix of printable ASCII characters, got {prefix!r}"
-        )
+        assert isinstance(prefix, str), f"{prefix} is not string: device_print takes a prefix first"
+        assert PRINTABLE.issuperset(prefix), f"{prefix} is not an ascii string that can be printed"
         self.printed(prefix, [self.to_tensor(value) for value in args], bool(hex))
         return self.nothing()
 

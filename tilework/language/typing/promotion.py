@@ -71,7 +71,7 @@ def number_dtype(value: object) -> dtype:
             if first <= value < end:
                 return element
         shown = value if abs(value) >> 128 == 0 else f"of {value.bit_length()} bits"
-        raise ValueError(f"the integer {shown} does not fit in 64 bits: no tensor can hold it")
+        raise ValueError(f"Nonrepresentable integer {shown}. It does not fit in 64 bits")
     if isinstance(value, float):
         fits = value == 0 or not isfinite(value) or FP32_MIN <= abs(value) <= FP32_MAX
         return float32 if fits else float64

@@ -129,7 +129,7 @@ def loop_index_type(types: Sequence[dtype]) -> dtype:
     """The type of the variable of a loop, from those of its bounds and its step: at least 32 bits wide."""
     if not all(type.is_int() and not type.is_block() for type in types):
         raise TypeError(
-            f"For loop bounds and step must all be ints, are {', '.join(map(describe_type, types))}"
+            f"For loop bounds and step must all be ints, are ({', '.join(map(describe_type, types))})"
             "\nhelp: cast floats with .to(tl.int32); loop bounds are scalars"
         )
     index = functools.reduce(wider, types)

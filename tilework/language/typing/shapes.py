@@ -111,10 +111,10 @@ def check_order(order: Shape, shape: Shape) -> None:
 
 def check_gather(src: tensor, index: tensor, axis: int) -> int:
     """`axis` counted from 0; source and index differ in size there only."""
-    assert index.dtype.is_int(), f"gather's index must be an integer block, got {index.type}"
+    assert index.dtype.is_int(), f"index must be an integer tensor, got {index.type}"
     shape, wanted = shape_of(src), shape_of(index)
     assert shape and len(shape) == len(wanted), (
-        f"gather's source and index must have the same rank, got {list(shape)} and {list(wanted)}"
+        f"source and index tensors must have the same rank, got {list(shape)} and {list(wanted)}"
     )
     assert -len(shape) <= axis < len(shape), f"gather axis {axis} must be in [{-len(shape)}, {len(shape)})"
     axis %= len(shape)

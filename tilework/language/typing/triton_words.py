@@ -14,6 +14,8 @@ COMPARISONS = "simultaneous multiple comparison is not supported"
 ASSIGNMENTS = "simultaneous multiple assignment is not supported."
 NESTED_COMPREHENSIONS = "nested comprehensions are not supported"
 COMPREHENSION = "only comprehensions over tuples, with one name as target, are supported"
+AMBIGUOUS = "Boolean value of Tensor with more than one value is ambiguous"
+NESTED_FUNCTION = "nested function definition is not supported."
 FOREVER = "\nhelp: write the condition here, or use tl.static_range for a loop known at compile time"
 
 

@@ -65,7 +65,9 @@ class Views(Operators):
 
     def cat(self, lhs: tensor, rhs: tensor, can_reorder: bool) -> tensor:
         """The elements of both blocks in one block twice as long, in no particular order."""
-        assert can_reorder, "cat does not keep the order of the elements: pass can_reorder=True, or use join"
+        assert can_reorder, (
+            "current implementation of `cat` always may reorder elements: pass can_reorder=True, or use join"
+        )
         assert lhs.type == rhs.type and len(shape_of(lhs)) == 1, (
             f"cat takes two 1-D blocks of one type, got {lhs.type} and {rhs.type}"
         )

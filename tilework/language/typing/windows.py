@@ -48,8 +48,8 @@ class Windows(Access):
         lists = {"shape": as_list(shape), "strides": as_list(strides), "offsets": as_list(offsets), "order": axes}
         for name, values in lists.items():
             if len(values) != len(sizes):
-                raise ValueError(
-                    f"Expected shape/strides/offsets/block_shape/order to have the same length: {name} has "
+                raise AssertionError(
+                    f"Expected shape/strides/offsets/block_shape to have the same length: {name} has "
                     f"{len(values)} elements, block_shape {len(sizes)}"
                 )
         assert sorted(axes) == list(range(len(axes))), (
@@ -88,11 +88,10 @@ class Windows(Access):
         rank = len(dims)
         if not 1 <= rank <= 5:
             raise ValueError(f"Expected 1 <= ndim <= 5 but got {rank} dimensions")
-        if len(steps) != rank or len(sizes) != rank:
-            raise ValueError(
-                f"Expected one stride and one block size per dimension: {rank} dimensions, {len(steps)} strides, "
-                f"{len(sizes)} block sizes"
-            )
+        if len(steps) != rank:
+            raise ValueError(f"Expected {rank} strides but got {len(steps)}")
+        if len(sizes) != rank:
+            raise ValueError(f"Expected block_shape to have {rank} dimensions but got {len(sizes)}")
         self.checked_shape(sizes)
         base = self._byte_pointers(base)
         element = base.type.element_ty
@@ -168,7 +167,7 @@ class Windows(Access):
 
     def _offsets(self, desc: tensor_descriptor, offsets: Any) -> list[Any]:
         values, rank = as_list(offsets), len(block_shape_of(desc))
-        assert len(values) == rank, f"expected one offset per dimension: {rank}, but got {len(values)}"
+        assert len(values) == rank, f"expected {rank} offsets, but got {len(values)}"
         return self.indices(values, int32, "descriptor offsets")
 
 

@@ -128,9 +128,7 @@ class Helpers:
         if not isinstance(value, tl.tensor):
             return bool(value)
         if value.handle.size != 1:
-            raise AmbiguousTruth(
-                f"the truth value of a block is ambiguous: this condition is {value.dtype}{list(value.handle.shape)}"
-            )
+            raise AmbiguousTruth(f"{triton_words.AMBIGUOUS}: this condition is {value.dtype}{list(value.handle.shape)}")
         if value.type.is_block():
             warnings.warn(
                 "If conditional called with multidimensional Tensor instead of scalar; please use "
