@@ -4,7 +4,8 @@ Three tables. The first has milliseconds of importing and of the first launch, a
 threads and child processes (the smallest of several processes: other programs take the wall's time, not this one), beside
 Triton where it is installed. The second divides the CPU time of a first launch into phases. The third has the first compilation of a
 process that loads the compiler, of one that asks a compile server, a later one of the second process (the server's, too), and one of the
-first, which has the compiler by then. CPU time is that of the process, without the server's. Without a GPU the kernel is only compiled for one,
+first, which has the compiler by then. CPU time is that of the process, without the server's. NumPy has one thread there: after `import numpy`
+those of its BLAS spin for a tenth of a second, on the cores that the server needs. Without a GPU the kernel is only compiled for one,
 if there is a ptxas.
 
     python -m benchmarks.cold_start [--processes 5] [--triton PYTHON] [--first]      # an interpreter that has Triton; the third table alone
@@ -29,6 +30,7 @@ from benchmarks.cold_start_process import PHASES, TILES
 
 Run = dict[str, Any]
 NO_SERVER = {"TILEWORK_COMPILE_SERVER": "off"}
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def measured(
@@ -97,7 +99,7 @@ def first_compiles(processes: int, device: str) -> Iterator[str]:
 
 def one(name: str, device: str, folder: str, mode: str) -> Run | None:
     """What a new process says of its first compilation."""
-    settings = {"XDG_RUNTIME_DIR": folder, "TILEWORK_COMPILE_SERVER": mode}
+    settings = {"XDG_RUNTIME_DIR": folder, "TILEWORK_COMPILE_SERVER": mode, **ONE_THREAD}
     return measured(sys.executable, folder, name, device, "first", settings)
 
 
