@@ -208,7 +208,7 @@ class Server:
         if context is None:
             self.gone = True
             return
-        channel.send({"context": asdict(context), "limit": self.limit})
+        channel.send({"context": vars(context), "limit": self.limit})
         channel.send(*({"id": index, "request": asdict(request)} for index, request in self.requests.items()))
 
     def answers(self) -> list[Message] | None:
