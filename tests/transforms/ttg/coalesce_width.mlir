@@ -5,6 +5,7 @@
 // CHECK-NEXT: #blocked1 = #ttg.blocked<{sizePerThread = [8], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}>
 // CHECK-NEXT: #blocked2 = #ttg.blocked<{sizePerThread = [16], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}>
 // CHECK-NEXT: #blocked3 = #ttg.blocked<{sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}>
+// CHECK-NEXT: #blocked4 = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [1], order = [0]}>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
 
 // The author promises contiguity.
@@ -198,6 +199,53 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.targ
       %x = tt.load %pn : tensor<512x!tt.ptr<f16>, #blocked>
       %y = tt.load %qn : tensor<512x!tt.ptr<f16>, #blocked>
     }
+    tt.return
+  }
+
+// What says where atomics go that shared memory collects is loaded as they are laid out, unless something else needs it.
+// CHECK-LABEL: @collected(
+// CHECK: {{.*}} = tt.load {{.*}} : tensor<512x!tt.ptr<i32>, #blocked>
+// CHECK: {{.*}} = tt.atomic_rmw {{.*}} -> tensor<512xi32, #blocked>
+  tt.func public @collected(%p: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %q: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {
+    %r = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32, #blocked>
+    %ps = tt.splat %p : !tt.ptr<i32> -> tensor<512x!tt.ptr<i32>, #blocked>
+    %pp = tt.addptr %ps, %r : tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>
+    %at = tt.load %pp : tensor<512x!tt.ptr<i32>, #blocked>
+    %qs = tt.splat %q : !tt.ptr<i32> -> tensor<512x!tt.ptr<i32>, #blocked>
+    %qq = tt.addptr %qs, %at : tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>
+    %old = tt.atomic_rmw add, acq_rel, gpu, %qq, %r : (tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>) -> tensor<512xi32, #blocked>
+    tt.return
+  }
+
+// CHECK-LABEL: @collected_and_stored(
+// CHECK: {{.*}} = tt.load {{.*}} : tensor<512x!tt.ptr<i32>, #blocked4>
+// CHECK: {{.*}} = tt.atomic_rmw {{.*}} -> tensor<512xi32, #blocked>
+// CHECK: tt.store {{.*}} : tensor<512x!tt.ptr<i32>, #blocked4>
+  tt.func public @collected_and_stored(%p: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %q: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {
+    %r = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32, #blocked>
+    %ps = tt.splat %p : !tt.ptr<i32> -> tensor<512x!tt.ptr<i32>, #blocked>
+    %pp = tt.addptr %ps, %r : tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>
+    %at = tt.load %pp : tensor<512x!tt.ptr<i32>, #blocked>
+    %qs = tt.splat %q : !tt.ptr<i32> -> tensor<512x!tt.ptr<i32>, #blocked>
+    %qq = tt.addptr %qs, %at : tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>
+    %old = tt.atomic_rmw add, acq_rel, gpu, %qq, %r : (tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>) -> tensor<512xi32, #blocked>
+    tt.store %pp, %at : tensor<512x!tt.ptr<i32>, #blocked>
+    tt.return
+  }
+
+// The old values are used: memory does each by itself.
+// CHECK-LABEL: @not_collected(
+// CHECK: {{.*}} = tt.load {{.*}} : tensor<512x!tt.ptr<i32>, #blocked4>
+// CHECK: {{.*}} = tt.atomic_rmw {{.*}} -> tensor<512xi32, #blocked>
+  tt.func public @not_collected(%p: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %q: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {
+    %r = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32, #blocked>
+    %ps = tt.splat %p : !tt.ptr<i32> -> tensor<512x!tt.ptr<i32>, #blocked>
+    %pp = tt.addptr %ps, %r : tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>
+    %at = tt.load %pp : tensor<512x!tt.ptr<i32>, #blocked>
+    %qs = tt.splat %q : !tt.ptr<i32> -> tensor<512x!tt.ptr<i32>, #blocked>
+    %qq = tt.addptr %qs, %at : tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>
+    %old = tt.atomic_rmw add, acq_rel, gpu, %qq, %r : (tensor<512x!tt.ptr<i32>, #blocked>, tensor<512xi32, #blocked>) -> tensor<512xi32, #blocked>
+    tt.store %pp, %old : tensor<512x!tt.ptr<i32>, #blocked>
     tt.return
   }
 }

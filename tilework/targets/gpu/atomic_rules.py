@@ -112,8 +112,9 @@ def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, pl
         low.barrier()
         for number, value in table.read():
             may = both(low, table.mine, b.icmp("ne", value, neutral))
-            at = Atomic(b.gep(base, b.mul(b.zext(number, i64), 4)), may, MemSemantic.RELAXED, scope, False, True)
-            gpu.atomic_rmw(low, at, kind, [value])
+            first, more = b.exact.get(number.text, (number, 0))
+            where = b.gep(b.gep(base, b.mul(b.zext(first, i64), 4)), 4 * more)
+            gpu.atomic_rmw(low, Atomic(where, may, MemSemantic.RELAXED, scope, False, True), kind, [value])
 
     made = perform(low, op, low[pointers], mask, 1, change, merge)
     if not ends_kernel(op):  # a thread reads what others have changed for it

@@ -9,7 +9,9 @@
 The fastest dimension is the one with the longest runs of addresses (AxisInfo). A thread takes as many neighbours as are
 known to be aligned, at most 16 bytes, and no more than there are elements for all threads. Accesses that belong
 together (connected by values, of the same shape and order) take the widest of them, so that no conversion is needed in
-between; a store or an atomic is never wider than its own pointers allow, since each element is written once.
+between; a store or an atomic is never wider than its own pointers allow, since each element is written once. Nor is a load of
+nothing but where and what atomics change that shared memory collects (`private_atomics.py`): they cost more than narrow loads
+do, and a conversion in between costs two barriers.
 
 Descriptors (TMA) give rows of 16 bytes to a thread. Stage: TTGIR. Cost: AxisInfo, and one walk.
 """
@@ -22,7 +24,9 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.analysis.private_atomics import window
 from tilework.ir import tt, ttg
+from tilework.ir.effects import is_pure
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
@@ -86,11 +90,36 @@ def choose(accesses: Sequence[Access], facts: AxisFacts, ops: Sequence[Operation
     """The encoding of each access."""
     orders = [contiguity_order(facts, access) for access in accesses]
     widths = [width_of(facts, access, order) for access, order in zip(accesses, orders, strict=True)]
+    narrow = loads_for_tables(accesses, widths)
+    widths = [min(width, narrow.get(access.op, width)) for access, width in zip(accesses, widths, strict=True)]
     shared = shared_widths(accesses, orders, widths, ops)
     return {
-        access.op: accessing(access, order, own, together)
+        access.op: accessing(access, order, own, together, access.op in narrow)
         for access, order, own, together in zip(accesses, orders, widths, shared, strict=True)
     }
+
+
+def loads_for_tables(accesses: Sequence[Access], widths: Sequence[int]) -> dict[Operation, int]:
+    """The loads that only atomics need which shared memory collects, with the width of these."""
+    collected = {
+        access.op: width for access, width in zip(accesses, widths, strict=True) if window(access.op) is not None
+    }
+    if not collected:
+        return {}
+    ends = {access.op: ends_of(access.op) for access in accesses if type(access.op) is tt.LoadOp}
+    return {op: min(collected[end] for end in its) for op, its in ends.items() if its and its <= set(collected)}
+
+
+def ends_of(op: Operation) -> set[Operation]:
+    """The ops that the results of `op` reach through values: those that do more than to compute."""
+    ends, seen, todo = set[Operation](), {op}, [op]
+    while todo:
+        users = {use.operation for result in todo.pop().results for use in result.uses} - seen
+        seen |= users
+        between = {user for user in users if user.results and is_pure(user)}
+        todo += between
+        ends |= users - between
+    return ends
 
 
 def contiguity_order(facts: AxisFacts, access: Access) -> tuple[int, ...]:
@@ -155,13 +184,13 @@ def source_op(value: SSAValue) -> Operation | None:
     return None if type(owner) is tt.FuncOp else owner
 
 
-def accessing(access: Access, order: tuple[int, ...], own: int, together: int) -> Blocked:
-    """The blocked encoding with `together` elements a thread, as far as there are elements for all threads."""
+def accessing(access: Access, order: tuple[int, ...], own: int, together: int, is_alone: bool) -> Blocked:
+    """The blocked encoding with `together` elements a thread, or `own`, as far as there are elements for all threads."""
     shape, encoding = shape_of(access.type), encoding_of(access.type)
     assert encoding is not None
     warps, lanes = num_warps(access.op), threads_per_warp(access.op)
     width = min(together, max(prod(shape_per_cta(encoding, shape)) // (warps * lanes), 1))
-    if type(access.op) not in READS:
+    if type(access.op) not in READS or is_alone:
         width = min(width, own)
     held = tuple(width if dim == order[0] else 1 for dim in range(len(shape)))
     return default_blocked(shape, held, order, warps, lanes, cga=encoding.cga_bases)
