@@ -17,9 +17,10 @@ import pytest
 
 from tilework import knobs
 from tilework.knobs import cuda_tools
+from tilework.runtime.kernel_cache import key as package_key
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache import remote as cache_remote
-from tilework.runtime.kernel_cache.key import folder_of, hash_of_sources
+from tilework.runtime.kernel_cache.key import folder_of, found_key, hash_of_sources
 from tilework.runtime.kernel_cache.managers import (
     CacheManager,
     FileCacheManager,
@@ -357,12 +358,10 @@ def test_the_package_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def key() -> str:
-        triton_key.cache_clear()
+        found_key.cache_clear()
         return triton_key()
 
-    monkeypatch.setattr(
-        "tilework.runtime.kernel_cache.key.__file__", str(tmp_path / "runtime" / "kernel_cache" / "key.py")
-    )
+    monkeypatch.setattr(package_key, "ROOT", str(tmp_path))
     (tmp_path / "ir" / "__pycache__").mkdir(parents=True)
     (tmp_path / "ir" / "tt.py").write_text("one")
     first = key()
@@ -374,7 +373,7 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "ir" / "tt.py").rename(tmp_path / "ir" / "ttg.py")
     assert len({first, second, key()}) == 3
     monkeypatch.undo()
-    triton_key.cache_clear()
+    found_key.cache_clear()
 
 
 def test_the_hash_of_sources_is_kept_like_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,6 +410,30 @@ def test_the_hash_of_sources_is_kept_like_bytecode(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     file.unlink()
     assert written("one", 1000) == first and not file.exists()
+
+
+def test_a_key_is_assumed_until_somebody_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, kept, source = tmp_path / "package", tmp_path / "package" / "__pycache__", tmp_path / "package" / "tt.py"
+    kept.mkdir(parents=True)
+    source.write_text("one")
+    for path in (source, folder):
+        os.utime(path, (1000, 1000))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(package_key, "ROOT", str(folder))
+    found_key.cache_clear()
+    try:
+        with package_key.assumed_key():
+            first = triton_key()  # nothing is known: it is looked at
+            assert package_key.is_assumed_rightly()
+        found_key.cache_clear()
+        source.write_text("two")
+        with package_key.assumed_key():
+            assert triton_key() == first and not package_key.is_assumed_rightly()
+        assert triton_key() != first
+        with package_key.assumed_key():
+            assert triton_key() == found_key() and package_key.is_assumed_rightly()
+    finally:
+        found_key.cache_clear()
 
 
 def test_the_package_key_is_the_same_in_every_process() -> None:

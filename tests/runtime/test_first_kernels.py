@@ -305,6 +305,16 @@ def test_kernels_and_sources_of_other_kinds_stay_here(answers: list[bool]) -> No
     assert stored(compile(Replaced(tilework.jit(store_21), {"out": "*fp32"}), HOST)) == 42 and not answers
 
 
+@pytest.mark.usefixtures("server")
+def test_what_was_found_for_other_sources_is_not_taken(answers: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([False, False, True, True])
+    for module in (first_kernels, cached):
+        monkeypatch.setattr(module, "is_assumed_rightly", lambda: next(looks))
+    assert stored(compile(source(tilework.jit(store_21)), HOST)) == 21 and answers == [False, True]
+    looks = iter([False, True])
+    assert stored(compile(source(tilework.jit(store_21)), HOST)) == 21 and len(answers) == 2, "from the cache"
+
+
 def test_a_server_that_was_killed_while_it_was_loading_is_replaced(tmp_path: Path, monkeypatch: Any) -> None:
     path = str(tmp_path / "socket")
     monkeypatch.setattr(server_place, "socket_path", lambda: path)

@@ -17,6 +17,7 @@ from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
+from tilework.runtime.kernel_cache.key import assumed_key, is_assumed_rightly
 from tilework.targets.base import GPUTarget, find_backend
 
 
@@ -54,23 +55,28 @@ def compile(
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars
     changed = changes_stages()
-    key = cache.get_cache_key(source, backend, parsed, {**environment, "stages": "changed"} if changed else environment)
+    is_here = changed or knobs.compilation.always_compile
+    keyed = {**environment, "stages": "changed"} if changed else environment
     name = cache.file_stem(source.name)
-    files = None if changed or knobs.compilation.always_compile else cache.load_entry(key, name)
-    timer = Timer(microseconds(start))
-    hit = is_stored = files is not None
     first = None
-    if files is None:
-        if knobs.runtime.no_jit:
-            from tilework.runtime.bundle.missing import refused  # lazily: only mistakes need it
-
-            raise refused(source, chosen, backend, parsed, environment, key)
-        is_here = changed or knobs.compilation.always_compile or knobs.compilation.server == "off"
-        if not (is_here or is_compiler_loaded()):
+    with assumed_key():
+        key = cache.get_cache_key(source, backend, parsed, keyed)
+        files = None if is_here else cache.load_entry(key, name)
+        timer = Timer(microseconds(start))
+        hit = files is not None
+        is_here |= knobs.compilation.server == "off" or knobs.runtime.no_jit
+        if not (hit or is_here or is_compiler_loaded()):
             from tilework.runtime.workers import first_kernels as first  # lazily: what the cache has needs no server
 
             files = first.files_from_server(source, chosen, backend, options or {}, environment, key)
-            is_stored = files is not None
+        is_right = is_assumed_rightly()
+    if not is_right:
+        return compile(source, chosen, options, _env_vars)
+    is_stored = files is not None
+    if files is None and knobs.runtime.no_jit:
+        from tilework.runtime.bundle.missing import refused  # lazily: only mistakes need it
+
+        raise refused(source, chosen, backend, parsed, environment, key)
     if files is None:
         from tilework.runtime.compile.stages import build  # lazily: what the cache has needs no stages
 

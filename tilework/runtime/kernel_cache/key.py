@@ -9,9 +9,10 @@ import hashlib
 import marshal
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import cache_from_source
 from typing import Any
@@ -22,6 +23,9 @@ NAME_CHARS = 150
 NAME_BYTES = 200  # with prefix and extension below the 255 of most file systems
 KEY_BYTES = 64
 HASH_DIGITS = 64
+ROOT = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3))
+NOTHING_KEPT = (OSError, EOFError, ValueError, TypeError, LookupError)
+ASSUMED = threading.local()
 TICK = 2_000_000_000  # nanoseconds that two changes of a file may be apart and have the same time, on the coarsest of file systems
 
 
@@ -44,11 +48,38 @@ def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mappin
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@cache
 def triton_key() -> str:
     """What identifies this compiler: version, Python, and a hash of its sources."""
-    root = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3))
-    return f"{__version__}-{sys.implementation.cache_tag}-{hash_of_sources(root)}"
+    return getattr(ASSUMED, "key", None) or found_key()
+
+
+@cache
+def found_key() -> str:
+    return identity(hash_of_sources(ROOT))
+
+
+def identity(sources: str) -> str:
+    return f"{__version__}-{sys.implementation.cache_tag}-{sources}"
+
+
+@contextmanager
+def assumed_key() -> Iterator[None]:
+    """Let `triton_key` be, for this thread and inside of the block, what it was when somebody looked last: a thousand files need not be
+    looked at before a server is asked, but while it works. Nothing that was found so is good unless `is_assumed_rightly`."""
+    if not found_key.cache_info().currsize:
+        with suppress(*NOTHING_KEPT):
+            known, paths, _ = marshal.loads(content_of(kept_states(ROOT)))
+            if paths[0] == ROOT and len(known) == HASH_DIGITS:
+                ASSUMED.key = identity(known)
+    try:
+        yield
+    finally:
+        ASSUMED.key = None
+
+
+def is_assumed_rightly() -> bool:
+    """Whether the key is what this thread takes it for; the files are looked at now, if nobody has."""
+    return triton_key() == found_key()
 
 
 def hash_of_sources(root: str) -> str:
@@ -57,12 +88,12 @@ def hash_of_sources(root: str) -> str:
     Reading them takes tens of milliseconds, so the hash is kept where Python keeps bytecode, and is good as long as bytecode is: while
     every file has the size and the time of change that it had, and every folder its time, which changes with its list of names.
     """
-    kept = cache_from_source(os.path.join(root, "sources.py")) + ".states"
+    kept = kept_states(root)
     try:
         known, paths, states = marshal.loads(content_of(kept))
         if paths[0] == root and states_of(paths) == states and len(known) == HASH_DIGITS:
             return known
-    except (OSError, EOFError, ValueError, TypeError, LookupError):
+    except NOTHING_KEPT:
         pass
     places = sorted(places_below(root))
     paths = [root, *(path for path, _ in places)]
@@ -72,6 +103,11 @@ def hash_of_sources(root: str) -> str:
     if settled and not sys.dont_write_bytecode and states_of(paths) == states:
         keep(kept, marshal.dumps((found, paths, states)))
     return found
+
+
+def kept_states(root: str) -> str:
+    """Where the hash is kept, with the places that it is of and their states."""
+    return cache_from_source(os.path.join(root, "sources.py")) + ".states"
 
 
 def states_of(paths: list[str]) -> list[tuple[int, int]]:

@@ -23,6 +23,7 @@ from tilework.knobs.hooks import LISTENERS
 from tilework.runtime.compile.sources import ASTSource
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.files import FileCacheManager
+from tilework.runtime.kernel_cache.key import is_assumed_rightly
 
 PATIENCE = 0.4  # seconds without a sign of life, after which a server counts as dead
 WATCHING = ("TRITON_REPRODUCER_PATH",)  # variables without a knob that make a compilation write something
@@ -120,6 +121,8 @@ atexit.register(close_all)  # Python would warn of them
 def is_compiled(channel: Any, request: dict[str, Any]) -> bool:
     """Ask, and wait for the answer, as long as there are signs of life."""
     channel.send({"id": 0, "request": request})
+    if not is_assumed_rightly():
+        return False
     deadline = time.monotonic() + PATIENCE
     while (left := deadline - time.monotonic()) > 0:
         channel.wait(left)
