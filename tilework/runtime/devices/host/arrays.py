@@ -21,7 +21,7 @@ def as_array(arg: Any) -> Any:
         skipped = arg.data_ptr() - memory.ctypes.data
         return memory if skipped == 0 else bytes_at(arg.data_ptr(), memory.nbytes - skipped)
     if hasattr(arg, "data_ptr"):
-        return bytes_at(arg.data_ptr(), extent_bytes(arg))
+        return backwards(arg) if has_negative_strides(arg) else bytes_at(arg.data_ptr(), extent_bytes(arg))
     if hasattr(arg, "__array_interface__"):
         return np.asarray(arg)
     if is_cuda_export(arg):
@@ -36,6 +36,21 @@ def bytes_at(address: int, size: int) -> Any:
     if size == 0 or address == 0:
         return np.empty(0, np.uint8) if address == 0 else address
     return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
+
+
+def has_negative_strides(tensor: Any) -> bool:
+    """No tensor of torch has them, but what wraps one may."""
+    return callable(getattr(tensor, "stride", None)) and any(stride < 0 for stride in tensor.stride())
+
+
+def backwards(tensor: Any) -> Any:
+    """The memory of a wrapper that begins inside of its storage and reads what is in front."""
+    extent = storage_extent(tensor)
+    if extent is None:
+        raise TypeError(f"{type(tensor).__name__} has negative strides, and does not say what is in front of it")
+    size = tensor.element_size()
+    strides = [stride * size for stride in tensor.stride()]
+    return np.ndarray(tensor.shape, f"u{size}", bytes_at(*extent), tensor.data_ptr() - extent[0], strides)
 
 
 def extent_bytes(tensor: Any) -> int:
