@@ -117,6 +117,19 @@ def test_argmax_in_drawn_layouts(seed: int) -> None:
     )
 
 
+@pytest.mark.parametrize("rows", [1, 4])
+def test_far_lanes_and_warps_are_added_first_as_in_triton(rows: int) -> None:
+    """Real programs repeat Triton's order with other shapes, and compare bits."""
+    x = np.random.default_rng(3).standard_normal((rows, 256)).astype(np.float32)
+    tile = Tile((rows, 256), blocked([1, 1], [1, 32], [1, 8], [1, 0]))
+    left = x.reshape(rows, 8, 32)
+    while left.shape[2] > 1:
+        left = left[:, :, : left.shape[2] // 2] + left[:, :, left.shape[2] // 2 :]
+    while left.shape[1] > 1:
+        left = left[:, : left.shape[1] // 2] + left[:, left.shape[1] // 2 :]
+    check_reduce(tile, 1, [x], combine("arith.addf", "f32"), [left[:, 0, 0]], 8)
+
+
 def test_maxima_of_scores_are_those_of_floats() -> None:
     """What tensor cores give is compared three at a time as integers; rows without a number that is not negative are a case apart."""
     rng = np.random.default_rng(1)

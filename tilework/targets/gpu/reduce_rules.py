@@ -1,16 +1,17 @@
 """`tt.reduce`: first the registers of a thread, then the lanes of a warp, then the warps.
 
     64 elements, two per thread on 32 lanes:    %s = fadd %x0, %x1                 ; the registers along the axis
-                                                %t = shfl.bfly %s, 1               ; lanes l and l^1 both get the sum
+                                                %t = shfl.bfly %s, 16              ; lanes l and l^16 both get the sum
                                                 %s1 = fadd %s, %t
-                                                ... 2, 4, 8, 16
+                                                ... 8, 4, 2, 1
 
 Only bits that move along the axis take part: copies (zero bases) are not counted twice, and lanes that stand for other rows
 keep apart. Where warps share the axis, one lane of each row writes its warp's part to scratch memory, and all threads read the
 parts of their rows. In memory, what one thread moves at a time comes first, then the lanes (no bank conflicts), then the warps.
 
-The combine function must be associative. Its arguments are in the order of the axis: where a layout goes over the axis several times,
-so that registers lie behind lanes and warps, `reduce_tree.py` reduces for every function but those to which order does not matter.
+The combine function must be associative. One op whose arguments may change places combines far lanes and far warps first, as in Triton:
+programs that repeat its order with other shapes get the same bits. For other functions arguments are in the order of the axis: where a layout
+goes over it several times, so that registers lie behind lanes and warps, `reduce_tree.py` reduces, unless order is proved not to matter.
 """
 
 from collections.abc import Sequence
@@ -96,10 +97,15 @@ def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> 
     lanes = numbers(ways.along, "lane")
     if (whole := whole_warp(low, region, ways, lanes, values)) is not None:
         return [whole]
-    for lane in lanes:
+    for lane in far_first(region, lanes):
         others = [low.shuffle_xor(value, 1 << lane) for value in values]
         values = call(low, region, [*values, *others])
     return values
+
+
+def far_first(region: Region, bits: Sequence[int]) -> Sequence[int]:
+    """The bits of lanes or warps in the order in which they are combined."""
+    return bits if single_op(region) is None else bits[::-1]
 
 
 def whole_warp(
@@ -131,7 +137,8 @@ def from_first_lane(low: Lowering, ways: Ways, values: list[Value]) -> list[Valu
 
 def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Parts:
     """The warps of each row, through scratch memory."""
-    rows, warps = list(parts), 1 << len(numbers(ways.along, "warp"))
+    rows, bits = list(parts), range(len(numbers(ways.along, "warp")))
+    warps = subsets(far_first(op.regions[0], bits))
     moves = exchange_moves(low, op, lambda size: scratch_layouts(ways, size))
     for operand, (store, _, written) in enumerate(moves):
         store.store_if(low.is_first_copy(written), tuple(parts[row][operand] for row in rows))
@@ -140,7 +147,7 @@ def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Part
     return {
         row: fold(
             low, op.regions[0],
-            [[values[place + len(rows) * warp] for values in gathered] for warp in range(warps)],
+            [[values[place + len(rows) * warp] for values in gathered] for warp in warps],
         )
         for place, row in enumerate(rows)
     }  # fmt: skip
