@@ -59,6 +59,10 @@ class Place:
     def size(self, large: int, small: int) -> int:
         return small if self.small else large
 
+    def matrix(self, large: int) -> int:
+        """Rows and columns: on a GPU always so many that there are more tiles than multiprocessors, and blocks stay."""
+        return self.size(large, 256 if self.device == "cpu" else 2304)
+
     def random(self, *shape: int, dtype: torch.dtype = torch.float16) -> torch.Tensor:
         made = torch.randn(*shape, device=self.device)
         return made.to(dtype)
@@ -90,7 +94,7 @@ def programs(size: int, config: Config) -> tuple[int]:
 def matmul(
     place: Place, large: int, dtype: torch.dtype, configs: Sequence[Config], must: Must, **constants: Any
 ) -> Row:
-    size = place.size(large, 256)
+    size = place.matrix(large)
     is_fp8 = dtype is torch.float8_e4m3fn
     a, b = (place.random(size, size, dtype=dtype) for _ in range(2))
     c = place.empty(size, size, dtype=torch.float16 if is_fp8 else dtype)
@@ -106,7 +110,7 @@ def matmul(
 
 
 def matmul_descriptors(place: Place, must: Must, **constants: Any) -> Row:
-    size = place.size(8192, 256)
+    size = place.matrix(8192)
     a, b, c = place.random(size, size), place.random(size, size), place.empty(size, size)
 
     def args(config: Config, descriptor: Any) -> Sequence[Any]:

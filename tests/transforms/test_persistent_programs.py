@@ -42,13 +42,18 @@ def flattened(
 
 
 def ttgir(
-    kernel: tilework.JITFunction, fifth: str, element: str = "fp16", a: str | None = None, **constants: object
+    kernel: tilework.JITFunction,
+    fifth: str,
+    element: str = "fp16",
+    a: str | None = None,
+    stages: int = 3,
+    **constants: object,
 ) -> str:
     BM, BN, BK = (constants[name] for name in ("BM", "BN", "BK"))
     factors = [f"tensordesc<{element}[{shape}]>" for shape in (f"{BM},{BK}", f"{BK},{BN}")]
     types = [a or factors[0], factors[1], f"tensordesc<fp16[{BM},{BN}]>", "i32", fifth]
     signature = dict(zip(kernel.arg_names, types, strict=False))
-    options = {"num_warps": 8, "num_stages": 3}
+    options = {"num_warps": 8, "num_stages": stages}
     return tilework.compile(ASTSource(kernel, signature, constants), GPUTarget("cuda", 90, 32), options).asm["ttgir"]
 
 
@@ -56,6 +61,12 @@ def test_a_loop_of_products_over_tiles_of_descriptors() -> None:
     text = ttgir(product, "*i32", **LARGE)
     assert text.count(STAYS) == 2, "in both partitions"
     assert text.count("tt.get_num_programs x") == 2
+
+
+def test_a_loop_has_no_more_stages_than_keep_its_products_busy() -> None:
+    """An iteration takes 512 cycles, memory lets wait for 700: two tiles come, one is read, one was."""
+    text = ttgir(product, "*i32", stages=6, **{**LARGE, "BK": 32})
+    assert "memdesc<4x128x32xf16" in text and "memdesc<6x" not in text
 
 
 @tilework.jit

@@ -13,19 +13,26 @@ blocks beyond the number of multiprocessors end at once. A GPU with fewer than i
 
 It is for one loop of products that read tiles as descriptors load them, equally long in every program, and where partitions pay. Programs
 that might wait for each other (atomics, volatile loads) need all their blocks.
+
+Tiles that several blocks read at the same time come from L2 once. Blocks that have many tiles in advance need not wait for memory, and
+drift apart; so a loop has no more stages than keep its products busy (docs/cost-model.md has what was measured).
 Stage: TTGIR. Cost: one walk, and the cost model of loops with products.
 """
+
+from math import ceil
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
+from tilework.analysis.cost import loop_cost
 from tilework.ir import tt, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import find_target, num_ctas
+from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.types import i32, is_tensor
 from tilework.target import Feature
@@ -33,6 +40,7 @@ from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.longest_first import may_wait
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, num_stages, set_integer
 from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_products
 from tilework.transforms.warp_specialize.profit import will_split
 
@@ -51,6 +59,7 @@ class PersistentProgramsPass(Pass):
                 and will_split(function, "pays", self.num_stages)
                 and is_read_as_it_comes(module, function, self.num_stages)
             ):
+                limit_stages(function, self.num_stages)
                 stay(function)
                 remark(function, "each multiprocessor runs programs of the grid one after the other, in one block")
 
@@ -98,6 +107,19 @@ def varying(function: Operation) -> set[SSAValue]:
         if type(op) is tt.GetProgramIdOp or op.regions or not is_pure(op) or not found.isdisjoint(op.operands):
             found.update(op.results)
     return found
+
+
+def limit_stages(function: Operation, default: int) -> None:
+    """One stage that products read, one that they have just read, and those that come while memory lets wait."""
+    (loop,) = (op for op in body_of(function).ops if type(op) is scf.ForOp and is_of_products(op))
+    cost, rates = loop_cost(loop), find_target(function).rates
+    if cost is not None and rates is not None:
+        enough = 2 + ceil(rates.memory_cycles / cost.bound)
+        set_integer(loop, NUM_STAGES, min(num_stages(loop, default), enough))
+
+
+def is_of_products(loop: Operation) -> bool:
+    return any(type(op) is ttng.WarpGroupDotOp for op in body_of(loop).ops)
 
 
 def stay(function: Operation) -> None:
