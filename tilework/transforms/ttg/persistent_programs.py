@@ -14,8 +14,8 @@ blocks beyond the number of multiprocessors end at once. A GPU with fewer than i
 It is for one loop of products that read tiles as descriptors load them, equally long in every program, and where partitions pay. Programs
 that might wait for each other (atomics, volatile loads) need all their blocks.
 
-Tiles that several blocks read at the same time come from L2 once. Blocks that have many tiles in advance need not wait for memory, and
-drift apart; so a loop has no more stages than keep its products busy (docs/cost-model.md has what was measured).
+A loop has no more stages than keep its products busy: with more of them L2 was asked for more, by blocks that read the same tiles, and at the
+limit of power that is slower (docs/cost-model.md).
 Stage: TTGIR. Cost: one walk, and the cost model of loops with products.
 """
 
