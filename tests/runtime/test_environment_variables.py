@@ -331,7 +331,7 @@ def test_reproducers_can_be_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
             r'mlir_reproducer: {\n      pipeline: "builtin.module\(any\((.*)\)\)",$', text, re.MULTILINE
         )
         assert named[tag] in pipeline
-    for stage in ("ttir", "ttgir"):
+    for stage in ("ttir", "ttgir", "llir"):
         command = texts[f"make_{stage}"].splitlines()[0].removeprefix("// tilework ").split()
         out = tmp_path / "out.mlir"
         assert main([*command, "--mlir-print-debuginfo", "-o", str(out)]) == 0

@@ -6,7 +6,8 @@
 
 Passes run in the order in which they are named, by `-p`, by `-pass-pipeline=builtin.module(...)` or as options of their
 own (one or two dashes, `--name="option=value"`). An error is one line on stderr, with file, line and column, and exit
-code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks so are the remarks of passes.
+code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks so are the remarks of passes. Where `convert-triton-gpu-to-llvm{compute-capability=90}`
+is the last of them, as in reproducers of that stage, LLVM text is printed.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from tilework.errors import PassError
+from tilework.errors import PassError, StageError
 from tilework.ir.legacy.spellings import OPS, modern_name
 from tilework.ir.locations import file_loc, location_text, unknown
 from tilework.ir.parser import IRParser, IRSyntaxError, parse_module
@@ -36,6 +37,7 @@ from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 REPRODUCED = re.compile(r'^ *pipeline: "([^"]*)"', re.MULTILINE)
+TO_LLVM = re.compile(r",?convert-triton-gpu-to-llvm\{compute-capability=(\d+)\}(?=\)*$)")
 IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-unrealized-casts")
 
 
@@ -94,6 +96,7 @@ class Job:
     file: str
     passes: Sequence[ModulePass]
     given: dict[str, int | float] = field(default_factory=dict)
+    capability: int | None = None  # of the GPU that LLVM text is wanted for
     diagnostics: list[Diagnostic] = field(default_factory=list)
     lines: dict[Operation, int] = field(default_factory=dict)
 
@@ -109,7 +112,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         text = sys.stdin.read() if args.file == "-" else read(args.file)
         pipelines = [*args.pipeline, *(REPRODUCED.findall(text) if args.run_reproducer else ())]
-        passes = [one for pipeline in pipelines for one in parse_pipeline(pipeline)]
+        capability = next((int(found[1]) for pipeline in pipelines[-1:] for found in TO_LLVM.finditer(pipeline)), None)
+        passes = [one for pipeline in pipelines for one in parse_pipeline(TO_LLVM.sub("", pipeline))]
         given = dict(given_value(entry) for entry in args.given)
         if args.seed < 0:
             raise ValueError(f"--seed {args.seed}: expected a number from 0 on")
@@ -121,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     outputs: list[str] = []
     failed = False
     for section in sections(text) if args.split_input_file else [text]:
-        job = Job(args, file, passes, given)
+        job = Job(args, file, passes, given, capability)
         output = process(job, section)
         problems = job.diagnostics
         if args.verify_diagnostics:
@@ -182,7 +186,19 @@ def process(job: Job, text: str) -> str | None:
         where = place(job, remark.location)
         job.diagnostics.append(Diagnostic(remark.severity, where, remark.text))
         job.diagnostics += [Diagnostic("note", where, note) for note in remark.notes]
-    return print_text(job, module) if is_done else None
+    if not is_done:
+        return None
+    return print_text(job, module) if job.capability is None else llvm_text(job, module, job.capability)
+
+
+def llvm_text(job: Job, module: ModuleOp, capability: int) -> str | None:
+    from tilework.targets.nvidia.lower.emit import emit_module  # lazily: few ask for LLVM text
+
+    try:
+        return emit_module(module, capability)
+    except (StageError, DiagnosticException) as error:
+        report_failure(job, error)
+    return None
 
 
 def locate(job: Job) -> None:
@@ -263,7 +279,7 @@ def apply(job: Job, module: ModuleOp, one: ModulePass) -> bool:
     return verify(job, module) if job.args.verify_each else True
 
 
-def report_failure(job: Job, error: PassError | DiagnosticException) -> None:
+def report_failure(job: Job, error: PassError | StageError | DiagnosticException) -> None:
     """A pass that gave up, at the op it names."""
     if isinstance(error, PassError):
         job.error(place(job, error.loc), error.message)
