@@ -114,8 +114,10 @@ def limit_stages(function: Operation, default: int) -> None:
     (loop,) = (op for op in body_of(function).ops if type(op) is scf.ForOp and is_of_products(op))
     cost, rates = loop_cost(loop), find_target(function).rates
     if cost is not None and rates is not None:
-        enough = 2 + ceil(rates.memory_cycles / cost.bound)
-        set_integer(loop, NUM_STAGES, min(num_stages(loop, default), enough))
+        asked, enough = num_stages(loop, default), 2 + ceil(rates.memory_cycles / cost.bound)
+        set_integer(loop, NUM_STAGES, min(asked, enough))
+        if asked > enough:
+            remark(loop, f"{enough} stages keep its products busy, of {asked} that it may have")
 
 
 def is_of_products(loop: Operation) -> bool:
