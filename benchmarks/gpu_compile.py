@@ -3,7 +3,7 @@
     python -m benchmarks.gpu_compile                       the tables
     python -m benchmarks.gpu_compile matmul_f16            and what each pass takes, the slowest first
     python -m benchmarks.gpu_compile hip:gfx942            one target
-    python -m benchmarks.gpu_compile --base 03f25b0        rows of the GPU table, Python to PTX, beside another commit of tilework
+    python -m benchmarks.gpu_compile --base 03f25b0        rows of the GPU table, Python to PTX and to machine code, beside another commit
 
 The TTIR is what Triton printed for its kernels (tests/ir/reference). Part of `make bench-compile`. LLVM makes code in a process of its
 own for both, so the whole is what a launch waits for.
@@ -130,16 +130,18 @@ def beside_commit(commit: str, turns: int = ROW_TURNS) -> None:
         packed = subprocess.run(["git", "archive", commit, "tilework"], cwd=root, capture_output=True, check=True)
         subprocess.run(["tar", "x", "-C", folder], input=packed.stdout, check=True)
         found = [(row_times(folder), row_times(str(root))) for _ in range(turns)]
-    print(f"{'Python to PTX, CPU ms':28}{commit:>10}{'now':>10}{'ratio':>8}{'without LLVM':>22}{'ratio':>8}")
+    print(
+        f"{'Python to PTX, CPU ms':28}{commit:>10}{'now':>10}{'ratio':>8}{'without LLVM':>22}{'ratio':>8}{'with ptxas':>22}{'ratio':>8}"
+    )
     for row in found[0][0]:
-        cells = []
-        for dropped in ((), ("ptx",)):
+        line = f"{row:28}"
+        for width, dropped in ((10, ("cubin",)), (12, ("ptx", "cubin")), (12, ())):
             then, now = (
                 min(sum(ms for stage, ms in turn[side][row].items() if stage not in dropped) for turn in found)
                 for side in (0, 1)
             )
-            cells += [then, now, now / then]
-        print(f"{row:28}{cells[0]:10.1f}{cells[1]:10.1f}{cells[2]:8.2f}{cells[3]:12.1f}{cells[4]:10.1f}{cells[5]:8.2f}")
+            line += f"{then:{width}.1f}{now:10.1f}{now / then:8.2f}"
+        print(line)
 
 
 LATER = ("ttgir", "llir", "amdgcn", "hsaco")
