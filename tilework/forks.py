@@ -4,7 +4,8 @@
     in_child(forget)                            called in every child
 
 A fork also waits until no other thread imports a part of tilework. A first launch imports a hundred modules; one that is half
-imported would be finished by nobody in the child, and whoever asks for it there would wait for ever.
+imported would be finished by nobody in the child, and whoever asks for it there would wait for ever. `cached_property` is Python's
+without the lock that it has in 3.11: one for each property of a class, which another thread may hold.
 """
 
 import os
@@ -12,7 +13,27 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property:
+        """What a method returns, computed when it is first asked for; by two threads at the same time perhaps twice."""
+
+        def __init__(self, func: Callable[[Any], Any]) -> None:
+            self.func, self.__doc__ = func, func.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.attrname = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            found = instance.__dict__[self.attrname] = self.func(instance)
+            return found
+
 
 ROOTS = frozenset({"tilework", "xdsl", "llvmlite", "numpy", "ml_dtypes"})  # what launches and compilations import
 LONGEST = 20.0  # seconds that a fork waits for imports at most

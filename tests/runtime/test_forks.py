@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,3 +134,29 @@ def test_a_signal_handler_while_a_fork_waits(happens: Callable[[], object], monk
     monkeypatch.setattr(forks, "LOCKS", [last, Disturbed(happens), first])
     assert in_child(lambda: is_free(first) and is_free(last))
     assert is_free(first) and is_free(last) and not forks.TAKEN.locks
+
+
+class Slow:
+    """Whose property takes some time."""
+
+    inside = threading.Event()
+
+    @forks.cached_property
+    def value(self) -> int:
+        self.inside.set()
+        time.sleep(0.1)
+        return 7
+
+
+def test_a_property_that_another_thread_computes() -> None:
+    """Of another object of the class: in Python 3.11 they share a lock, which the child would find held."""
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    Slow.inside.wait()
+    assert in_child(lambda: Slow().value == 7)
+    thread.join()
+    package = Path(forks.__file__).parent
+    others = [
+        path for path in package.rglob("*.py") if path.name != "forks.py" and "cached_property" in path.read_text()
+    ]
+    assert all("from tilework.forks import" in path.read_text() for path in others)

@@ -17,7 +17,6 @@ no form at all use the generic one:
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 from io import StringIO
 from typing import Any
 
@@ -28,6 +27,7 @@ from xdsl.traits import IsTerminator
 
 import tilework.ir.arith_text
 import tilework.ir.scf_text  # noqa: F401 - it declares forms, as the line above does
+from tilework.forks import cached_property
 from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary
 from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.names import ValueNames

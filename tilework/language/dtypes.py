@@ -12,10 +12,11 @@ used in names of specialised functions.
 import builtins
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import cached_property, total_ordering
+from functools import total_ordering
 from math import prod
 from typing import Any, ClassVar
 
+from tilework.forks import cached_property
 from tilework.language.compile_time import (
     _unwrap_if_constexpr,
     _unwrap_shape,

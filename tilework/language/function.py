@@ -17,12 +17,11 @@ import linecache
 import os
 import threading
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from types import CellType, ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
-from tilework.forks import held_at_fork
+from tilework.forks import cached_property, held_at_fork
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type

@@ -7,9 +7,9 @@
 
 import inspect
 import re
-from functools import cached_property
 from typing import Any
 
+from tilework.forks import cached_property
 from tilework.language.signature_types import type_canonicalisation_dict
 
 

@@ -26,9 +26,9 @@ reshaping the outs is none. Sizes are powers of two. The order of ins and outs m
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 
+from tilework.forks import cached_property
 from tilework.layouts.elimination import divide, eliminate, solve
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.packing import (

@@ -9,9 +9,10 @@ A format has a sign, an exponent and a fraction; what differs is the bias, and w
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import copysign, frexp, inf, isfinite, ldexp, nan
 from typing import TYPE_CHECKING
+
+from tilework.forks import cached_property
 
 if TYPE_CHECKING:
     from fractions import Fraction

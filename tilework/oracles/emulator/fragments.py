@@ -9,10 +9,11 @@ fragment adds, `lanes` those that each bit of the lane adds. An accumulator of 1
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 
+from tilework.forks import cached_property
 from tilework.oracles.emulator.arenas import Array
 
 LANES = 32

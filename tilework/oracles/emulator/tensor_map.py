@@ -11,11 +11,12 @@ change single fields with `tensormap.replace`; they mean nothing to a real GPU.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tilework.forks import cached_property
 from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.syntax import EmulatorError

@@ -12,12 +12,11 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.forks import in_child
+from tilework.forks import cached_property, in_child
 from tilework.knobs.hooks import LISTENERS, SERVERS, tell
 from tilework.metrics import count
 from tilework.runtime.bundle import bundle_targets

@@ -15,12 +15,12 @@ vectors of one width. Other rules read `low[operand]`. A class has one rule in a
 """
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation
 
+from tilework.forks import cached_property
 from tilework.ir.types import element_type
 
 Rule = Callable[..., Any]

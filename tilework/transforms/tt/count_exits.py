@@ -16,13 +16,13 @@ Stage: TTIR to TTIR. Cost: one walk; for each such loop a copy of its body.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.forks import cached_property
 from tilework.ir import tt
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure, is_speculatable, writes

@@ -8,9 +8,9 @@ Calls go through ctypes, which releases the GIL while they run. The code stays i
 
 import ctypes
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
+from tilework.forks import cached_property
 from tilework.targets.cpu.run.interface import PRINT_SYMBOL
 from tilework.targets.llvm.object_loader import load_object
 
