@@ -19,13 +19,14 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from tilework.forks import held_at_fork
+from tilework.forks import held_at_fork, in_child
 
 OWNERS = ("xdsl", "tilework")
 OBJECTS = 300_000  # between two looks of the garbage collector
 MODULES = 50  # that many new ones are worth a promotion
 
 LOADING = threading.Lock()
+HELD: dict[str, Any] = {}  # who holds it, and what it had found
 
 
 @contextmanager
@@ -35,6 +36,7 @@ def quick_definitions() -> Iterator[None]:
         yield
         return
     thresholds, modules = gc.get_threshold(), len(sys.modules)
+    HELD.update(thread=threading.get_ident(), thresholds=thresholds)
     try:
         gc.set_threshold(max(OBJECTS, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
         dataclasses.dataclass = put_off  # pyright: ignore[reportAttributeAccessIssue]
@@ -44,7 +46,21 @@ def quick_definitions() -> Iterator[None]:
         if len(sys.modules) - modules >= MODULES:
             promote()
         gc.set_threshold(*thresholds)
+        HELD.clear()
         LOADING.release()
+
+
+def end_for_others() -> None:
+    """In a child of a fork, which does not have the thread that would have ended it."""
+    global LOADING
+    if HELD and HELD["thread"] != threading.get_ident():
+        dataclasses.dataclass = PLAIN
+        gc.set_threshold(*HELD["thresholds"])
+        HELD.clear()
+        LOADING = threading.Lock()
+
+
+in_child(end_for_others)
 
 
 def promote() -> None:

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from ctypes import c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, ClassVar, Generic, TypeVar
 
+from tilework.forks import held_at_fork
+
 SUCCESS, INVALID_VALUE = 0, 1
 
 # attributes of functions, of pointers, flags: both vendors have the same numbers
@@ -196,7 +198,7 @@ class FoundLibrary(Generic[Library]):
     def __init__(self, make: Callable[[Any], Library], load: Callable[[], Any]) -> None:
         self.make, self.load = make, load
         self.found: Library | None = None
-        self.lock = threading.Lock()
+        self.lock = held_at_fork(threading.RLock())
 
     def library(self) -> Library:
         """The library, initialised; RuntimeError says why there is none."""

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tilework.forks import held_at_fork
 from tilework.knobs.hooks import LISTENERS
 from tilework.language.portable_key import portable_key
 from tilework.runtime.bundle.manifest import VERSION, append, identity
@@ -119,7 +120,7 @@ RULES: dict[str, Callable[[ProgramRecorder, Mapping[str, Any]], None]] = {
     "needed": record_needed,
     "chosen": record_choice,
 }
-INSTALLING = threading.Lock()
+INSTALLING = held_at_fork(threading.RLock())
 
 
 def record_into(path: str) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import Diagnostic, Span
+from tilework.forks import held_at_fork
 from tilework.knobs.hooks import LISTENERS, above
 from tilework.runtime.kernel_cache.key import file_stem
 from tilework.runtime.recording.callers import user_calls
@@ -39,6 +40,9 @@ class Quiet(threading.local):
 QUIET = Quiet()
 
 
+RECORDING = held_at_fork(threading.RLock())  # for all that are active
+
+
 class Recorder:
     """One process's records: kept in `records`, written to a file of `folder` if there is one, told on stderr if `is_live`."""
 
@@ -48,13 +52,12 @@ class Recorder:
         self.records: list[dict[str, Any]] = []
         self.seen: dict[str, list[KeyParts]] = {}  # by kernel, what this process had so far
         self.thread = threading.local()
-        self.lock = threading.RLock()
         self.loading: dict[str, float] = {}
 
     def __call__(self, what: str, facts: dict[str, Any]) -> None:
         """One event of `knobs.hooks`."""
         if (rule := RULES.get(what)) is not None and not QUIET.is_quiet:
-            with self.lock:
+            with RECORDING:
                 rule(self, facts)
 
     def write(self, event: str, **facts: Any) -> None:
@@ -75,7 +78,7 @@ class Recorder:
 
     def load_ended(self, module: Any, function: Any, name: str, group: Any, key: str) -> None:
         if (start := self.loading.pop(key, None)) is not None and not QUIET.is_quiet:
-            with self.lock:
+            with RECORDING:
                 self.write("loaded", kernel=name, key=key, seconds=time.perf_counter() - start)
 
 
@@ -222,7 +225,6 @@ def live_text(parts: KeyParts, found: Comparison, calls: tuple[Span, ...], secon
 
 RULES = {"new": note_values, "compiled": record_compilation, "tuned": record_tuning}
 ACTIVE: list[Recorder] = []
-INSTALLING = threading.Lock()
 
 
 def install() -> None:
@@ -231,7 +233,7 @@ def install() -> None:
     folder = None if asked is None or asked.lower() in (*knobs.TRUE, *knobs.FALSE) else asked
     if asked is None or asked.lower() in knobs.FALSE:
         return
-    with INSTALLING:
+    with RECORDING:
         if not any(one.folder == folder for one in ACTIVE):
             begin(folder)
 
