@@ -467,3 +467,5 @@ def test_a_constexpr_may_be_any_function_and_gets_its_arguments_as_they_are() ->
     changed = tilework.jit(functions_that_are_constants.fn).cache_key
     dtype_of_bits.value.__defaults__ = (True,)
     assert before != changed
+    problem = error(functions_that_are_constants, np.zeros(4), 3, rule=lambda bits: bits.no_such_member)
+    assert str(problem.title).startswith("`<lambda>` raised AttributeError: ")

@@ -101,16 +101,17 @@ def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
     except Exception as error:
         if gen.options.front_end_debugging or isinstance(error, RecursionError) or is_jit(callee):
             raise
-        is_users = isinstance(callee, ConstexprFunction)
+        is_plain = isinstance(visited, tl.constexpr) and inspect.isfunction(callee) and not tl.is_builtin(callee)
+        is_users = isinstance(callee, ConstexprFunction) or (is_plain and not is_in_language(callee))
         title = user_error(callee, error) if is_users else wrong_argument(callee, args, kwargs, error)
         raise gen.error(node, error, from_builtin=True, title=title) from error
 
 
-def user_error(callee: ConstexprFunction, error: Exception) -> str:
+def user_error(callee: Any, error: Exception) -> str:
     """The error of a function that the user wrote to run at compile time."""
     if "\nhelp: " in str(error):
         return str(error)
-    text = f"`{callee.fn.__name__}` raised {type(error).__name__}: {error}"
+    text = f"`{getattr(callee, 'fn', callee).__name__}` raised {type(error).__name__}: {error}"
     return f"{text}\nhelp: it runs while compiling; call it from Python with these values to see where"
 
 
