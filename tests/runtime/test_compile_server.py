@@ -28,7 +28,7 @@ from tilework.errors import CompilationError
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
-from tilework.runtime.workers import compile_ahead, server_place
+from tilework.runtime.workers import compile_ahead, compile_server, server_place
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied
 from tilework.runtime.workers.compile_requests import find_kernel, request_for
 from tilework.runtime.workers.compile_server import Server
@@ -481,3 +481,13 @@ def test_a_script_that_says_triton(tmp_path: Path) -> None:
     done = run_script(tmp_path, text, "-m", "tilework.as_triton")
     assert done.returncode == 0, done.stderr
     assert "configurations compiled in other processes" in done.stdout
+
+
+def test_nobody_who_may_ask_again_waits_for_a_fork() -> None:
+    worker = compile_server.Worker(0, None, free_since=time.monotonic())  # pyright: ignore[reportArgumentType]
+    server = compile_server.Server(None, workers=[worker])  # pyright: ignore[reportArgumentType]
+    assert not server.is_quiet()
+    worker.free_since -= 2 * compile_server.PAUSE
+    assert server.is_quiet()
+    worker.job = compile_server.Job("key", [])
+    assert not server.is_quiet()
