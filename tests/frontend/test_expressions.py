@@ -311,7 +311,7 @@ def test_long_sums_work(tmp_path) -> None:
         ("x = float(n)", "compile-time value"),
         ("x = min(float('nan'), 1.0)", "ambiguous"),
         ("x = max(-0.0, 1.0)", "ambiguous"),
-        ("x = max(n)", "at least two"),
+        ("x = max(n)", "at least 2 values"),
         ("x = min(n, 3, key=4)", "key"),
         ("x = sum((1, 2))", "is not defined"),
         ("x = 1 / 0", "division by zero"),

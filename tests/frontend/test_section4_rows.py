@@ -250,7 +250,7 @@ REST = {
     "4.7 negative axis": (Y + "t = y.reshape(2, 4).reduce(-2, add, keep_dims=True)\ntl.store(out + tl.arange(0, 4), t.reshape(4))", [4, 6, 8, 10]),
     "4.7 axis out of range": (Y + "tl.reduce(y, -2, add)", Refused(ValueError, "invalid axis -2")),
     "4.7 types": (Y + "tl.reduce(y, 0, less)", Refused(TypeError, "expected (int32), got (int1)")),
-    "4.7 shapes": (Y + "tl.reduce((y, tl.arange(0, 4)), 0, add_and_multiply)", Refused(ValueError, "one shape")),
+    "4.7 shapes": (Y + "tl.reduce((y, tl.arange(0, 4)), 0, add_and_multiply)", Refused(ValueError, "the same shape")),
     "4.7 scalar": ("tl.reduce(n, 0, add)", Refused(ValueError, "axis")),
     "4.7 indices without axis": (Y + "tl.max(y, return_indices=True)", Refused(FAILED, "axis")),
     "4.7 xor_sum of floats": ("tl.xor_sum(tl.zeros((4,), tl.float32), 0)", Refused(FAILED, "integers")),

@@ -198,14 +198,14 @@ def check_rebound(gen: "FunctionGenerator", name: str, then: Branch, other: Bran
         value, place = branch.locals[name], assigned_at(gen, branch.statements, name)
         if value is before:
             continue
+        new = describe_type(value.type) if is_storable(value) else repr(unwrap(value))
         if not is_storable(before):
             raise TypeError(
-                f"`{name}` is {unwrap(before)!r}, a compile-time value, and cannot be re-assigned where the condition is"
-                f" known only at run time"
+                f"initial value for `{name}` is of type constexpr[{unwrap(before)!r}], but the {block} block redefines it as"
+                f" {new}, and whether it does is known only at run time"
                 f"{place}\nhelp: give `{name}` a run-time value before the `if`"
             )
         if not is_storable(value) or value.type != before.type:
-            new = describe_type(value.type) if is_storable(value) else repr(unwrap(value))
             raise TypeError(
                 f"initial value for `{name}` is of type {describe_type(before.type)}, but the {block} block redefines it"
                 f" as {new}{place}\nhelp: cast the new value, or start with the type you need"

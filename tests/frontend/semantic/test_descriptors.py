@@ -111,7 +111,7 @@ def test_gather_and_scatter(kernel) -> None:
     k.sem.descriptor_scatter(d, x, rows, 4)
     with pytest.raises(AssertionError, match="at least 8 rows, but got 4"):
         k.sem.descriptor_gather(d, k.sem.arange(0, 4), 0)
-    with pytest.raises(AssertionError, match="one row per block"):
+    with pytest.raises(AssertionError, match="descriptor block must have 1 row, but got"):
         k.sem.descriptor_gather(descriptor(k), rows, 0)
     with pytest.raises(AssertionError, match="at least 8 columns, but got 4"):
         k.sem.descriptor_gather(descriptor(k, block=(1, 4)), rows, 0)

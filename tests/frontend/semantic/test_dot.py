@@ -167,5 +167,5 @@ def test_scaled_rejects(kernel) -> None:
         scaled(k, k.block(tl.float16, 32, 64), good, "e2m1", b, good, "e4m3")
     with pytest.raises(AssertionError, match="same number of elements"):
         scaled(k, a, good, "e2m1", b, good, "e4m3")
-    with pytest.raises(AssertionError, match="packed along N"):
+    with pytest.raises(AssertionError, match="packed along a dimension different than K: rhs is e4m3"):
         scaled(k, a, good, "e4m3", b, good, "e4m3", b_pack=False)

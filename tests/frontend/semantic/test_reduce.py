@@ -72,7 +72,7 @@ def test_rejects(kernel) -> None:
         k.sem.reduce([x], 3, adder(k))
     with pytest.raises(ValueError, match="got a scalar"):
         k.sem.reduce([k.n], 0, adder(k))
-    with pytest.raises(ValueError, match=r"one shape, got \[16\] and \[8\]"):
+    with pytest.raises(ValueError, match=r"must have the same shape, scan got \[16\] and \[8\]"):
         k.sem.scan([x, k.block(tl.float32, 8)], 0, adder(k), False)
     with pytest.raises(TypeError, match=r"expected \(fp32\), got \(int1\)"):
         k.sem.reduce([x], 0, lambda args: [k.sem.less_than(*args)])

@@ -27,7 +27,7 @@ def test_a_tensor_stays_as_it_is() -> None:
 
 def test_what_is_no_number() -> None:
     k = Kernel()
-    with pytest.raises(TypeError, match="to a tensor"):
+    with pytest.raises(TypeError, match="to tensor"):
         k.semantic.to_tensor("text")
     assert k.semantic.to_tensor("text", check_type=False) == "text"
 

@@ -27,6 +27,7 @@ from tilework.language.values import tensor
 SAME_DTYPE = frozenset({"int8", "uint8", "fp16", "bf16", "fp32", "fp64"})
 RESULT = {"int8": int32, "fp32": float32, "bf16": float32, "fp64": float64}  # others follow out_dtype
 FP4 = "e2m1"
+PACKED = "only mxfp4 inputs can be packed along a dimension different than K"
 FORMATS = {  # format: (element type, the integer type that may carry it)
     FP4: (uint8, uint8),
     "e4m3": (float8e4nv, uint8),
@@ -130,10 +131,10 @@ class Dots(Windows):
         lhs, rhs = self._in_format(lhs, lhs_format, "lhs"), self._in_format(rhs, rhs_format, "rhs")
         left, right = shape_of(lhs), shape_of(rhs)
         assert len(left) == len(right) and len(left) in (2, 3) and left[:-2] == right[:-2], (
-            f"dot_scaled takes two blocks of rank 2, or 3 with equal batches, got {list(left)} and {list(right)}"
+            f"Both inputs must be either 2D or 3D; (lhs: {list(left)} vs rhs: {list(right)}), with equal batches"
         )
-        assert lhs_k_pack or lhs_format == FP4, f"only {FP4} operands can be packed along M, lhs is {lhs_format}"
-        assert rhs_k_pack or rhs_format == FP4, f"only {FP4} operands can be packed along N, rhs is {rhs_format}"
+        assert lhs_k_pack or lhs_format == FP4, f"{PACKED}: lhs is {lhs_format}"
+        assert rhs_k_pack or rhs_format == FP4, f"{PACKED}: rhs is {rhs_format}"
         m, left_k = unpacked(left[-2], left[-1], lhs_format, lhs_k_pack)
         n, right_k = unpacked(right[-1], right[-2], rhs_format, rhs_k_pack)
         assert left_k == right_k, (
@@ -156,7 +157,7 @@ class Dots(Windows):
     def _in_format(self, operand: tensor, format: str, name: str) -> tensor:
         """`operand` as elements of `format`: integers that carry the bits are reinterpreted."""
         if format not in FORMATS:
-            raise ValueError(f"Invalid float format: {format} for {name}. Supported formats: {', '.join(FORMATS)}")
+            raise ValueError(f"Invalid float format: {format}. The formats of {name} are {', '.join(FORMATS)}")
         element, carrier = FORMATS[format]
         have = operand.dtype
         assert have in (element, carrier), (
@@ -193,7 +194,7 @@ def check_operand_dtypes(lhs: dtype, rhs: dtype) -> None:
     for side, element in (("lhs", lhs), ("rhs", rhs)):
         assert element.is_fp8() or element.name in SAME_DTYPE, f"Unsupported {side} dtype {element}"
     assert lhs == rhs, f"Both operands must be same dtype. Got {lhs} and {rhs}"
-    assert not lhs.is_uint8(), "only int8 supported: cast the uint8 operands of dot to int8"
+    assert not lhs.is_uint8(), "only int8 supported! Cast the uint8 operands of dot to int8"
 
 
 def product_shape(lhs: tensor, rhs: tensor) -> Shape:
@@ -202,7 +203,7 @@ def product_shape(lhs: tensor, rhs: tensor) -> Shape:
     assert len(left) == len(right) and len(left) >= 2, (
         f"input and other must have equal ranks >= 2, got {list(left)} and {list(right)}"
     )
-    assert left[:-2] == right[:-2], f"the batch dimensions must be equal, got {list(left)} and {list(right)}"
+    assert left[:-2] == right[:-2], f"input and other must have equal batch shapes, got {list(left)} and {list(right)}"
     assert left[-1] == right[-2], (
         f"input and other must have equal reduction dimensions: {list(left)} has {left[-1]} columns, "
         f"{list(right)} has {right[-2]} rows"

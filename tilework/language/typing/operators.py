@@ -46,7 +46,7 @@ class Values(Carrier):
             return self.constant(value, number_dtype(value))
         if not check_type:
             return x
-        raise TypeError(f"cannot convert {value!r} of type {type(value).__name__} to a tensor; expected a number")
+        raise TypeError(f"cannot convert {value} of type {type(value)} to tensor: expected a number")
 
     def optional_tensor(self, x: Any) -> tensor | None:
         """None for None and ``constexpr(None)``, else the value as a tensor."""

@@ -75,7 +75,7 @@ def number_dtype(value: object) -> dtype:
     if isinstance(value, float):
         fits = value == 0 or not isfinite(value) or FP32_MIN <= abs(value) <= FP32_MAX
         return float32 if fits else float64
-    raise TypeError(f"cannot convert {value!r} of type {type(value).__name__} to a tensor; expected a number")
+    raise TypeError(f"cannot convert {value} of type {type(value)} to tensor: expected a number")
 
 
 def check_constant(value: Any, name: str) -> None:

@@ -81,7 +81,7 @@ def check_assigned(value: Any) -> None:
 def length(value: Any) -> int:
     """``len`` of a tuple, a shape or a compile-time sequence."""
     if isinstance(value, tensor):
-        raise TypeError("a tensor has no len()\nhelp: use x.shape[0], or x.numel")
+        raise TypeError("object of type 'tensor' has no len()\nhelp: use x.shape[0], or x.numel")
     return len(plain(value))
 
 
@@ -107,7 +107,7 @@ def extremum(semantic: Any, name: str, args: Sequence[Any], kwargs: Mapping[str,
                 raise ValueError(f"{name}() of nan or -0.0 is ambiguous at compile time")
         return min(numbers) if name == "min" else max(numbers)
     if len(values) < 2:
-        raise TypeError(f"{name}() needs at least two values\nhelp: tl.{name}(x, axis) reduces a block")
+        raise TypeError(f"{name} requires at least 2 values\nhelp: tl.{name}(x, axis) reduces a block")
     combine, rule = getattr(semantic, f"{name}imum"), plain(kwargs.get("propagate_nan", PropagateNan.NONE))
     tensors = [semantic.to_tensor(value) for value in values]
     result = functools.reduce(lambda left, right: combine(left, right, rule), tensors)

@@ -116,11 +116,11 @@ def check_gather(src: tensor, index: tensor, axis: int) -> int:
     assert shape and len(shape) == len(wanted), (
         f"source and index tensors must have the same rank, got {list(shape)} and {list(wanted)}"
     )
-    assert -len(shape) <= axis < len(shape), f"gather axis {axis} must be in [{-len(shape)}, {len(shape)})"
+    assert -len(shape) <= axis < len(shape), f"gather axis {axis} must be < source rank ({len(shape)})"
     axis %= len(shape)
     for i, (size, other) in enumerate(zip(shape, wanted, strict=True)):
         assert i == axis or size == other, (
-            f"gather's source and index may differ only on axis {axis}, but axis {i} is {size} and {other}"
+            f"index dim {i} must match the corresponding source dim: it is {other}, not {size}"
         )
     return axis
 
@@ -132,7 +132,9 @@ def common_input_shape(inputs: Sequence[tensor], name: str) -> Shape:
         raise ValueError(f"{name} needs a block, got a scalar" if shapes else f"{name} needs at least one block")
     for shape in shapes:
         if shape != shapes[0]:
-            raise ValueError(f"all inputs of {name} must have one shape, got {list(shapes[0])} and {list(shape)}")
+            raise ValueError(
+                f"all reduction inputs must have the same shape, {name} got {list(shapes[0])} and {list(shape)}"
+            )
     return shapes[0]
 
 

@@ -127,7 +127,9 @@ class Windows(Access):
     def descriptor_atomic(self, kind: str, desc: tensor_descriptor, offsets: Any, value: Any) -> tensor:
         """Combine a block with the array at `offsets`, element by element, without returning the old values."""
         name, known = desc.dtype.name, ATOMIC_DTYPES[kind]
-        assert name in known, f"atomic_{kind} through a descriptor does not support {name}: use one of {sorted(known)}"
+        assert name in known, (
+            f"Unsupported dtype: atomic_{kind} of a descriptor does not support {name}, only {sorted(known)}"
+        )
         if kind in ("min", "max") and desc.dtype.is_floating():
             self.check_native_reduction(kind, name)
         self.check_any_order(f"atomic_{kind}", desc.dtype, kind == "add")
@@ -215,7 +217,7 @@ def rows_moved(desc: tensor_descriptor, x_offsets: tensor, what: str) -> Shape:
     """The shape a gather or scatter moves: one row per offset."""
     sizes = block_shape_of(desc)
     assert len(sizes) == 2 and sizes[0] == 1, (
-        f"descriptor {what} needs a 2-D descriptor with one row per block, got block shape {list(sizes)}"
+        f"descriptor block must have 1 row, but got {list(sizes)}: {what} takes one row for each index"
     )
     rows = shape_of(x_offsets)
     assert len(rows) == 1 and x_offsets.dtype.is_int32(), (
