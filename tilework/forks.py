@@ -41,7 +41,7 @@ LOOK_EVERY = 0.001
 
 
 class Lock(Protocol):
-    def acquire(self) -> object: ...
+    def acquire(self, blocking: bool = True) -> bool: ...
 
     def release(self) -> object: ...
 
@@ -61,7 +61,7 @@ TAKEN = Taken()
 
 
 def held_at_fork(lock: AnyLock) -> AnyLock:
-    """Let every fork wait for `lock`; a thread that holds several takes the last one first."""
+    """Let every fork wait for `lock`."""
     LOCKS.append(lock)
     return lock
 
@@ -82,9 +82,7 @@ def before_fork() -> None:
     deadline = time.monotonic() + LONGEST
     try:
         while True:
-            for lock in LOCKS[::-1]:
-                lock.acquire()
-                taken.append(lock)
+            take_all(taken)
             if not others_import() or time.monotonic() > deadline:
                 return
             release(taken)
@@ -92,6 +90,20 @@ def before_fork() -> None:
     except BaseException:
         release(taken)
         raise
+
+
+def take_all(taken: list[Lock]) -> None:
+    """Take all locks into a list. Nobody is waited for while one is held, for other threads may take them in any order."""
+    first: Lock | None = None
+    while True:
+        for lock in (*([first] if first is not None else ()), *(lock for lock in LOCKS if lock is not first)):
+            if not lock.acquire(lock is first):
+                break
+            taken.append(lock)
+        else:
+            return
+        release(taken)
+        first = lock
 
 
 def after_fork() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import importlib
 import importlib._bootstrap as bootstrap
 import os
 import signal
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,10 +107,11 @@ class Disturbed:
     def __init__(self, happens: Callable[[], object]) -> None:
         self.happens: Callable[[], object] | None = happens
 
-    def acquire(self) -> None:
+    def acquire(self, blocking: bool = True) -> bool:
         happens, self.happens = self.happens, None
         if happens is not None:
             happens()
+        return True
 
     def release(self) -> None:
         pass
@@ -203,3 +206,38 @@ def test_a_lock_that_another_thread_holds(lock: Any) -> None:
     inside.wait()
     assert in_child(lambda: lock.acquire(blocking=False))
     thread.join()
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_another_thread_takes_locks_in_any_order(backwards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    locks, inside = [threading.RLock(), threading.RLock()], threading.Event()
+    monkeypatch.setattr(forks, "LOCKS", locks[:])
+
+    def hold() -> None:
+        first, second = locks[::-1] if backwards else locks
+        with first:
+            inside.set()
+            time.sleep(0.1)
+            with second:
+                pass
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    inside.wait()
+    assert in_child(lambda: all(map(is_free, locks)))
+    thread.join()
+
+
+def test_the_lock_of_llvmlite() -> None:
+    lock = importlib.import_module("tilework.targets.llvm.compile").LibraryLock()
+    lock.acquire()
+    assert not is_free(lock)
+    lock.release()
+
+    def take() -> bool:
+        try:
+            return lock.acquire(blocking=False)
+        finally:
+            lock.release()
+
+    assert is_free(SimpleNamespace(acquire=lambda blocking: take()))

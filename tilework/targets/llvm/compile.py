@@ -27,10 +27,15 @@ from tilework.targets.llvm.apart import apart
 
 
 class LibraryLock:
-    """llvmlite's own. `jit_load` takes it after the JIT's."""
+    """llvmlite's own."""
 
-    def acquire(self) -> None:
-        llvm.ffi.lib._lock.__enter__()
+    def acquire(self, blocking: bool = True) -> bool:
+        library = llvm.ffi.lib._lock
+        if not library._lock.acquire(blocking):
+            return False
+        library.__enter__()  # once more, for it calls others then
+        library._lock.release()
+        return True
 
     def release(self) -> None:
         llvm.ffi.lib._lock.__exit__()
