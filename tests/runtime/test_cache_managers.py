@@ -429,6 +429,9 @@ def test_a_key_is_assumed_until_somebody_looks(tmp_path: Path, monkeypatch: pyte
         source.write_text("two")
         with package_key.assumed_key():
             assert triton_key() == first and not package_key.is_assumed_rightly()
+            with package_key.assumed_key():  # of a signal handler
+                pass
+            assert triton_key() == first and not package_key.is_assumed_rightly()
         assert triton_key() != first
         with package_key.assumed_key():
             assert triton_key() == found_key() and package_key.is_assumed_rightly()

@@ -66,6 +66,7 @@ def identity(sources: str) -> str:
 def assumed_key() -> Iterator[None]:
     """Let `triton_key` be, for this thread and inside of the block, what it was when somebody looked last: a thousand files need not be
     looked at before a server is asked, but while it works. Nothing that was found so is good unless `is_assumed_rightly`."""
+    before = getattr(ASSUMED, "key", None)  # a signal handler may compile, too
     if not found_key.cache_info().currsize:
         with suppress(*NOTHING_KEPT):
             known, paths, _ = marshal.loads(content_of(kept_states(ROOT)))
@@ -74,7 +75,7 @@ def assumed_key() -> Iterator[None]:
     try:
         yield
     finally:
-        ASSUMED.key = None
+        ASSUMED.key = before
 
 
 def is_assumed_rightly() -> bool:
