@@ -74,6 +74,10 @@ LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
 SERVERS: list[Any] = []
 
 
+# The number of this process, if it compiles for others (`runtime/workers/compile_worker.py`): it needs nothing itself.
+WORKERS: list[int] = []
+
+
 # Who remembers the releases of programs of the CUDA toolkit: keeper(identity of a program, how to ask it).
 RELEASE_KEEPERS: list[Callable[[str, Callable[[], str | None]], str | None]] = []
 

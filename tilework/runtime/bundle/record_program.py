@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilework.forks import held_at_fork
-from tilework.knobs.hooks import LISTENERS
+from tilework.knobs.hooks import LISTENERS, WORKERS
 from tilework.language.portable_key import portable_key
 from tilework.runtime.bundle.manifest import VERSION, append, identity
 from tilework.runtime.bundle.needed import Needed, is_kernel
@@ -20,7 +20,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import changes_stages
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.recording.callers import warn_user
-from tilework.runtime.recording.recorder import QUIET, WORKER, is_tuning
+from tilework.runtime.recording.recorder import QUIET, is_tuning
 from tilework.runtime.tuning.same_bits import is_reproducible
 from tilework.runtime.tuning.tuning_key import argument_key, device_part
 
@@ -34,7 +34,7 @@ class ProgramRecorder:
 
     def __call__(self, what: str, facts: Mapping[str, Any]) -> None:
         """One event."""
-        if (rule := RULES.get(what)) is not None and not QUIET.is_quiet and WORKER not in sys.modules:
+        if (rule := RULES.get(what)) is not None and not QUIET.is_quiet and os.getpid() not in WORKERS:
             rule(self, facts)
 
     def write(self, fn: Any, make: Callable[[], dict[str, Any]]) -> None:

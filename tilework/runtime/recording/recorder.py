@@ -21,14 +21,13 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import Diagnostic, Span
 from tilework.forks import held_at_fork
-from tilework.knobs.hooks import LISTENERS, above
+from tilework.knobs.hooks import LISTENERS, WORKERS, above
 from tilework.runtime.kernel_cache.key import file_stem
 from tilework.runtime.recording.callers import user_calls
 from tilework.runtime.recording.key_differences import Comparison, compared
 from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
 
 LONGEST_VALUE = 60
-WORKER = "tilework.runtime.workers.compile_worker"
 
 
 class Quiet(threading.local):
@@ -136,7 +135,7 @@ def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
 
 def is_tuning() -> bool:
     """Whether this thread compiles what an autotuner tries, here or as a worker of the compile server."""
-    if WORKER in sys.modules:
+    if os.getpid() in WORKERS:
         return True
     module = sys.modules.get("tilework.runtime.tuning.autotuner")
     return module is not None and module.LAUNCH.named is not None

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tilework.errors import DoesNotFit
+from tilework.knobs.hooks import WORKERS
 from tilework.runtime.workers.compile_requests import (
     Refused,
     Request,
@@ -67,6 +68,7 @@ def become_worker(channel: int, server: int) -> None:
     os.closerange(3, channel)
     os.closerange(channel + 1, MOST_FILES)
     gc.enable()
+    WORKERS[:] = [os.getpid()]
 
 
 def work(connection: socket.socket, greeting: Message) -> None:
