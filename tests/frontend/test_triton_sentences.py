@@ -7,6 +7,7 @@ import pytest
 
 from tests.frontend.rows import arguments, kernel
 from tests.frontend.run import error
+from tilework.triton.language.semantic import IncompatibleTypeErrorImpl
 
 HEADER = """
 @tilework.jit
@@ -65,3 +66,9 @@ SENTENCES = {
 def test_sentence(tmp_path: Path, body: str) -> None:
     problem = error(kernel(tmp_path, body, HEADER), np.zeros(8, np.int32), *arguments(), C=4)
     assert SENTENCES[body] in str(problem)
+
+
+def test_types_that_do_not_go_together_are_an_error_by_the_name_that_triton_has(tmp_path: Path) -> None:
+    problem = error(kernel(tmp_path, "p & p"), np.zeros(8, np.int32), *arguments(), C=4)
+    assert isinstance(problem.__cause__ or problem.__context__, IncompatibleTypeErrorImpl)
+    assert "invalid operands of type pointer<fp32> and pointer<fp32>" in str(problem)

@@ -40,11 +40,22 @@ INTEGER_RANGES = ((int32, -(2**31), 2**31), (uint32, 2**31, 2**32), (int64, -(2*
 FP32_MIN, FP32_MAX = 2.0**-126, (2 - 2.0**-23) * 2.0**127
 
 
-class InvalidOperands(TypeError):
+class IncompatibleTypeErrorImpl(Exception):
+    """Two types that do not go together; programs written for Triton catch it by this name."""
+
+    def __init__(self, type_a: Any, type_b: Any) -> None:
+        self.type_a, self.type_b = type_a, type_b
+        self.message = f"invalid operands of type {type_a!r} and {type_b!r}"
+        super().__init__(self.message)
+
+
+class InvalidOperands(IncompatibleTypeErrorImpl, TypeError):
     """An operator that does not exist for these types: ``invalid operands of type pointer<fp32> and fp32``."""
 
     def __init__(self, left: object, right: object, operator: str, help: str) -> None:
-        super().__init__(f"invalid operands of type {left} and {right} for `{operator}`: {help}")
+        super().__init__(left, right)
+        self.message = f"invalid operands of type {left} and {right} for `{operator}`: {help}"
+        self.args = (self.message,)
 
 
 def plain(value: Any) -> Any:
