@@ -158,3 +158,27 @@ def test_threads_follow_the_knob() -> None:
             else:
                 with pytest.raises(ValueError, match="TILEWORK_NUM_THREADS"):
                     check(kernel, 1 << 20)
+
+
+def test_what_wrappers_wrap_is_launched_without_python(monkeypatch: pytest.MonkeyPatch, counted: list[int]) -> None:
+    """Rules and choices are Python; the kernel inside of them is not, after its first launch."""
+    from tilework.runtime.launch.jit import JITFunction
+
+    inner: list[int] = []
+    run = JITFunction.run
+    monkeypatch.setattr(JITFunction, "run", lambda self, *a, **k: (inner.append(1), run(self, *a, **k))[1])
+
+    @tilework.heuristics({"EVEN": lambda args: args["n"] % 2 == 0 and args["grid"] == (1,)})
+    @tilework.autotune(configs=[Config({"BLOCK": 64}, pre_hook=lambda args: args["out"].fill(0))], key=[])
+    @tilework.heuristics({"MORE": lambda args: args["BLOCK"] + 1})
+    @tilework.jit
+    def fill(out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr, MORE: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(out + i, MORE if EVEN else -1, mask=i < n)
+
+    out = np.zeros(64, np.int32)
+    for n, value in ((6, 65), (7, -1), (8, 65), (9, -1), (10, 65)):
+        fill[(1,)](out, n)
+        assert out.tolist() == [value] * n + [0] * (64 - n)
+    assert len(inner) == 2  # one for each constant
+    assert fill.warmup(out, 6, grid=(1,))[0].name == "fill" and len(counted) == 5

@@ -38,7 +38,7 @@ from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
 from tilework.runtime.tuning.config import Config
-from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function
+from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function, launch_inside
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.pruning import Pruned, Tuning, prune
 from tilework.runtime.tuning.restore import Restore
@@ -220,7 +220,7 @@ class Autotuner(Wrapper):
             config.pre_hook({**named, **kwargs, **settings})
         if LISTENERS:
             tell("chosen", tuner=self, config=config, args=args, kwargs=kwargs)
-        return self.fn.run(*args, **kwargs, **settings)
+        return launch_inside(self.fn, args, {**kwargs, **settings})
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
         """Compile every configuration that pruning leaves; the compiled kernels in that order."""

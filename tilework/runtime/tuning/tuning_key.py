@@ -5,6 +5,7 @@ from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
 
+NUMBERS = frozenset({type(None), bool, int, float})  # asking these for an attribute takes long, and there is none
 DTYPE_TEXTS: dict[Any, str] = {}  # the text of a NumPy dtype takes longer than the rest of a launch
 
 
@@ -17,8 +18,8 @@ def dtype_text(dtype: Any) -> str:
 def argument_key(keys: Sequence[str], names: Sequence[str], given: Mapping[str, Any]) -> tuple[Any, ...]:
     """The values of the arguments called `keys`, and the dtypes of all that have one."""
     key = [given[name] for name in keys if name in given and name in names]
-    for name in names:
-        if (dtype := getattr(given.get(name), "dtype", None)) is not None:
+    for value in map(given.get, names):
+        if type(value) not in NUMBERS and (dtype := getattr(value, "dtype", None)) is not None:
             key.append(DTYPE_TEXTS.get(dtype) or dtype_text(dtype))
     return tuple(key)
 
