@@ -19,7 +19,6 @@ ALLOWED: dict[str, list[str]] = {
     "target_name": [],
     "forks": [],
     "quick_definitions": ["forks"],
-    "module_archive": [],
     "metrics": ["forks"],
     "knobs": [],
     "numerics": ["errors", "forks"],
@@ -59,7 +58,7 @@ ALLOWED: dict[str, list[str]] = {
     "triton": ["*"],
     "as_triton": ["triton"],
     "__main__": ["tools"],
-    "__init__": ["language", "runtime", "errors", "knobs", "module_archive", "quick_definitions", "version"],
+    "__init__": ["language", "runtime", "errors", "knobs", "quick_definitions", "version"],
 }
 FORMULAS = ("targets", "llvm", "math")
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))

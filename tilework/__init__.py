@@ -16,10 +16,8 @@ Importing this loads neither xDSL nor LLVM nor a GPU driver; they load at the fi
 from importlib import import_module
 from typing import Any
 
-from tilework.module_archive import install
 from tilework.quick_definitions import quick_definitions
 
-install(__path__[0], __spec__)
 with quick_definitions():
     from tilework import errors, knobs, language
     from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
