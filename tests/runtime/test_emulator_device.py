@@ -2,6 +2,8 @@
 
 import gc
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -408,3 +410,16 @@ def test_torch_tensors() -> None:
     x, out = torch.arange(100.0)[10:].view(9, 10).t(), torch.zeros(90)
     copy[(1,)](x, out, 90, 1, BLOCK=128)
     assert (out == torch.arange(10.0, 100.0)).all()
+
+
+def test_arrays_that_are_left_when_python_ends_are_left_in_silence() -> None:
+    """Modules are gone by then, those of the driver too."""
+    text = """
+import threading
+from tests.runtime.emulated_cuda import emulated_cuda
+from tilework.runtime.devices.cuda.device import DeviceArray
+with emulated_cuda():
+    threading.kept = DeviceArray(4)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

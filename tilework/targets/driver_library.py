@@ -11,6 +11,7 @@ loaded before `FoundLibrary.library()` is called.
 """
 
 import ctypes
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -135,6 +136,11 @@ class DriverLibrary(ABC):
     def code(self, name: str, *args: Any) -> int:
         """Call a function; the number of its result."""
         return self.function(name)(*args)
+
+    def give_back(self, name: str, handle: int, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Destroy or free something; what is left when Python ends goes with the process, and modules are gone by then."""
+        if not is_ending():
+            self.code(name, handle)
 
     def check(self, code: int, detail: str = "") -> None:
         """Raise the error that a result stands for."""

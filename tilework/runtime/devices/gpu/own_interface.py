@@ -117,7 +117,7 @@ class Stream:
 
     def __del__(self) -> None:
         if getattr(self, "cuda_stream", 0):
-            self._library.code("destroy_stream", self.cuda_stream)
+            self._library.give_back("destroy_stream", self.cuda_stream)
 
 
 class Event:
@@ -148,7 +148,7 @@ class Event:
 
     def __del__(self) -> None:
         if getattr(self, "handle", 0):
-            self._library.code("destroy_event", self.handle)
+            self._library.give_back("destroy_event", self.handle)
 
 
 class CUDAGraph:
@@ -178,9 +178,9 @@ class CUDAGraph:
 
     def __del__(self) -> None:
         if getattr(self, "_executable", 0):
-            self._library.code("destroy_executable", self._executable)
+            self._library.give_back("destroy_executable", self._executable)
         if getattr(self, "_graph", 0):
-            self._library.code("destroy_graph", self._graph)
+            self._library.give_back("destroy_graph", self._graph)
 
 
 class DeviceArray:
@@ -251,4 +251,4 @@ class DeviceArray:
 
     def __del__(self) -> None:
         if getattr(self, "_address", 0):
-            self._library.code("free", self._address)
+            self._library.give_back("free", self._address)
