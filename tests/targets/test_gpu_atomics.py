@@ -210,6 +210,8 @@ def test_atomics_of_a_tile_meet_in_shared_memory(kind: str) -> None:
     ptx = kernel_ptx(scattered, types, {"KIND": kind, "SIZE": 512, "seen_ptr": None}, 90, 4)
     assert ptx.count("red.shared") == 4 and "atom." not in ptx and ptx.count("fence.acq_rel") == (kind != "and")
     assert "st.shared.b64" not in ptx  # pointers do not change places first
+    single = kernel_ptx(scattered, types, {"KIND": kind, "SIZE": 512, "seen_ptr": None}, 90, 16)  # one of each thread
+    assert ("acq_rel" in single.partition("red.shared")[0]) == (kind != "and")
     seeing = kernel_ptx(scattered, {**types, "seen_ptr": "*i32"}, {"KIND": kind, "SIZE": 512}, 90, 4)
     assert ["bar.sync" in text.rpartition("red.global")[2] for text in (ptx, seeing)] == [False, True]
     spot = np.array([0, 1, 511, 512, 700, 5, 5, 5], np.int32)

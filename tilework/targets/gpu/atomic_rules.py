@@ -187,7 +187,7 @@ def perform(
     mine, copies = store_predicate(low, type), copied_registers(type)
     found: dict[int, Value] = {}
     places = [first for first in range(0, len(addresses), width) if not first & copies]
-    is_fenced = len(places) > 1 and sem is not MemSemantic.RELAXED
+    is_fenced = (len(places) > 1 or more is not None) and sem is not MemSemantic.RELAXED
     if is_fenced and sem is not MemSemantic.ACQUIRE:
         low.gpu.fence(low.builder, scope)
     own, is_tile = MemSemantic.RELAXED if is_fenced else sem, is_tensor(type)
