@@ -355,3 +355,50 @@ def test_what_overflows_is_refused() -> None:
         {8: 1},
     ):
         assert hidden(told, list((dict(enumerate(fits)) | changed).values()), (4096,)) is None, changed
+
+
+@tilework.jit
+def chosen(a_ptr, b_ptr, c_ptr, K, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    a_ptrs, b_ptrs, steps = a_ptr + at, b_ptr + at, 0
+    acc = tl.zeros((SIZE, SIZE), tl.float32)
+    for k in range(0, K):
+        acc = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), acc)
+        a_ptrs += SIZE * SIZE
+        if k % 2 == 0:
+            b_ptrs += SIZE * SIZE
+            steps += 1
+        acc += steps
+    tl.store(c_ptr + at, acc)
+
+
+def test_what_a_branch_moves_goes_on_where_other_loads_are_copies() -> None:
+    size, k = 16, 5
+    module = compiled(chosen, {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32", "K": "i32"}, {"SIZE": size})
+    told = rewritten(module)
+    assert told is not None and len(told["maps"]) == 1
+    rng = np.random.default_rng(4)
+    (_, a), (_, b), c = (
+        padded(k * size, size, size, rng),
+        padded(3 * size, size, size, rng),
+        np.zeros((size, size), "f4"),
+    )
+    maps = hidden(told, [a, b, c, k], (1,))
+    assert maps is not None
+    evaluate(module, None, [a, b, c, k, *maps], (1,))
+    wide_a, wide_b = a.reshape(k, size, size).astype("f4"), b.reshape(3, size, size).astype("f4")
+    wanted = sum(wide_a[turn] @ wide_b[(turn + 1) // 2] + turn // 2 + 1 for turn in range(k))
+    np.testing.assert_array_equal(c, wanted)
+
+
+@tilework.jit
+def far_around(a_ptr, c_ptr, M, STEP: tl.constexpr):
+    rows, columns = (tl.program_id(0).to(tl.int64) * STEP + tl.arange(0, 16)) % M, tl.arange(0, 16)
+    a = tl.load(a_ptr + rows[:, None] * 16 + columns[None, :])
+    tl.store(c_ptr + tl.program_id(0) * 256 + tl.arange(0, 16)[:, None] * 16 + columns[None, :], tl.dot(a, a))
+
+
+def test_tiles_wrap_around_in_32_bits_or_are_loaded() -> None:
+    for step, good in ((16, True), (1 << 30, False)):
+        told = rewritten(compiled(far_around, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32"}, {"STEP": step}))
+        assert told is not None and (hidden(told, [1 << 20, 2 << 20, 48], (5,)) is not None) == good

@@ -29,11 +29,11 @@ from tilework.analysis.rectangles import Rectangle, based, is_likely, rectangle_
 from tilework.ir import gpu, llvm, tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
-from tilework.ir.effects import is_pure, is_terminator, reads, writes
+from tilework.ir.effects import is_terminator, reads, writes
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import has_body, is_private, ops_in_order
 from tilework.ir.module_facts import RECTANGLES
-from tilework.ir.nesting import LOOPS, body_of, end_of, loop_around, ops_around
+from tilework.ir.nesting import LOOPS, body_of, loop_around, ops_around
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.tt.function_ops import function_type, function_type_of
@@ -50,6 +50,7 @@ from tilework.ir.types import (
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
+from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 
 TURNED = i32_array(1, 0)
 HARMLESS = frozenset({llvm.AssumeOp, gpu.GpuBarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees
@@ -265,31 +266,9 @@ class Rewrite:
 
     def finish(self) -> None:
         """The signature of the kernel follows its new arguments; loops no longer move what they carried for the loads."""
-        for loop in [op for op in ops_in_order(*self.kernel.regions) if type(op) is scf.ForOp]:
-            rest_carried(loop)
+        cut_dead_loop_arguments(self.kernel)
         inputs = tuple(argument.type for argument in self.entry.args)
         self.kernel.properties["function_type"] = function_type(inputs, tuple(function_type_of(self.kernel).outputs))
         if isinstance(attributes := self.kernel.properties.get("arg_attrs"), ArrayAttr):
             more = [DictionaryAttr({})] * (len(inputs) - len(attributes))
             self.kernel.properties["arg_attrs"] = ArrayAttr([*attributes, *more])
-
-
-def rest_carried(loop: Operation) -> None:
-    """What only the next iteration's value depends on stays as it is: `canonicalize` takes it out of the loop."""
-    block, end = body_of(loop), end_of(body_of(loop))
-    for place, result in enumerate(loop.results):
-        argument = block.args[1 + place]
-        if end.operands[place] is not argument and result.first_use is None and feeds_only(argument, end, place):
-            end.operands[place] = argument
-
-
-def feeds_only(value: SSAValue, end: Operation, place: int) -> bool:
-    """Whether nothing depends on `value` but what `end` passes on at `place`."""
-    for use in value.uses:
-        op = use.operation
-        if op is end:
-            if use.index != place:
-                return False
-        elif op.regions or not is_pure(op) or not all(feeds_only(result, end, place) for result in op.results):
-            return False
-    return True

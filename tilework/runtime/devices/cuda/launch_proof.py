@@ -74,7 +74,8 @@ def counter(low: Interval, high: Interval, step: Interval) -> Interval:
 
 
 def wrapped(start: Interval, size: Interval, block: int) -> Interval:
-    require(start[0] >= 0 and point(size) > 0 and size[0] % block == 0)
+    """The kernel divides 32 bits."""
+    require(start[0] >= 0 and start[1] <= LARGEST_SIZE and 0 < point(size) <= LARGEST_SIZE and size[0] % block == 0)
     return 0, size[0] - block
 
 
