@@ -3,7 +3,9 @@
 Tests are about the CPU and emulated GPUs, also on a machine that has a real one (for that there is tests/device).
 """
 
+import contextlib
 import gc
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,8 @@ from hypothesis import settings
 from tests.quick import QUICK
 from tests.shared_folder import shared_by_workers
 from tilework.runtime.devices.cuda.driver import CudaDriver
+
+HERE = Path(__file__).parent
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.register_profile("explore", deadline=None)
@@ -43,14 +47,28 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """With --quick, all that is not listed."""
     if not config.getoption("quick") or collection_path.is_dir():
         return None
-    place = collection_path.relative_to(Path(__file__).parent)
+    place = collection_path.relative_to(HERE)
     return None if {str(place), *map(str, place.parents)} & set(QUICK) else True
 
 
+def import_share(config: pytest.Config) -> None:
+    """Each worker imports some files first: pytest rewrites their asserts, which takes longer than everything else that a worker does
+    before its first test, and the others find them rewritten."""
+    number, count = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]  # type: ignore[attr-defined]
+    files = sorted(
+        file for name in config.args if (path := Path(name)).is_dir() for file in path.resolve().rglob("test_*.py")
+    )
+    for file in [file for file in files if pytest_ignore_collect(file, config) is None][number::count]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will tell
+            importlib.import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Nothing that is imported or collected becomes garbage: the collector does not look through all of it again and again."""
     gc.disable()
+    if hasattr(session.config, "workerinput"):
+        import_share(session.config)
     try:
         return (yield)
     finally:
