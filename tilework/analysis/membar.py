@@ -83,6 +83,23 @@ class BarrierWalk(Walk):
             return self.touch(op, own, state)
         return super().op(op, state)
 
+    def loop(self, op: Operation, state: Pending) -> Pending:
+        """A body. If each round of it would wait for what is pending only in front of the loop, all wait there."""
+        found = self.found.before
+        if op in found:
+            return super().loop(op, CLEAN)
+        known = dict(found)
+        behind = super().loop(op, state)
+        if len(found) == len(known):
+            return behind
+        each_round = dict(found)
+        self.found.before = known
+        alone = super().loop(op, CLEAN)
+        if len(self.found.before) == len(each_round):
+            return behind
+        self.found.before[op] = None
+        return alone
+
     def visit(self, op: Operation, state: Pending) -> Pending:
         """The state behind `op`."""
         kind = type(op)

@@ -205,7 +205,7 @@ class Walk:
 
 
 REGION_RULES: dict[type[Operation], Callable[[Walk, Operation, Pending], Pending]] = {
-    scf.ForOp: Walk.loop,
+    scf.ForOp: lambda walk, op, state: walk.loop(op, state),
     scf.WhileOp: Walk.while_loop,
     scf.IfOp: Walk.branches,
     scf.ExecuteRegionOp: Walk.branches,

@@ -1,35 +1,39 @@
 """Two products with work between them, as in attention: the work of one iteration runs under the second product of the
 iteration before.
 
-    for n:                                    s = q @ k[0]; wait; p, a = softmax(s)
-        s = q @ k[n]                          for n = 1 ...:
-        p, a = softmax(s)             ==>         wait for acc, give v[n - 2] back
-        acc = acc * a + p @ v[n]                  s = q @ k[n]                       started
-                                                  acc = acc * a + p @ v[n - 1]       started
+    for n:                                    for n:
+        s = q @ k[n]                              wait for acc, give v[n - 2] back
+        p, a = softmax(s)                         s = q @ k[n]                           started
+        acc = acc * a + p @ v[n]      ==>         unless it is the first iteration:
+                                                      acc = acc * a + p @ v[n - 1]       started
                                                   wait for s, give k[n] back
-                                                  p, a = softmax(s)                  while p @ v runs
-                                              wait for acc, give v[last - 1] back
-                                              acc = acc * a + p @ v[last]
+                                                  p, a = softmax(s)                      while p @ v runs
+                                              if there was an iteration:
+                                                  wait for acc, give v[last - 1] back
+                                                  acc = acc * a + p @ v[last]
 
 The ops of the body fall into three parts: `first`, the product that can run ahead and what it needs; `second`, the other
 product and what only it needs; and `between`. What `second` needs of the iteration before is carried. The values are
-the same, bit by bit. All is behind the question whether there is an iteration at all. The wait for acc is at the start of
-an iteration, not at the end of the one before: there ptxas would move it in front of the work.
+the same, bit by bit. The first iteration is a branch in the loop, not code in front of it: what is between the products is
+most of a kernel, and ptxas would take its time for a second copy. The wait for acc is at the start of an iteration, not at
+the end of the one before: there ptxas would move it in front of the work.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure
+from tilework.ir.hints import poison
 from tilework.ir.nesting import body_of, enclosing_op
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
-from tilework.ir.types import i1, int_attr, is_tensor
+from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.types import i1, i32, i64, int_attr, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, set_integer, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
@@ -48,7 +52,7 @@ class Parts:
     first: list[Operation]
     between: list[Operation]
     second: list[Operation]
-    late: set[int] = field(default_factory=set)
+    late: list[int]
 
 
 def overlap(loop: Operation, readings: Sequence[Reading]) -> tuple[Operation | None, list[Reading]]:
@@ -63,7 +67,8 @@ def overlap(loop: Operation, readings: Sequence[Reading]) -> tuple[Operation | N
     rings = ([], [])
     for reading, found in zip(own, users, strict=True):
         rings[parts.dots[1] in found].append(reading)
-    return Rotation(loop, parts, *rings).run(), own
+    rotation = Rotation(loop, parts, *rings)
+    return (None, []) if any(is_memdesc(value.type) for value in rotation.passed) else (rotation.run(), own)
 
 
 def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
@@ -83,7 +88,7 @@ def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
     if dots[1] in first or first & second or dots[0] not in closure([dots[1]], ops):
         return None
     between = [op for op in ops if op not in first and op not in second]
-    late = {index for index, value in enumerate(end.operands) if value.owner in second}
+    late = [index for index, value in enumerate(end.operands) if value.owner in second]
     parts = Parts(
         (dots[0], dots[1]), [op for op in ops if op in first], between, [op for op in ops if op in second], late
     )
@@ -107,6 +112,16 @@ def closure(roots: Iterable[Operation], ops: Sequence[Operation]) -> set[Operati
     return found
 
 
+def stand_in(code: Emitter, type: Attribute) -> SSAValue:
+    """What is there in place of a value of no iteration; a number is one of a stage that there is."""
+    return code.constant(0, type) if type in (i32, i64) else code.append(poison(type, code.loc))
+
+
+def is_behind_second(code: Emitter, lower: SSAValue, index: SSAValue, step: SSAValue) -> SSAValue:
+    """Whether `index` is more than one step from `lower`."""
+    return code.compare("ugt", code.binary(arith.SubiOp, index, lower), step)
+
+
 class Rotation:
     """The new code of one loop; `early` rings are read by the first product, `late` ones by the second."""
 
@@ -126,80 +141,82 @@ class Rotation:
 
     def run(self) -> Operation:
         """The new loop."""
-        loop, location = self.loop, self.loop.location
+        loop, location, late = self.loop, self.loop.location, self.parts.late
         lower, upper, step, *initial = loop.operands
-        code = Emitter(location)
-        exists = code.compare("slt", lower, upper)
-        some = Block()
-        none = Block([make_yield(initial, location)])
-        branch = make_if(exists, [result.type for result in loop.results], Region(some), Region(none), location)
-        insert_before(loop, *code.ops, branch)
-        here: Mapping = dict(zip(self.arguments, [lower, *initial], strict=True))
-        self.start(some, here)
-        self.compute(some, here)
-        behind = self.make_loop(some, here, step, upper)
+        behind = self.make_loop(lower, upper, step, initial)
         last: Mapping = dict(zip(self.arguments[1:], behind.results, strict=False))
         last |= dict(zip(self.passed, behind.results[len(initial) :], strict=False))
         code = Emitter(location)
-        has_run = code.compare("slt", behind.operands[0], upper)
-        for op in code.ops:
-            append_op(some, op)
-        self.settle(some, last, behind.results, has_run)
+        exists = code.compare("slt", lower, upper)
+        had_two = code.binary(arith.AndIOp, exists, is_behind_second(code, lower, upper, step))
+        insert_before(loop, *code.ops)
+        self.settle(had_two.owner, last, behind.results, had_two)
+        some, none = Block(), Block([make_yield([last[self.arguments[1 + index]] for index in late], location)])
         self.finish(some, last, self.add(some, last))
-        results = [
-            last[self.yields[index]] if index in self.parts.late else behind.results[index]
-            for index in range(len(initial))
-        ]
-        append_op(some, make_yield(results, location))
-        for old, new in zip(loop.results, branch.results, strict=True):
-            replace_all_uses(old, new)
+        append_op(some, make_yield([last[self.yields[index]] for index in late], location))
+        branch = make_if(exists, [loop.results[index].type for index in late], Region(some), Region(none), location)
+        insert_before(loop, branch)
+        results = {**dict(enumerate(behind.results)), **dict(zip(late, branch.results, strict=True))}
+        for index, old in enumerate(loop.results):
+            replace_all_uses(old, results[index])
         erase_op(loop)
         return behind
 
-    def make_loop(self, block: Block, here: Mapping, step: SSAValue, upper: SSAValue) -> Operation:
-        """The loop over all iterations but the first, which carries what `second` needs of the one before."""
-        location, parts = self.loop.location, self.parts
-        carried = [
-            here[argument] if index in parts.late else here.get(value, value)
-            for index, (argument, value) in enumerate(zip(self.arguments[1:], self.yields, strict=True))
-        ]
-        passed = [here[value] for value in (*self.passed, *self.given_back)]
+    def make_loop(self, lower: SSAValue, upper: SSAValue, step: SSAValue, initial: Sequence[SSAValue]) -> Operation:
+        """The loop that carries what `second` needs of the iteration before; the first one finds stand-ins there."""
+        location = self.loop.location
         code = Emitter(location)
-        lower = code.binary(arith.AddiOp, here[self.arguments[0]], step)
-        types = [self.arguments[0].type, *(value.type for value in (*carried, *passed))]
-        body = Block(arg_types=types)
-        new = make_for(lower, upper, step, [*carried, *passed], Region(body), location, self.loop.attributes)
+        passed = [stand_in(code, value.type) for value in (*self.passed, *self.given_back)]
+        carried = [*initial, *passed]
+        body = Block(arg_types=[lower.type, *(value.type for value in carried)])
+        new = make_for(lower, upper, step, carried, Region(body), location, self.loop.attributes)
         set_integer(new, NUM_STAGES, 0)
-        for op in (*code.ops, new):
-            append_op(block, op)
+        insert_before(self.loop, *code.ops, new)
         now: Mapping = dict(zip(self.arguments, body.args, strict=False))
         before = {**now, **dict(zip(self.passed, body.args[len(self.arguments) :], strict=False))}
         code = Emitter(location)
-        is_next = code.compare("ne", body.args[0], lower)
+        had_two = is_behind_second(code, lower, body.args[0], step)
         for op in code.ops:
             append_op(body, op)
-        self.settle(body, before, body.args[1:], is_next)
+        self.settle(code.ops[-1], before, body.args[1:], had_two)
         self.start(body, now)
-        self.add(body, before)
+        self.add_to_last(body, now, before, lower)
         self.compute(body, now)
-        values = [(before if index in parts.late else now).get(value, value) for index, value in enumerate(self.yields)]
+        values = [
+            (before if index in self.parts.late else now).get(value, value) for index, value in enumerate(self.yields)
+        ]
         given_back = (before[value] for value in self.given_back)
         append_op(body, make_yield([*values, *(now[value] for value in self.passed), *given_back], location))
         return new
 
-    def settle(self, block: Block, here: Mapping, carried: Sequence[SSAValue], condition: SSAValue) -> None:
+    def add_to_last(self, block: Block, now: Mapping, before: Mapping, lower: SSAValue) -> None:
+        """Start the second product of the iteration before, if there was one; if not, wait for what runs alone."""
+        late, location = self.parts.late, self.loop.location
+        alone = Block([make_yield([before[self.arguments[1 + index]] for index in late], location)])
+        wait_for([now[self.parts.dots[0].results[0]]], 0, before=alone.last_op)
+        added = Block()
+        self.add(added, before)
+        append_op(added, make_yield([before[self.yields[index]] for index in late], location))
+        code = Emitter(location)
+        is_second = code.compare("ne", now[self.arguments[0]], lower)
+        types = [self.yields[index].type for index in late]
+        branch = make_if(is_second, types, Region(added), Region(alone), location)
+        for op in (*code.ops, branch):
+            append_op(block, op)
+        before.update(zip((self.yields[index] for index in late), branch.results, strict=True))
+
+    def settle(self, behind: Operation, here: Mapping, carried: Sequence[SSAValue], condition: SSAValue) -> None:
         """Wait for the second product of the iteration before, and give back what it read, if there was one.
 
         What the next one reads goes through the wait: its registers must not be filled before.
         """
         (total,) = (index for index in self.parts.late if self.yields[index] is self.parts.dots[1].results[0])
         held = [self.arguments[1 + total], *(value for value in self.passed if is_tensor(value.type))]
-        assert block.last_op is not None
-        wait = wait_for([here[value] for value in held], 0, behind=block.last_op)
+        wait = wait_for([here[value] for value in held], 0, behind=behind)
         here.update(zip(held, wait.results, strict=True))
         own = carried[len(self.yields) + len(self.passed) :]
-        for reading, index in zip(self.late, own, strict=True):
-            arrive(reading, index, block.last_op, condition)
+        for reading, index in reversed(list(zip(self.late, own, strict=True))):
+            arrive(reading, index, wait, condition)
 
     def start(self, block: Block, here: Mapping) -> None:
         """Start the first product."""
@@ -207,15 +224,9 @@ class Rotation:
 
     def compute(self, block: Block, here: Mapping) -> None:
         """Wait for the first product, give back what it read, and do what comes between."""
-        dot = here[self.parts.dots[0].results[0]].owner
-        assert isinstance(dot, Operation)
-        started = 0
-        last = dot
-        while last.next_op is not None:
-            last = last.next_op
-            started += type(last) is ttng.WarpGroupDotOp
-        wait = wait_for(dot.results, started, behind=last)
-        here[self.parts.dots[0].results[0]] = wait.results[0]
+        result = self.parts.dots[0].results[0]
+        wait = wait_for([here[result]], 1, behind=block.last_op)
+        here[result] = wait.results[0]
         for reading in self.early:
             arrive(reading, here.get(reading.index, reading.index), block.last_op or wait)
         self.emit(block, self.parts.between, here)
