@@ -8,8 +8,8 @@ The state on the way through a function is what was read and written since the l
 which are pending, one of the two a write, needs a barrier in front. An op with scratch memory writes it, waits in
 itself and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps.
 Copies in the background are over at their wait, for the thread that started them: behind it comes a barrier. Loops are
-followed until nothing changes. A call may write the whole frame of its callee; behind it, what the callee leaves
-pending is.
+followed until nothing changes; what is pending only in front of one is waited for there, not in each round. A call may
+write the whole frame of its callee; behind it, what the callee leaves pending is.
 
 All warps meet where `ttg.warp_specialize` begins and ends, and the regions order their accesses with mbarriers: within
 each one nothing is pending at its start. What an mbarrier orders by itself may be exempted by a filter.

@@ -80,6 +80,49 @@ tt.func public @loop(%x: !T, %n: i32) {
   tt.return
 }
 
+// What only the store in front of the loops left behind is waited for once, not in each round.
+// CHECK-LABEL: @before_loops(
+// CHECK:      %m = ttg.local_alloc %x :
+// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: scf.for
+// CHECK-NEXT:   scf.for
+// CHECK-NEXT:     %z = ttg.local_load %m :
+// CHECK-NEXT:   }
+tt.func public @before_loops(%x: !T, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %m = ttg.local_alloc %x : (!T) -> !M
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %n step %c1 : i32 {
+      %z = ttg.local_load %m : !M -> !T
+    }
+  }
+  tt.return
+}
+
+// A round of the outer loop leaves a store behind: each one waits in front of the inner loop.
+// CHECK-LABEL: @before_inner_loop(
+// CHECK:      %m = ttg.local_alloc %x :
+// CHECK-NEXT: scf.for
+// CHECK-NEXT:   ttg.local_barrier
+// CHECK-NEXT:   scf.for
+// CHECK-NEXT:     %z = ttg.local_load %m :
+// CHECK-NEXT:   }
+// CHECK-NEXT:   ttg.local_barrier
+// CHECK-NEXT:   ttg.local_store %x, %m :
+tt.func public @before_inner_loop(%x: !T, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %m = ttg.local_alloc %x : (!T) -> !M
+  scf.for %i = %c0 to %n step %c1 : i32 {
+    scf.for %j = %c0 to %n step %c1 : i32 {
+      %z = ttg.local_load %m : !M -> !T
+    }
+    ttg.local_store %x, %m : !T -> !M
+  }
+  tt.return
+}
+
 // One branch leaves a write behind: who comes after the if must wait.
 // CHECK-LABEL: @branch(
 // CHECK:        ttg.local_store %x, %m :

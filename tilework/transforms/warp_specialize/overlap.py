@@ -150,7 +150,7 @@ class Rotation:
         exists = code.compare("slt", lower, upper)
         had_two = code.binary(arith.AndIOp, exists, is_behind_second(code, lower, upper, step))
         insert_before(loop, *code.ops)
-        self.settle(had_two.owner, last, behind.results, had_two)
+        self.settle(code.ops[-1], last, behind.results, had_two)
         some, none = Block(), Block([make_yield([last[self.arguments[1 + index]] for index in late], location)])
         self.finish(some, last, self.add(some, last))
         append_op(some, make_yield([last[self.yields[index]] for index in late], location))
