@@ -74,6 +74,17 @@ def test_the_steps_of_a_row() -> None:
     assert counts == [2 * 191 + 32 * 37 + 64 * 3, 32 * 3, 3 * 8 + 3 * 32 + 8, 3 * 32 + 3 * 8 + 8]
 
 
+@pytest.mark.parametrize(("size", "held"), [(8, 1), (32, 1), (64, 2)])
+def test_what_each_warp_has_whole_stays_in_it(size: int, held: int) -> None:
+    """Warps with copies of a row sort each their own: nothing passes through shared memory."""
+    tile = Tile((size,), blocked((held,), (32,), (4,), (0,)))
+    x = np.random.default_rng(size).integers(-9999, 9999, tile.shape).astype(np.int32)
+    text, y = sort_text(tile, "int32", size.bit_length() - 1, SortOrder.UPWARDS), [("y", tile, "int32")]
+    assert "st.shared" not in compiled(module_text(text, [("x", tile, x)], y, 4, 90), 90)
+    (found,) = run(text, [("x", tile, x)], y, 4)
+    np.testing.assert_array_equal(found, np.sort(x))
+
+
 def test_merging_is_refused() -> None:
     tile = Tile((64,), blocked((1,), (32,), (2,), (0,)))
     with pytest.raises(PassError, match="only merged"):

@@ -49,8 +49,8 @@ class Trip(NamedTuple):
 
     @property
     def in_threads(self) -> bool:
-        """Whether registers only change places."""
-        return self.in_warps and self.source.by_in["lane"] == self.result.by_in["lane"]
+        """Whether registers only change places, in copies of threads as in the first ones."""
+        return all(self.source.by_in[level] == self.result.by_in[level] for level in ("lane", "warp"))
 
     @property
     def in_warps(self) -> bool:
