@@ -238,5 +238,29 @@ assert isinstance(arith.RemSIOp.traits, OpTraits) and len(UNDEFINED) == waiting 
 assert [name for name, _ in arith.RemSIOp.get_irdl_definition().operands] == ["lhs", "rhs"]
 assert "arith.remui" in str(arith.RemUIOp.create(operands=[one.results[0]] * 2, result_types=[i32]))
 assert "line" in refuses(lambda: FileLineColLoc(StringAttr("f"), UnitAttr(), UnitAttr()))
+from xdsl.dialects.builtin import AnyFloat, AnyFloatConstr, BoolAttr, FloatAttr, IndexType, IntegerType, TensorType, f64
+assert FloatAttr(1.0, f32).get_type() is f32 and refuses(lambda: FloatAttr.new([StringAttr(""), f32]))
+from xdsl.irdl import AnyAttr, AnyOf, BaseAttr, EqAttrConstraint
+from tilework.ir.deferred_definitions import any_of
+tensors = TensorType.constr(AnyFloat)
+for given in (
+    (AnyFloat, IntegerType), (IntegerType, IndexType, IntegerType), (AnyFloatConstr, AnyAttr()), (tensors, TensorType),
+    (TensorType, tensors), (tensors, TensorType.constr(IntegerType), AnyFloatConstr), (f32, f64, IntegerType), (f32,),
+    (EqAttrConstraint(f32), BaseAttr(IndexType), f64), (AnyFloatConstr | BaseAttr(IntegerType), AnyFloat, f32.__class__),
+):
+    assert any_of(*given) == AnyOf.get(*given), given
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_classes_that_add_no_fields_share_methods() -> None:
+    with quick_definitions():
+        scope: dict[str, Any] = {"__name__": "tilework.somewhere"}
+        sys.modules["tilework.somewhere"] = type(sys)("tilework.somewhere")
+        exec(CLASS + "\n".join(f"@dataclass(frozen=True)\nclass {name}(Place):\n    pass" for name in "AB"), scope)
+        del sys.modules["tilework.somewhere"]
+    a, b = scope["A"], scope["B"]
+    assert a(1) == a(1) != a(2) and b(1) == b(1) and a(1) != b(1) and repr(b(1)) == "B(row=1, column=7, names=())"
+    assert a.__init__.__code__.co_filename == "<string>" == b.__init__.__code__.co_filename  # neither waits for a call
+    assert (a.__init__ is b.__init__) == (sys.version_info < (3, 14))
+    assert dataclasses.fields(a) == dataclasses.fields(scope["Place"])

@@ -20,11 +20,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilework.forks import held_at_fork, in_child
+from tilework.quick_finder import QuickFinder
 
 OWNERS = ("xdsl", "tilework")
 OBJECTS = 300_000  # between two looks of the garbage collector
 MODULES = 50  # that many new ones are worth a promotion
 
+FINDER = QuickFinder((*OWNERS, "llvmlite"))
 LOADING = threading.Lock()
 HELD: dict[str, Any] = {}  # who holds it, and what it had found
 
@@ -40,7 +42,8 @@ def quick_definitions() -> Iterator[None]:
     try:
         gc.set_threshold(max(OBJECTS, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
         dataclasses.dataclass = put_off  # pyright: ignore[reportAttributeAccessIssue]
-        yield
+        with FINDER.installed():
+            yield
     finally:
         dataclasses.dataclass = PLAIN
         if len(sys.modules) - modules >= MODULES:
@@ -56,6 +59,7 @@ def end_for_others() -> None:
     if HELD and HELD["thread"] != threading.get_ident():
         dataclasses.dataclass = PLAIN
         gc.set_threshold(*HELD["thresholds"])
+        FINDER.remove()
         HELD.clear()
         LOADING = threading.Lock()
 
@@ -86,6 +90,7 @@ FOUND = (
 CAN_WAIT = sys.version_info < (3, 14)  # later ones have annotations that wait themselves
 DEFINING = held_at_fork(threading.RLock())
 WAITING: dict[type, "Waiting"] = {}
+SHADOWS: dict[tuple[Any, ...], Any] = {}  # of classes without fields of their own, by what they inherit
 
 
 def put_off(cls: Any = None, /, **options: Any) -> Any:
@@ -197,29 +202,35 @@ def define(cls: Any) -> None:
 
 
 def shadow(cls: Any, waiting: Waiting) -> Any:
-    """A dataclass with the fields of `cls`, and nothing else of it."""
+    """A dataclass with the fields of `cls`, and nothing else of it; one for all classes that add none to the same ones."""
     inherited: dict[str, Any] = {}
     for base in cls.__mro__[-1:0:-1]:
         if (fields := getattr(base, "__dataclass_fields__", None)) is not None:
             inherited |= fields
             if base.__dataclass_params__.frozen != waiting.options["frozen"]:
                 raise TypeError(f"{cls.__name__} and {base.__name__}: only one of them is frozen")
+    own, has_more = inspect.get_annotations(cls), hasattr(cls, "__post_init__")
+    if not own and (made := SHADOWS.get(key := (*inherited.items(), *waiting.options.items(), has_more))) is not None:
+        return made
     known = {
         "__dataclass_fields__": inherited,
         "__dataclass_params__": SimpleNamespace(frozen=waiting.options["frozen"]),
     }
     body = {
         **waiting.written,
-        "__annotations__": inspect.get_annotations(cls),
+        "__annotations__": own,
         "__module__": cls.__module__,
-        "__qualname__": cls.__qualname__,
+        "__qualname__": cls.__qualname__ if own else "dataclass",
         "__doc__": "as the other one",
     }
-    if hasattr(cls, "__post_init__"):
+    if has_more:
         body["__post_init__"] = None
     bases = (type("Base", (), known),) if inherited else ()
     with methods_later():
-        return PLAIN(type(cls.__name__, bases, body), **waiting.options)
+        made = PLAIN(type(cls.__name__, bases, body), **waiting.options)
+    if not own:
+        SHADOWS[key] = made
+    return made
 
 
 # Methods
@@ -252,9 +263,9 @@ def deferring(create: Callable[..., Any]) -> Callable[..., Any]:
             if made is None:
                 made = create(name, args, body, globals=globals, **details)
                 made.__qualname__ = method.__qualname__
-                for cls in type(self).__mro__:
-                    if vars(cls).get(name) is method:
-                        setattr(cls, name, made)
+            for cls in type(self).__mro__:  # some classes have the same method
+                if vars(cls).get(name) is method:
+                    setattr(cls, name, made)
             return made(self, *given, **named)
 
         method.__name__ = name

@@ -3,7 +3,6 @@
 A message may end in ``\\nhelp: ...``. For the others the first matching row of `ADVICE` is used.
 """
 
-import difflib
 import re
 from typing import Any
 
@@ -116,5 +115,7 @@ def similar_attribute(owner: Any, name: str) -> str:
     """What the user may have meant by ``owner.name``."""
     if hasattr(language, name) and owner is not language:
         return f"did you mean the function `tl.{name}`?"
+    import difflib  # lazily: only mistakes need it
+
     close = difflib.get_close_matches(name, (known for known in dir(owner) if not known.startswith("_")), n=1)
     return f"did you mean `{close[0]}`?" if close else "check the spelling"

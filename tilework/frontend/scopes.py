@@ -6,7 +6,6 @@ tile language, types, and `tl.constexpr` instances. Everything else is refused w
 
 import ast
 import builtins as python
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,6 +83,8 @@ class Scope:
             return f"\nhelp: did you mean `tl.{name}`?"
         if hasattr(python, name):
             return "\nhelp: it is one of Python's functions that kernels do not have"
+        import difflib  # lazily: only mistakes need it
+
         known = [*self.locals, *(key for key in self.captured if not key.startswith("_")), *builtins]
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
         return f"\nhelp: did you mean `{close[0]}`?" if close else ""

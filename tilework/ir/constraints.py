@@ -130,7 +130,11 @@ I1, I32, I64 = exactly("i1", i1), exactly("i32", i32), exactly("i64", i64)
 def integer_property(type: IntegerType) -> "Kind[IntegerAttr]":
     """A property that is an integer of `type`."""
     codec = number_codec(type, bool if type == i1 else int)
-    return Kind(f"a number of {type}", lambda value: isinstance(value, IntegerAttr) and value.type == type, codec=codec)
+    return Kind(
+        f"a number of i{type.width.data}",
+        lambda value: isinstance(value, IntegerAttr) and value.type == type,
+        codec=codec,
+    )
 
 
 @cache

@@ -10,6 +10,8 @@ traits are there at once. Textual formats are read later still: tilework prints 
 parameters are found when one is made.
 """
 
+import dataclasses
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from typing import Any
 from tilework.forks import held_at_fork
 
 OWNERS = ("xdsl", "tilework")
+ANNOTATIONS_WAIT = sys.version_info >= (3, 14)  # nobody has looked at them
 DEFINING = held_at_fork(threading.RLock())
 UNDEFINED: dict[type, Any] = {}  # classes, with the check that they have themselves
 
@@ -27,39 +30,104 @@ UNDEFINED: dict[type, Any] = {}  # classes, with the check that they have themse
 def deferred_definitions() -> Iterator[None]:
     """Ops that are declared inside of the block are defined when that is needed."""
     from xdsl import irdl  # lazily: only a compiler needs it
-    from xdsl.ir import TypedAttribute
 
-    plain, read = irdl.irdl_op_definition, irdl.ParamAttrDef.from_pyrdl
+    plain, plain_attribute = irdl.irdl_op_definition, irdl.attributes.irdl_param_attr_definition
+    union: Any = irdl.AnyOf
+    plain_union = union.get
     prepare()
 
     def put_off(cls: type) -> type:
-        return define_later(cls) if cls.__module__.partition(".")[0] in OWNERS else plain(cls)
+        return define_later(cls) if is_ours(cls) else plain(cls)
 
-    class ParametersLater:
-        """`ParamAttrDef` of a class, read when it is needed."""
+    def put_off_attribute(cls: type) -> type:
+        return define_attribute_later(cls) if is_ours(cls) else plain_attribute(cls)  # pyright: ignore[reportArgumentType]
 
-        def __init__(self, cls: type) -> None:
-            self.source = cls
-
-        def __getattr__(self, name: str) -> Any:
-            self.__dict__.update(vars(found := read(self.source)))  # pyright: ignore[reportArgumentType]
-            return getattr(found, name)
-
-        def verify(self, attribute: Any) -> None:
-            irdl.ParamAttrDef.verify(self, attribute)  # pyright: ignore[reportArgumentType]
-
-    def read_later(cls: type) -> Any:
-        can_wait = cls.__module__.partition(".")[0] in OWNERS and not issubclass(cls, TypedAttribute)
-        return ParametersLater(cls) if can_wait else read(cls)  # pyright: ignore[reportArgumentType]
-
-    definitions: Any = irdl.ParamAttrDef
     irdl.irdl_op_definition = irdl.operations.irdl_op_definition = put_off
-    definitions.from_pyrdl = staticmethod(read_later)
+    irdl.attributes.irdl_param_attr_definition = put_off_attribute  # pyright: ignore[reportAttributeAccessIssue]
+    union.get = staticmethod(any_of)
     try:
         yield
     finally:
         irdl.irdl_op_definition = irdl.operations.irdl_op_definition = plain
-        definitions.from_pyrdl = staticmethod(read)
+        irdl.attributes.irdl_param_attr_definition = plain_attribute
+        union.get = staticmethod(plain_union)
+
+
+def is_ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in OWNERS
+
+
+def define_attribute_later(cls: Any) -> Any:
+    """What `irdl_param_attr_definition` does, without looking at the parameters."""
+    from xdsl.ir import TypedAttribute  # lazily, as above
+    from xdsl.utils.runtime_final import runtime_final
+
+    definition = ParametersLater(cls)
+    cls.get_irdl_definition = classmethod(lambda cls: definition)
+    if issubclass(cls, TypedAttribute):
+        index: Any = classmethod(lambda cls: [name for name, _ in definition.parameters].index("type"))
+        cls.get_type_index = index
+    return runtime_final(dataclasses.dataclass(frozen=True, init=False)(cls))
+
+
+class ParametersLater:
+    """`ParamAttrDef` of a class, read when it is needed."""
+
+    def __init__(self, cls: Any) -> None:
+        self.source = cls
+
+    def __getattr__(self, name: str) -> Any:
+        from xdsl.irdl import ParamAttrDef  # lazily, as above
+
+        found = (
+            ParamAttrDef.from_pyrdl(self.source) if has_parameters(self.source) else ParamAttrDef(self.source.name, [])
+        )
+        self.__dict__.update(vars(found))
+        return getattr(found, name)
+
+    def verify(self, attribute: Any) -> None:
+        from xdsl.irdl import ParamAttrDef  # lazily, as above
+
+        if self.parameters:
+            ParamAttrDef.verify(self, attribute)  # pyright: ignore[reportArgumentType]
+
+
+def has_parameters(cls: type) -> bool:
+    """Whether an attribute may have some: something but its name is annotated."""
+    return ANNOTATIONS_WAIT or any(
+        vars(base).get("__annotations__", {}).keys() - {"name", "parameters"} for base in cls.__mro__
+    )
+
+
+def any_of(*constraints: Any) -> Any:
+    """`AnyOf.get`: it tries to merge every two of them, although of two classes (there are 18 of floats) only equal ones merge."""
+    from xdsl.irdl import AnyAttr, AnyOf, BaseAttr, irdl_to_attr_constraint  # lazily, as above
+
+    given = [irdl_to_attr_constraint(constraint) for constraint in constraints]
+    flat = [
+        part
+        for constraint in given
+        for part in (constraint.attr_constrs if type(constraint) is AnyOf else (constraint,))
+    ]
+    found: list[Any] = []
+    classes, others = set[type](), list[int]()  # what of it is a class, and where the rest is
+    for constraint in flat:
+        is_class = type(constraint) is BaseAttr
+        if type(constraint) is AnyAttr:
+            return constraint
+        if is_class and constraint.attr in classes:
+            continue
+        for place in others if is_class else range(len(found)):
+            if (merged := found[place].relax_constraint(constraint)) is not None:
+                found[place] = merged
+                break
+        else:
+            if is_class:
+                classes.add(constraint.attr)
+            else:
+                others.append(len(found))
+            found.append(constraint)
+    return found[0] if len(found) == 1 else AnyOf(tuple(found))
 
 
 def define_later(cls: Any) -> Any:
@@ -67,7 +135,9 @@ def define_later(cls: Any) -> Any:
     from xdsl.ir import Operation, OpTraits  # lazily, as above
     from xdsl.irdl import traits_def
 
-    declared = [vars(base)["traits"] for base in cls.mro() if "traits" in vars(base) and base not in Operation.mro()]
+    declared = [
+        vars(base)["traits"] for base in cls.__mro__ if "traits" in vars(base) and base not in Operation.__mro__
+    ]
     if not declared:
         cls.traits = traits_def()
     elif len(declared) > 1:
@@ -111,7 +181,7 @@ def verify_(self: Any) -> None:
 
 def defining(cls: Any) -> Any:
     """The class, or the one it inherits from, whose definition is missing."""
-    return next(base for base in cls.mro() if "get_irdl_definition" in vars(base))
+    return next(base for base in cls.__mro__ if "get_irdl_definition" in vars(base))
 
 
 @cache

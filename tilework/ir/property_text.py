@@ -12,7 +12,7 @@ Any other attribute is itself in all three places.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
@@ -87,14 +87,16 @@ def attribute_text(printer: OpPrinter, attribute: Attribute) -> str:
     return printer.texts.of(attribute)
 
 
-def keywords(words: tuple[str, ...], numbers: tuple[int, ...], type: IntegerType) -> Codec:
+def keywords(
+    words: tuple[str, ...], numbers: tuple[int, ...], type: IntegerType, value: Callable[[int], Any] = int
+) -> Codec:
     """A number that the text shows as a word."""
     spelled = dict(zip(numbers, words, strict=True))
     meant = {word: number for number, word in spelled.items()}
     return Codec(
         f"one of {', '.join(words)}",
         lambda value: int_attr(value, type),
-        number,
+        lambda attribute: value(number(attribute)),
         lambda printer, attribute: spelled[attribute.value.data],
         lambda parser: meant.get(parser.parse_optional_keyword_in(words) or ""),
     )
@@ -102,7 +104,7 @@ def keywords(words: tuple[str, ...], numbers: tuple[int, ...], type: IntegerType
 
 @cache
 def enum_codec(enum: type[Keyword]) -> Codec:
-    return replace(keywords(enum.keywords(), tuple(enum), i32), value=lambda attribute: enum(number(attribute)))
+    return keywords(enum.keywords(), tuple(enum), i32, enum)
 
 
 def number_codec(type: IntegerType, value: Callable[[Any], Any] = int) -> Codec:

@@ -12,14 +12,13 @@ import re
 from contextlib import ExitStack
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from tilework.errors import StageError
 from tilework.targets.amd.assembler import has_assembly, object_of
 from tilework.targets.amd.link import link
 from tilework.targets.amd.llvm_programs import commands, made_by
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.compile import amdgcn_target_machine, data_layout, optimize
 
 TRIPLE = "amdgcn-amd-amdhsa"

@@ -20,8 +20,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from tilework.errors import TritonError
 from tilework.targets.cpu.machines import machine_of
 from tilework.targets.cpu.run.interface import (
@@ -36,6 +34,7 @@ from tilework.targets.cpu.run.interface import (
 from tilework.targets.cpu.run.launch_record import places_of
 from tilework.targets.cpu.run.machine_code import LETTERS, NULL, Code, Platform, num, word
 from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.compile import host_target_machine
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import Type, array, f32, f64, i8, i16, i32, i64, ptr, void

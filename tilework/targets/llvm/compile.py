@@ -18,12 +18,10 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import NewPassManager
-
 from tilework.forks import held_at_fork
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.binding import llvm
 
 
 class LibraryLock:
@@ -149,7 +147,7 @@ def closing(manager: Any) -> Iterator[Any]:
     try:
         yield manager
     finally:
-        NewPassManager._dispose(manager)
+        llvm.newpassmanagers.NewPassManager._dispose(manager)
         manager.detach()
 
 

@@ -21,7 +21,7 @@ from tilework.targets.llvm.types import bf16 as bfloat
 from tilework.targets.llvm.values import Value, constant
 
 FORMATS: dict[Attribute, Format] = {
-    type: formats.of_ir(str(type)) for type in (f8E4M3FN, f8E5M2, f8E4M3FNUZ, f8E5M2FNUZ)
+    type: formats.of_ir(type.name) for type in (f8E4M3FN, f8E5M2, f8E4M3FNUZ, f8E5M2FNUZ)
 }
 
 

@@ -12,12 +12,14 @@ the quiet NaN.
 import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework.numerics import formats
 from tilework.targets.llvm.types import FORMATS, Type, i1
 from tilework.targets.llvm.values import Value, constant, lanes_constant, lanes_of, round_float, signed
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Scalar = Any
 
@@ -113,7 +115,7 @@ def fold_binary(op: str, a: Value, b: Value) -> Value | None:
     return None if rule is None else lanewise(a.type, rule, a, b)
 
 
-def round_fraction(type: Type, exact: Fraction, zero: float) -> float:
+def round_fraction(type: Type, exact: "Fraction", zero: float) -> float:
     """An exact number rounded once to `type`; `zero` is the signed zero to use for 0."""
     if exact == 0:
         return zero
@@ -122,6 +124,8 @@ def round_fraction(type: Type, exact: Fraction, zero: float) -> float:
 
 def fold_fma(a: Value, b: Value, c: Value) -> Value | None:
     """a * b + c with one rounding."""
+    from fractions import Fraction  # lazily: constants are seldom multiplied and added
+
     scalar = a.type.scalar
 
     def rule(x: float, y: float, z: float) -> float:

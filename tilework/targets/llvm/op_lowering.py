@@ -11,7 +11,6 @@ from tilework.ir.locations import name_of, source_positions
 from tilework.targets.llvm.branches import Branches
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
-from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.rules import Rule, Rules
 from tilework.targets.llvm.types import Type
@@ -44,6 +43,8 @@ class OpLowering(ABC, Generic[Held]):
 
     def function(self, name: str, *args: Value) -> Value:
         """An elementary function of f32 or f64 (`targets/llvm/math`): ``low.function("exp", x)``."""
+        from tilework.targets.llvm.math.table import FUNCTIONS  # lazily: most kernels have no such function
+
         return FUNCTIONS[name](self.builder, args)
 
     def lower_block(self, block: Block) -> None:

@@ -24,10 +24,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import llvmlite.binding as llvm
-
 from tilework import knobs
 from tilework.knobs import is_on
+from tilework.targets.llvm.binding import llvm
 
 WORDS = ("1", "on", "true", "y", "yes")  # DISABLE_LLVM_OPT means everything; other texts are names of switches
 STDERR = 2

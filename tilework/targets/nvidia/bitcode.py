@@ -14,11 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from tilework import knobs
 from tilework.errors import StageError
 from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.compile import closing, data_layout
 
 PREFIX = "__nv_"

@@ -18,12 +18,11 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from tilework import knobs
 from tilework.errors import StageError
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.compile import data_layout, nvptx_target_machine
 from tilework.targets.llvm.switches import kernel_name
 from tilework.targets.nvidia import ptx_text

@@ -15,10 +15,9 @@ from contextlib import ExitStack
 from enum import IntEnum
 from typing import Any
 
-import llvmlite.binding as binding
-
 from tilework.ir.module_facts import target
 from tilework.targets.llvm.apart import apart
+from tilework.targets.llvm.binding import llvm as binding
 from tilework.targets.llvm.compile import data_layout, initialize_all, nvptx_target_machine, optimize
 from tilework.targets.nvidia.bitcode import link_libraries
 

@@ -1,0 +1,47 @@
+"""`llvmlite.binding`, imported without the classes of llvmlite's own IR: a quarter of the time, for one method that nobody calls here.
+
+    from tilework.targets.llvm.binding import llvm
+
+The module that has that method, `TypeRef.as_ir`, gets something in place of ``llvmlite.ir`` that imports it when it is used. For everybody
+else ``llvmlite.ir`` is what it is.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import llvmlite
+
+
+class Later:
+    """A module, or a class in it, that is imported when it is used."""
+
+    def __init__(self, module: str, name: str = "") -> None:
+        self._module, self._name = module, name
+
+    def __getattr__(self, name: str) -> Any:
+        return (
+            getattr(getattr(import_module(self._module), self._name), name) if self._name else Later(self._module, name)
+        )
+
+
+@contextmanager
+def without_ir() -> Iterator[None]:
+    """``from llvmlite import ir`` gives what stands for it, unless somebody has imported it already."""
+    package: Any = llvmlite
+    if hasattr(package, "ir"):
+        yield
+        return
+    stand_in = package.ir = Later("llvmlite.ir")
+    try:
+        yield
+    finally:
+        if package.__dict__.get("ir") is stand_in:  # nobody has imported it meanwhile
+            del package.ir
+
+
+with without_ir():
+    import llvmlite.binding as llvm
+
+__all__ = ["llvm"]
