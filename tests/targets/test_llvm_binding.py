@@ -1,4 +1,4 @@
-"""llvmlite's own IR is imported by whoever uses it, and by nobody else."""
+"""llvmlite is loaded without its own IR, which is imported by whoever uses it; its library is opened ahead."""
 
 import subprocess
 import sys
@@ -14,6 +14,26 @@ with llvm.parse_assembly("@x = global {double, [2 x i8]} zeroinitializer") as mo
     assert isinstance(ir, type(sys)) and ir is sys.modules["llvmlite.ir"]
     assert str(variable.global_value_type.as_ir(ir.global_context)) == "{double, [2 x i8]}"
 """
+
+AHEAD = """
+import os, sys, threading
+from tilework.targets.llvm.library_ahead import open_ahead
+open_ahead()
+if (child := os.fork()) == 0:               # whenever that is: the child can go on
+    from tilework.targets.llvm.binding import llvm
+    os._exit(0 if llvm.llvm_version_info[0] > 10 else 1)
+assert os.waitpid(child, 0)[1] == 0
+for thread in set(threading.enumerate()) - {threading.main_thread()}:
+    thread.join()
+assert "llvmlite.binding" not in sys.modules
+if sys.platform == "linux":
+    with open("/proc/self/maps") as maps:
+        assert "libllvmlite" in maps.read()
+"""
+
+
+def test_the_library_is_opened_ahead() -> None:
+    subprocess.run([sys.executable, "-c", AHEAD], check=True)
 
 
 def test_the_classes_of_llvmlites_ir_come_when_they_are_used() -> None:

@@ -22,6 +22,7 @@ from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.progress import LongStep
 from tilework.runtime.recording.source_parts import source_parts
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
+from tilework.targets.llvm.library_ahead import open_ahead
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__
 
@@ -152,6 +153,8 @@ def build(
     """Run the stages; the files of the cache entry. `given` are the options that the user named."""
     start = time.perf_counter()
     stages = remaining_stages(source, backend, options)
+    if "llir" in stages:
+        open_ahead()
     facts: dict[str, Any] = {}
     if (inspect := knobs.runtime.add_stages_inspection_hook) is not None:
         stages = backend.inspected(inspect, stages, options, facts)
