@@ -19,6 +19,7 @@ from tilework.compiler import IRSource, lower
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.targets.base import GPUTarget
 from tilework.targets.llvm import switches
+from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 
 HOPPER, HOST = GPUTarget("cuda", 90, 32), GPUTarget("cpu", "host", 1)
 LLIR = """
@@ -182,3 +183,27 @@ def test_6_14_they_are_part_of_the_cache_key(variable: str, monkeypatch: pytest.
     monkeypatch.setenv(variable, "1")
     assert cache_invalidating_env_vars() == before | {variable: "true"}
     assert json.dumps(before) != json.dumps(cache_invalidating_env_vars())
+
+
+PRODUCTS = """
+define ptx_kernel void @products(ptr addrspace(1) %p, i32 %x, i32 %n) {
+  %a = mul i32 %x, %n
+  store i32 %a, ptr addrspace(1) %p
+  %y = add i32 %x, 1
+  %b = mul i32 %y, %n
+  %q = getelementptr i32, ptr addrspace(1) %p, i32 1
+  store i32 %b, ptr addrspace(1) %q
+  ret void
+}
+"""
+
+
+def test_the_guard_against_poison_is_off_for_our_own_text_and_on_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    change = switches.llvm.set_option
+    monkeypatch.setattr(switches.llvm, "set_option", lambda name, text: (said.append(text), change(name, text)))
+    other = to_ptx(PRODUCTS, PtxSettings("sm_90a", 86))
+    assert not said
+    own = to_ptx('; tilework: {"fp_contract": "explicit"}' + PRODUCTS, PtxSettings("sm_90a", 86))
+    assert said == [f"{switches.GUARD}=false", f"{switches.GUARD}=true"]
+    assert own == other and len(re.findall(r"\tm(?:ul|ad)\.lo", own)) == 1

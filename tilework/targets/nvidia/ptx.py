@@ -72,11 +72,13 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         module = parse(text, context, machine, owner)
-        link_libraries(module, context, machine, settings.libraries, settings.flushes)
+        is_linked = link_libraries(module, context, machine, settings.libraries, settings.flushes)
         if settings.flushes and "__nvvm_reflect" in text and "nvvm-reflect-ftz" not in text:
             with llvm.parse_assembly(FLUSHING, context) as flags:
                 module.link_in(flags)
-        with switches.watching(text):
+        # our own text has only the nsw of a loop's last addition, from which nothing is made
+        has_flags = is_linked or facts.get("fp_contract") != "explicit"
+        with switches.watching(text), switches.quick_reduction(has_flags):
             ptx = machine.emit_assembly(module)
     ptx = ptx_text.with_version(ptx, dotted(settings.version))
     if not settings.keeps_debug:
