@@ -219,3 +219,31 @@ def test_clusters_multiply(ctas: int) -> None:
     np.testing.assert_array_equal(out, x.astype(np.float32) @ y.astype(np.float32) + 2)
     with pytest.raises(EmulatorError, match=re.escape("do not divide")):
         launch(ptx, "multiply", [x, y, out], warps=4, grid=2 * ctas + 1)
+
+
+# What a tile has beyond a size that the compiler knows was loaded and stored under masks that are never true.
+
+
+@jit
+def within_size(x, count, out, start, N: tl.constexpr, BLOCK: tl.constexpr):
+    row, at = tl.arange(0, 2), tl.arange(0, BLOCK)
+    mask = (row[:, None] >= 0) & (at.to(tl.int64) < N)[None, :]
+    places = row[:, None] * N + at[None, :]
+    values = tl.load(x + start + places, mask=mask, other=7)
+    tl.atomic_add(count + places, values, mask=mask)
+    kept = tl.load(x + places, mask=(at[None, :] >= 8) & mask, other=-1)
+    tl.store(out + places, values + kept, mask=mask)
+    tl.store(out + 2 * N + row, tl.sum(values, axis=1))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_nothing_is_done_beyond_a_size_that_is_known(arch: int) -> None:
+    signature = {"x": "*i32", "count": "*i32", "out": "*i32", "start": "i32"}
+    ptx = kernel_ptx(within_size, signature, {"N": 40, "BLOCK": 1024}, arch, warps=1)
+    assert len(re.findall(r"ld\.global|st\.global|(?:red|atom)\S*\.global", assembled(ptx, arch))) < 40
+    x, count, out = np.arange(100, 200, dtype=np.int32), np.ones(80, np.int32), np.zeros(82, np.int32)
+    launch(ptx, "within_size", [x, count, out, 3], warps=1)
+    values, kept = x[3:83].reshape(2, 40), np.where(np.arange(40) >= 8, x[:80].reshape(2, 40), -1)
+    np.testing.assert_array_equal(count.reshape(2, 40), values + 1)
+    np.testing.assert_array_equal(out[:80].reshape(2, 40), values + kept)
+    np.testing.assert_array_equal(out[80:], values.sum(axis=1) + 7 * (1024 - 40))

@@ -278,3 +278,20 @@ def test_a_nan_keeps_only_the_bits_a_float_has(bits: int) -> None:
     text = scalar_text(f32, value)
     assert int(text, 16) & ((1 << 29) - 1) == 0
     assert value != value
+
+
+@given(
+    st.sampled_from(INTEGER_PREDICATES),
+    st.integers(0, 127),
+    st.integers(0, 127),
+    st.integers(-128, 127),
+)
+def test_a_comparison_of_a_range_is_that_of_all_its_numbers(predicate: str, one: int, other: int, number: int) -> None:
+    least, greatest, right = min(one, other), max(one, other), constant(i8, number)
+    found = folding.compare_range(predicate, least, greatest, right)
+    all_of_it = set()
+    for left in range(least, greatest + 1):
+        answer = folding.fold_compare(predicate, constant(i8, left), right)
+        assert answer is not None
+        all_of_it.add(bool(answer.constant))
+    assert found == (all_of_it.pop() if len(all_of_it) == 1 else None)

@@ -193,6 +193,9 @@ def perform(
     own, is_tile = MemSemantic.RELAXED if is_fenced else sem, is_tensor(type)
     for first in places:
         may = both(low, mine, masks[first] if masks is not None else None)
+        if may is not None and may.constant == 0:
+            found.update(dict.fromkeys(range(first, first + width), constant(register_type(element_type(type)), 0)))
+            continue
         old = change(first, Atomic(addresses[first], may, own, scope, is_used, is_tile))
         found.update(enumerate([from_memory(low, element_type(type), value) for value in old], first))
     if more is not None:

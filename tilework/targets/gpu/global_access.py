@@ -21,7 +21,7 @@ from tilework.layouts.queries import order
 from tilework.targets.gpu.device import Access, Hints
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
-from tilework.targets.llvm.values import Value
+from tilework.targets.llvm.values import Value, constant
 
 PLAIN = Hints()
 MOST_KEPT = 1 << 18  # bits of a tile: an eighth of what a multiprocessor has
@@ -139,6 +139,8 @@ def load(
 ) -> Registers:
     """`width` neighbours from memory; where the predicate is false, `other` (or zero)."""
     held = held_type(element)
+    if predicate is not None and predicate.constant == 0:
+        return other if other is not None else (from_memory(low, element, constant(held, 0)),) * width
     moved = words(held.bits, width)
     if predicate is None or predicate.constant == 1:
         predicate = other = None
@@ -166,6 +168,8 @@ def store_tile(
     for first in range(0, len(addresses), width):
         if not first & copies:
             predicate = both(low, mine, masks[first] if masks is not None else None)
+            if predicate is not None and predicate.constant == 0:
+                continue
             held = [to_memory(low, element, value) for value in registers[first : first + width]]
             given = pack(low, held, moved.type)
             low.gpu.store(low.builder, Access(addresses[first], moved, predicate, hints), given)

@@ -50,6 +50,7 @@ def combined(b: Builder, spread: Spread, fixed: int) -> Value:
     made = b.add(base, fixed ^ both)
     if base.constant is None and fixed != both:
         b.exact[made.text] = (base, fixed ^ both)
+    b.bound(made, fixed ^ both, (fixed ^ both) + spread.mask)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilework.targets.llvm import folding
 from tilework.targets.llvm.types import Type, i1, integer
-from tilework.targets.llvm.values import Value, constant
+from tilework.targets.llvm.values import Value, constant, signed
 
 if TYPE_CHECKING:
     from tilework.targets.llvm.builder import Builder
@@ -75,7 +75,14 @@ class Arithmetic:
             return self.add(base, constant(a.type, offset + b.constant))
         made = self.pure(f"add {flags}{' ' if flags else ''}{a.type.text} {a.text}, {b.text}", a.type)
         self.sums[made.text] = (a, b.constant)
+        if (bounds := self.ranges.get(a.text)) is not None:
+            self.bound(made, *(end + signed(a.type, b.constant) for end in bounds))
         return made
+
+    def bound(self: "Builder", value: Value, least: int, greatest: int) -> None:
+        """Remember the range of an integer, for comparisons with constants."""
+        if value.constant is None and least >= 0 and greatest < 1 << (value.type.bits - 1):
+            self.ranges[value.text] = least, greatest
 
     add = instruction("add")
     sub = instruction("sub")
@@ -126,6 +133,11 @@ class Arithmetic:
                 return constant(result, predicate in folding.TRUE_IF_EQUAL)
             if a.text > b.text:
                 a, b, predicate = b, a, folding.SWAPPED[predicate]
+        if b.constant is not None:
+            _, origin = self.source(a) or ("", a)  # no range has a negative number: either extension keeps it
+            if (bounds := self.ranges.get(origin.text)) is not None:
+                if (known := folding.compare_range(predicate, *bounds, b)) is not None:
+                    return constant(result, known)
         return self.pure(f"icmp {predicate} {a.type.text} {a.text}, {b.text}", result)
 
     def fcmp(self: "Builder", predicate: str, a: Any, b: Any) -> Value:

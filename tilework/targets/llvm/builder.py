@@ -41,6 +41,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         # known of a value, by its text: base + number, pointer + bytes, extension of another, copies of one scalar
         self.sums: dict[str, tuple[Value, int]] = {}
         self.exact: dict[str, tuple[Value, int]] = {}  # such sums that cannot wrap
+        self.ranges: dict[str, tuple[int, int]] = {}  # the least and the greatest that an integer can be, not negative
         self.offsets: dict[str, tuple[Value, int]] = {}  # what a pointer is made of, by its name: another and bytes
         self.terms: dict[str, tuple[Value, Value]] = {}  # or another and bytes that are not constant
         self.extensions: dict[str, tuple[str, Value]] = {}

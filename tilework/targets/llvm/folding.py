@@ -219,6 +219,22 @@ def fold_compare(predicate: str, a: Value, b: Value) -> Value | None:
     return lanewise(result, rule, a, b)
 
 
+def compare_range(predicate: str, least: int, greatest: int, b: Value) -> bool | None:
+    """What icmp says of every number of a range, none of them negative; None if it depends.
+
+    >>> compare_range("slt", 96, 127, constant(i32, 96)), compare_range("slt", 64, 127, constant(i32, 96))
+    (False, None)
+    """
+    number = signed(b.type, b.constant) if predicate[0] == "s" else b.constant
+    if predicate in ("eq", "ne"):
+        if not least <= number <= greatest:
+            return predicate == "ne"
+        return predicate == "eq" if least == greatest else None
+    order = ORDERS[predicate[1:]]
+    found = order(least, number)
+    return found if found == order(greatest, number) else None
+
+
 def fold_unary(name: str, a: Value) -> Value | None:
     """Intrinsics of one constant."""
     rule = UNARY.get(name)
