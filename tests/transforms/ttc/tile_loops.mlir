@@ -190,26 +190,6 @@ tt.func public @gathered(%x: !tt.ptr<i32>, %y: !tt.ptr<i32>, %n: i32) {
   tt.return
 }
 
-// Neighbours that lie side by side although a remainder hides it are marked; plain addresses are not.
-
-// CHECK-LABEL: tt.func public @wrapped(
-// CHECK: ttc.nest [64] {
-// CHECK: arith.remsi
-// CHECK: tt.load %{{.*}} {ttc.contiguity = 16 : i32} : !tt.ptr<f32>
-// CHECK: tt.store %{{[^{]*}} : !tt.ptr<f32>
-tt.func public @wrapped(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i32 {tt.divisibility = 16 : i32}) {
-  %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
-  %s = tt.splat %n : i32 -> tensor<64xi32>
-  %o = arith.remsi %r, %s : tensor<64xi32>
-  %p = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
-  %q = tt.addptr %p, %o : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
-  %v = tt.load %q : tensor<64x!tt.ptr<f32>>
-  %py = tt.splat %y : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>>
-  %qy = tt.addptr %py, %r : tensor<64x!tt.ptr<f32>>, tensor<64xi32>
-  tt.store %qy, %v : tensor<64x!tt.ptr<f32>>
-  tt.return
-}
-
 // A load that is needed only behind a reduction waits for it; its row needs no buffer.
 
 // CHECK-LABEL: tt.func public @late_load(

@@ -21,9 +21,8 @@ from math import prod
 
 from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.analysis.axis_info import axis_info
 from tilework.errors import PassError
 from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
@@ -33,7 +32,7 @@ from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
-from tilework.ir.types import element_type, i32, int_attr, is_pointer, is_tensor, shape_of, tensor_type
+from tilework.ir.types import element_type, is_pointer, is_tensor, shape_of, tensor_type
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.passes import FunctionPass
 from tilework.transforms.ttc.loops import carried
@@ -52,8 +51,6 @@ from tilework.transforms.ttc.loops.nests import Buffer, Nest, Root, Scope, inlin
 from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table, table
 
 ANYTHING = Access(None, None, True, True)
-# On a load or store: along the last dimension, aligned runs of so many elements lie side by side in memory.
-CONTIGUITY = "ttc.contiguity"
 DEPENDENT_LAUNCH = "griddepcontrol."  # how its instructions begin
 MAX_DEPTH = 40  # of the expression an element is computed by: deeper ones are cut by computing a value early
 
@@ -79,10 +76,8 @@ class Converter:
         self.arguments: dict[SSAValue, Buffer] = {}
         self.returned: list[Buffer] = []
         self.depth: dict[SSAValue, int] = {}
-        self.contiguity: dict[SSAValue, int] = {}
 
     def run(self) -> None:
-        self.find_contiguity()
         for op in tuple(self.region.walk()):
             if type(op) is tt.DotScaledOp:
                 expand_dot_scaled(op)
@@ -95,15 +90,6 @@ class Converter:
             terminator = end_of(block)
             TERMINATORS.get(type(terminator), carried.end_block)(self, terminator)
         self.clean_up()
-
-    def find_contiguity(self) -> None:
-        """Neighbours that lie side by side although the addresses do not show it: ``(start + range) % n``."""
-        accesses = [op for op in self.region.walk() if type(op) in MEMORY and is_tensor(op.operands[0].type)]
-        hidden = [op.operands[0] for op in accesses if not self.schedule.bases.is_spread(op.operands[0])]
-        if not hidden:
-            return
-        facts = axis_info(self.function)
-        self.contiguity = {pointer: run for pointer in hidden if (run := facts.of(pointer).contiguity[-1]) > 1}
 
     def enter_function(self, scope: Scope) -> None:
         """Buffers for the tiles that are passed in and out, and those that branches pass on."""
@@ -209,12 +195,9 @@ class Converter:
 
         def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
             types = [element_type(result.type) for result in op.results]
-            new = nest.insert(create_op(type(op), values, types, op.location, op.properties, hints))
+            new = nest.insert(create_op(type(op), values, types, op.location, op.properties))
             for result, scalar in zip(op.results, new.results, strict=True):
                 nest.define(result, scalar)
-
-        run = self.contiguity.get(op.operands[0]) if op.operands else None
-        hints: dict[str, Attribute] = {CONTIGUITY: int_attr(run, i32)} if run else {}
 
         shape = next(shape_of(value.type) for value in (*op.operands, *op.results) if is_tensor(value.type))
         root = Root(at_index(op.operands), emit, op.location, op.results, access)

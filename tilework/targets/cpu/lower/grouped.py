@@ -52,7 +52,7 @@ class GroupedNest(Nest):
 
     def __init__(self, low: Lowering, op: Operation) -> None:
         super().__init__(low, op)
-        self.intervals = {}
+        self.intervals, self.has_pieces = {}, False
         lanes, inner, self.dim = self.wanted_lanes(), 1, len(self.shape) - 1
         while self.dim and inner * self.shape[self.dim] < lanes:
             inner *= self.shape[self.dim]

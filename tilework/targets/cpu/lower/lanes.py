@@ -12,10 +12,14 @@ The innermost loop of a nest runs L neighbouring indices of one dimension at onc
 index adds. For ``%p + (%row * %n + %i * 8 + %j)`` on f32 and the dimensions (%i, %j) that is (32, 4), in bytes; 0 means
 that the value does not change, RUNTIME that it grows by an amount known only at run time, None that it is no line.
 
+A vector along one dimension may also be one of those in which a value that is divided passes no multiple of the divisor (`pieces.py`): then a
+quotient is still, and a rest a line.
+
 Lines are taken not to wrap around where they are extended to 64 bits or compared: an address that wraps inside a tile
 points nowhere. Where such a value is used as a number its lanes are computed one by one, exactly.
 """
 
+from collections.abc import Container
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith
@@ -82,8 +86,36 @@ SIGNED_ORDERS = frozenset({2, 3, 4, 5})  # slt sle sgt sge
 KEEPING = (arith.TruncIOp, tt.IntToPtrOp, tt.PtrToIntOp, arith.IndexCastOp)
 
 
-def strides(block: Block) -> dict[SSAValue, Strides]:
-    """The strides of every value of a nest's body; a value from outside is absent and does not change."""
+LEAST_DIVISOR = 8  # smaller ones have no vectors between their multiples
+SHIFTS = (arith.ShRSIOp, arith.ShRUIOp)
+RESTS = (arith.RemSIOp, arith.RemUIOp, arith.AndIOp)
+DIVISIONS = frozenset({*RESTS, *SHIFTS, arith.DivSIOp, arith.DivUIOp})
+
+
+class Division(NamedTuple):
+    """A number that is not negative is divided, and the result is the rest or the quotient."""
+
+    divisor: int
+    is_rest: bool
+
+
+def division(op: Operation) -> Division | None:
+    """What an op does if it divides by a large enough constant."""
+    cls = type(op)
+    if cls not in DIVISIONS or (number := constant_of(op.operands[1])) is None or bit_width(op.operands[0].type) < 32:
+        return None
+    if cls in SHIFTS:
+        number = 1 << number if 0 <= number < 31 else 0
+    elif cls is arith.AndIOp:
+        number = 0 if number & (number + 1) else number + 1
+    return Division(number, cls in RESTS) if number >= LEAST_DIVISOR else None
+
+
+def strides(block: Block, conditions: Container[SSAValue] | None = None) -> dict[SSAValue, Strides]:
+    """The strides of every value of a nest's body; a value from outside is absent and does not change.
+
+    With `conditions`: in a piece, where these hold.
+    """
     rank = len(block.args)
     still: Strides = (0,) * rank
     known: dict[SSAValue, Strides] = {
@@ -91,7 +123,15 @@ def strides(block: Block) -> dict[SSAValue, Strides]:
     }
     for op in block.ops:
         if op.results:
-            found = op_strides(op, [known.get(operand, still) for operand in op.operands], rank)
+            operands = [known.get(operand, still) for operand in op.operands]
+            if conditions is None:
+                found = op_strides(op, operands, rank)
+            elif op.results[0] in conditions:
+                found = still
+            elif (part := division(op)) is not None:
+                found = tuple(a * part.is_rest if a == 0 or a == 1 else None for a in operands[0])
+            else:
+                found = op_strides(op, operands, rank)
             for result in op.results:
                 known[result] = found
     return known

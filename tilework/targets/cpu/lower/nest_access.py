@@ -18,7 +18,7 @@ from tilework.ir.enums import CacheModifier
 from tilework.ir.types import PointerType
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
 from tilework.targets.cpu.lower.microkernel import CACHE_LINE
-from tilework.targets.cpu.lower.open_nest import SLOW, OpenNest
+from tilework.targets.cpu.lower.open_nest import FAST, SLOW, OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type, register_type
@@ -100,12 +100,18 @@ def emit_write(nest: OpenNest, op: Operation) -> None:
 def emit_load(nest: OpenNest, op: Operation) -> None:
     type_ = op.results[0].type
     pointer, *rest = op.operands
-    mask = nest.kind(rest[0]) if rest else None
+    mask = mask_of(nest, rest)
     other = nest.vector(rest[1]) if len(rest) > 1 else constant(register_type(type_), 0)
-    if (rest and nest.lanes == 1) or isinstance(mask, Linear):
+    if (mask is not None and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
     fetch_ahead(nest, op, type_)
     nest.kinds[op.results[0]] = load(nest, type_, nest.kind(pointer), mask, other, is_volatile(op))
+
+
+def mask_of(nest: OpenNest, rest: Sequence[SSAValue]) -> Kind | None:
+    """The mask among the operands behind a pointer (and a value), unless it is known to hold."""
+    mask = nest.kind(rest[0]) if rest else None
+    return None if isinstance(mask, Interval) and nest.mode == FAST else mask
 
 
 def fetch_ahead(nest: OpenNest, op: Operation, element: Attribute) -> None:
@@ -130,8 +136,8 @@ def fetch_lines(nest: OpenNest, size: int, address: Kind, distance: int, write: 
 
 def emit_store(nest: OpenNest, op: Operation) -> None:
     pointer, value, *rest = op.operands
-    mask = nest.kind(rest[0]) if rest else None
-    if (rest and nest.lanes == 1) or isinstance(mask, Linear):
+    mask = mask_of(nest, rest)
+    if (mask is not None and nest.lanes == 1) or isinstance(mask, Linear):
         mask = nest.vector(rest[0])
     if not streams(op):
         fetch_ahead(nest, op, value.type)
@@ -192,10 +198,10 @@ def chosen(
         )
         return made[0] if made else NOTHING
 
-    if mask is None or (isinstance(mask, Interval) and nest.mode == "fast"):
+    if mask is None:
         return whole()
     if isinstance(mask, Interval):
-        if nest.mode == "slow":
+        if nest.mode == SLOW:
             return part()
         is_full = b.icmp("sle", b.add(nest.chunk, nest.lanes), mask.high)
         if mask.low.constant != 0:

@@ -34,8 +34,9 @@ def remark_nest(nest: Nest) -> None:
         if worth:
             text = f"vectors have {nest.lanes} elements here, and {wanted} would fit: the tile has {size} along dimension {nest.dim}"
             remark(worth[0], text)
+    known = nest.whole if nest.has_pieces else nest.strides
     for op in nest.ops:
-        if type(op) in NOUNS and (found := access_stride(op, nest.strides, nest.dim)) is not None:
+        if type(op) in NOUNS and (found := access_stride(op, known, nest.dim)) is not None:
             stride, size = found
             if stride not in (0, size, -size):
                 remark(op, f"this {NOUNS[type(op)]} is done one element at a time: {reason(stride, size)}")

@@ -29,7 +29,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
-from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, intervals, strides
+from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, division, intervals, strides
 from tilework.targets.cpu.lower.lowering import Lowering, spread
 from tilework.targets.cpu.lower.nest_access import (
     LONG_ROW,
@@ -41,6 +41,7 @@ from tilework.targets.cpu.lower.nest_access import (
     fetch_lines,
 )
 from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
+from tilework.targets.cpu.lower.pieces import emit_chunk, emit_in_piece, piece_lanes
 from tilework.targets.cpu.lower.reduce_rules import Fold
 from tilework.targets.llvm.elementary import FUNCTION_OF
 from tilework.targets.llvm.scalar_types import element_bytes
@@ -76,6 +77,8 @@ class Nest(OpenNest):
         super().__init__(low, op.regions[0].block)
         self.shape = array_values(op.properties["shape"])
         self.strides = strides(self.block)
+        divides = any(map(division, self.block.ops))
+        self.whole = strides(self.block, ()) if divides else self.strides  # in pieces, where there may be some
         self.ops = [inner for inner in self.block.ops if type(inner) is not ttc.EndOp]
         self.work = working_ops(self.ops) if low.sanitizes else self.ops
         self.folds = [Fold(self, inner) for inner in self.ops if type(inner) is ttc.ReduceOp]
@@ -83,6 +86,9 @@ class Nest(OpenNest):
         self.stores = any(type(inner) is tt.StoreOp or type(inner) in ATOMICS for inner in self.ops)
         self.dim, self.order = self.choose()
         self.intervals = intervals(self.block, self.strides, self.dim) if self.shape else {}
+        if divides:
+            self.whole = strides(self.block, self.intervals)
+        self.has_pieces = False
         self.lanes = self.step = self.choose_lanes()  # a step of the loop along `dim`
         self.bounds: tuple[Value, Value] | None = None  # of the outermost loop, if not all of it is to run
         self.depths = self.find_depths()
@@ -120,7 +126,7 @@ class Nest(OpenNest):
             return -1000.0
         total = 0.0
         for op in self.ops:
-            found = access_stride(op, self.strides, dim)
+            found = access_stride(op, self.whole, dim)
             if found is not None:
                 stride, element = found
                 total += 1.0 if stride == element else 0.3 if stride == 0 else -1.0
@@ -132,7 +138,10 @@ class Nest(OpenNest):
             return 1
         if not all(self.low.is_elementwise(fold.combine) for fold in self.folds):
             return 1
-        return min(self.wanted_lanes(), self.shape[self.dim])
+        wanted = self.wanted_lanes()
+        lanes = piece_lanes(self, wanted)
+        self.has_pieces = lanes > 0
+        return lanes or min(wanted, self.shape[self.dim])
 
     def wanted_lanes(self) -> int:
         """The lanes of a dimension that is large enough."""
@@ -221,7 +230,7 @@ class Nest(OpenNest):
                 self.later = self.later_rows(depth)
         if size == step:
             self.set_index(dim, constant(i64, 0))
-            self.level(depth + 1)
+            emit_chunk(self, dim, depth + 1, folds)
         elif dim == self.dim and is_innermost and (limit := self.full_chunks()) is not None:
             last = self.last_chunk()
             if bounds is not None:
@@ -233,6 +242,8 @@ class Nest(OpenNest):
             self.mode = CHECK
             end = last
         else:
+            if dim == self.dim and self.has_pieces:
+                end = self.b.smin(self.last_chunk(), end)
             self.loop(dim, start, self.whole_chunks(end, rest), folds, depth)
         if rest:
             self.last_lanes(dim, rest, end, depth)
@@ -263,7 +274,7 @@ class Nest(OpenNest):
         with self.b.loop_carrying(start, end, step, initial) as loop:
             self.set_index(dim, loop.index)
             hand_out(folds, loop.carried)
-            self.level(depth + 1)
+            emit_chunk(self, dim, depth + 1, folds)
             loop.next([value for fold in folds for value in fold.values])
         hand_out(folds, loop.results)
 
@@ -318,7 +329,7 @@ class Nest(OpenNest):
         wrapped around.
         """
         found = [kind for value in self.intervals if isinstance(kind := self.kinds.get(value), Interval)]
-        if not found or self.cost() > LONG_BODY or any(kind.low.constant != 0 for kind in found):
+        if self.has_pieces or not found or self.cost() > LONG_BODY or any(kind.low.constant != 0 for kind in found):
             return None
         b = self.b
         high = found[0].high
@@ -353,7 +364,9 @@ class Nest(OpenNest):
             return
         result = op.results[0]
         stride = self.stride(result)
-        if stride is not None and stride != 0:
+        if self.has_pieces and self.mode == FAST and stride is None:
+            emit_in_piece(self, op)
+        elif stride is not None and stride != 0:
             self.kinds[result] = self.line(op)
         elif result in self.intervals:
             self.kinds[result] = self.interval(op)
