@@ -402,3 +402,21 @@ def test_tiles_wrap_around_in_32_bits_or_are_loaded() -> None:
     for step, good in ((16, True), (1 << 30, False)):
         told = rewritten(compiled(far_around, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32"}, {"STEP": step}))
         assert told is not None and (hidden(told, [1 << 20, 2 << 20, 48], (5,)) is not None) == good
+
+
+@tilework.jit
+def shifted(a_ptr, b_ptr, c_ptr, low, K, STEP: tl.constexpr):
+    r = tl.arange(0, 16)
+    acc = tl.zeros((16, 16), tl.float32)
+    for k in range(low, K, STEP):
+        a = tl.load(a_ptr + r[:, None] * 256 + (k + r)[None, :], mask=(k + r)[None, :] < K, other=0.0)
+        acc = tl.dot(a, tl.load(b_ptr + (k % 64 + r)[:, None] + r[None, :] * 256), acc)
+    tl.store(c_ptr + r[:, None] * 16 + r[None, :], acc)
+
+
+def test_starts_along_the_contiguous_axis_are_multiples_of_16_bytes() -> None:
+    types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32", "low": "i32", "K": "i32"}
+    for step, low, good in ((16, 0, True), (16, 8, True), (16, 3, False), (12, 0, False), (24, 16, True)):
+        told = rewritten(compiled(shifted, types, {"STEP": step}))
+        assert told is not None and len(told["maps"]) == 2
+        assert (hidden(told, [1 << 20, 2 << 20, 3 << 20, low, 128], (1,)) is not None) == good

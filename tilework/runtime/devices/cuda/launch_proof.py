@@ -6,12 +6,13 @@
 
 Every node (`analysis/launch_numbers.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
 no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around does not do so inside; a start
-that no mask cuts off is not negative; what the kernel stores before is elsewhere. So each tile is the box that the copy reads. The rest is what hardware wants: bases and strides
-are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
+that no mask cuts off is not negative; what the kernel stores before is elsewhere. So each tile is the box that the copy reads. The rest is what hardware wants: bases, strides
+and starts along the contiguous axis are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
+from math import gcd, prod
 from typing import Any, NamedTuple
 
 from tilework.runtime.devices.launcher import Extent
@@ -133,6 +134,23 @@ def evaluator(nodes: Sequence[Any], fits: Sequence[tuple[int, int]]) -> Callable
     return scope["evaluate"]
 
 
+DIVISORS: Mapping[str, Callable[..., int]] = {
+    "poly": lambda known, terms: gcd(*(factor * prod(known[n] for n in nodes) for factor, nodes in terms)),
+    "loop": lambda known, low, high, step: gcd(known[low], known[step]),
+    "inside": lambda known, start, size, block: known[start],
+    **dict.fromkeys(("rem", "min", "max", "wrapped"), lambda known, one, two, *_: gcd(known[one], known[two])),
+}
+
+
+def divisors(nodes: Sequence[Any], found: Sequence[Interval]) -> list[int]:
+    """What divides all values of each node; 0 where all are 0."""
+    known: list[int] = []
+    for (word, *parts), (low, high) in zip(nodes, found, strict=True):
+        rule = DIVISORS.get(word)
+        known.append(abs(low) if low == high else 1 if rule is None else rule(known, *parts))
+    return known
+
+
 class Box(NamedTuple):
     """An array behind one of the pointers, whatever that is: bytes from there to its first element and behind its last."""
 
@@ -154,7 +172,7 @@ class LaunchProof:
     """See the module docstring. What integers and grid say is remembered, so that other pointers cost little."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        self.maps, self.written = told["maps"], told["written"]
+        self.maps, self.written, self.nodes = told["maps"], told["written"], told["nodes"]
         self.evaluate = evaluator(told["nodes"], told["fits"])
         self.pointers: list[int] = sorted({*(one["base"] for one in self.maps), *(base for base, _, _ in self.written)})
         self.integers: list[int] = sorted({node[1] for node in told["nodes"] if node[0] == "arg"})
@@ -164,7 +182,8 @@ class LaunchProof:
     def find_plan(self, integers: tuple[int, ...], grid: Extent) -> Plan | None:
         try:
             found = self.evaluate(dict(zip(self.integers, integers, strict=True)), grid)
-            boxes = tuple(box(one, found) for one in self.maps)
+            known = divisors(self.nodes, found)
+            boxes = tuple(box(one, found, known) for one in self.maps)
         except Unproved:
             return None
         written = ((base, found[node][0] * size, (found[node][1] + 1) * size) for base, node, size in self.written)
@@ -188,9 +207,10 @@ class LaunchProof:
         return found
 
 
-def box(told: Mapping[str, Any], found: Sequence[Interval]) -> Box:
+def box(told: Mapping[str, Any], found: Sequence[Interval], known: Sequence[int]) -> Box:
     """Where the array of one descriptor lies."""
     size = told["bytes"]
+    require(known[told["axes"][-1][1]] * size % ALIGNMENT == 0)
     shape, strides = [], []
     for stride, start, end, starts_masked, block in told["axes"]:
         strides.append(point(found[stride]))
