@@ -22,6 +22,8 @@ def product(
     a, b, c, K, turns, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KIND: tl.constexpr = ""
 ):  # fmt: skip
     row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    if KIND == "made of a tile":
+        row += (tl.arange(0, 1) + K).reshape([]) - K
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K if KIND != "triangle" else row + BM, BK):
         acc = tl.dot(a.load([row, k]), b.load([k, column]), acc)
@@ -57,8 +59,9 @@ def ttgir(
     return tilework.compile(ASTSource(kernel, signature, constants), GPUTarget("cuda", 90, 32), options).asm["ttgir"]
 
 
-def test_a_loop_of_products_over_tiles_of_descriptors() -> None:
-    text = ttgir(product, "*i32", **LARGE)
+@pytest.mark.parametrize("kind", ["", "made of a tile"])
+def test_a_loop_of_products_over_tiles_of_descriptors(kind: str) -> None:
+    text = ttgir(product, "*i32", **LARGE, KIND=kind)
     assert text.count(STAYS) == 2, "in both partitions"
     assert text.count("tt.get_num_programs x") == 2
 

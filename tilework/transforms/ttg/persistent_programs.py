@@ -129,8 +129,11 @@ def stay(function: Operation) -> None:
     block = function.regions[0].blocks[0]
     end = block.last_op
     assert end is not None, "a function returns"
-    differ = varying(function)
-    ops = [op for op in block.ops if op is not end and not is_common(op, differ)]
+    ops, inside = list[Operation](), varying(function)
+    for op in block.ops:
+        if op is not end and not is_common(op, inside):
+            ops.append(op)
+            inside.update(op.results)
     start = Emitter(function.location)
     me = start.append(tt.GetProgramIdOp.make(ProgramDim.X, function.location))
     count = start.append(tt.GetNumProgramsOp.make(ProgramDim.X, function.location))
@@ -150,8 +153,9 @@ def stay(function: Operation) -> None:
     )
 
 
-def is_common(op: Operation, differ: set[SSAValue]) -> bool:
-    """One for all programs: a constant, or a number that does not depend on which program it is."""
+def is_common(op: Operation, inside: set[SSAValue]) -> bool:
+    """One for all programs: a constant, or a number that is not made of tiles, nor of what is `inside` of the loop over programs."""
     if type(op) is arith.ConstantOp:
         return True
-    return bool(op.results) and differ.isdisjoint(op.results) and not any(is_tensor(value.type) for value in op.results)
+    is_made = inside.isdisjoint((*op.operands, *op.results))
+    return bool(op.results) and is_made and not any(is_tensor(value.type) for value in op.results)
