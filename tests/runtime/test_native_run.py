@@ -123,3 +123,33 @@ def test_a_grid_without_programs_and_many_grids() -> None:
     for count in range(1, 80):
         run((4, count, 1), x, out, 100, 2.0, False, 32)
     np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_a_compiled_kernel_with_a_grid_launches_the_same_way() -> None:
+    run, x, out = made()
+    launch, seen = run.kernel[(4,)], []
+    for scale in (2.0, 3.0, 4.0):
+        launch(x, out, 100, scale, True, 32)
+        run.kernel[(4, 1, 1)](x, out, 100, scale, True, 32, stream=0)
+        np.testing.assert_array_equal(out, scale * x + 1)
+    assert run.slow == 1
+    with knobs.runtime.scope():
+        knobs.runtime.launch_enter_hook.add(lambda metadata: seen.append(metadata.get()["name"]))
+        launch(x, out, 100, 5.0, True, 32)
+    assert run.slow == 2 and seen == ["scaled"]
+    with pytest.raises(TypeError, match="scaled takes 6 arguments"):
+        launch(x, out)
+
+
+def test_a_compiled_kernel_with_a_grid_refuses_memory_that_it_cannot_reach() -> None:
+    class Elsewhere:
+        is_cuda, device, dtype = True, "cuda:0", np.float32
+
+        def data_ptr(self) -> int:
+            return 16
+
+    run, x, out = made()
+    for _ in range(2):
+        run.kernel[(4,)](x, out, 100, 2.0, True, 32)
+        with pytest.raises(ValueError, match="cuda"):
+            run.kernel[(4,)](Elsewhere(), out, 100, 2.0, True, 32)

@@ -120,6 +120,7 @@ class Loaded:
     def __init__(self) -> None:
         self.launch: Any = None
         self.repeated: Any = None
+        self.checked: Any = None
         self.plain: CompiledKernel | None = None
         self.failure: Exception | None = None
         self.process, self.lock = os.getpid(), threading.RLock()
@@ -290,6 +291,14 @@ class CompiledKernel:
             self._init_handles()
         return self._loaded.launch
 
+    def checked(self) -> Any:
+        """As `run`, for arguments that nobody has looked at; None where every launch needs Python."""
+        launcher = self.launcher
+        if isinstance(launcher, Launcher) and not self.has_copies:
+            made = launcher.repeated(self.function, driver.for_target(self.metadata.target).check_arguments)
+            self._loaded.checked = None if made is launcher else made
+        return self._loaded.checked
+
     def explain(self, target: Any = None) -> Any:
         """Why it is slow, on its own target or another one (``"cuda:90"``): print what this returns. See docs/explain.md."""
         return above("explain").explain_compiled(self, target)
@@ -353,13 +362,17 @@ class CompiledKernel:
             compiled[(2, 1, 1)](out, 5)
             assert out.tolist() == [5, 5]
         """
-        self._init_handles()
+        direct, runtime, target = self._loaded.checked or self.checked(), knobs.runtime, self.metadata.target
+        x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
 
         def runner(*args: Any, stream: int | None = None) -> None:
-            active = driver.for_target(self.metadata.target)
+            active = driver.for_target(target)
             chosen = active.get_current_stream(active.get_current_device()) if stream is None else stream
-            active.check_arguments(args)
-            launch_kernel(self, grid, chosen, args)
+            if direct is None or runtime.launch_enter_hook or runtime.launch_exit_hook:
+                active.check_arguments(args)
+                launch_kernel(self, grid, chosen, args)
+            else:
+                direct(x, y, z, chosen, self.function, None, None, None, None, *args)
 
         return runner
 

@@ -81,8 +81,8 @@ class Launcher:
         if exit_hook:
             exit_hook(launch_metadata)
 
-    def repeated(self, function: Any) -> Callable[..., None]:
-        """What to call instead of this launcher, in the same way, for many launches of one function."""
+    def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
+        """What to call instead of this launcher, in the same way, for many launches of one function; `check` sees new kinds of arguments."""
         return self
 
     def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Any:

@@ -38,8 +38,11 @@ class OneStream:
         return self.ask, 0, (0, 0)
 
 
-def repeated(launcher: Any, function: Any) -> Callable[..., None]:
-    """What launches `function` as the launcher does; the launcher itself where there is no machine code for that."""
+def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
+    """What launches `function` as the launcher does; the launcher itself where there is no machine code for that.
+
+    `check` sees the arguments of launches that are like none before.
+    """
     if (launcher.needs_scratch and not launcher.natively_scratched) or launcher.signature is None or machine() is None:
         return launcher
     binders: dict[int, Callable[[Any], Callable[..., Any]]] = {}  # by stream
@@ -51,7 +54,7 @@ def repeated(launcher: Any, function: Any) -> Callable[..., None]:
             binders.clear()
         if stream not in binders:
             state: list[Any] = []
-            state.append(python_path(launcher, function, stream, state))
+            state.append(python_path(launcher, function, stream, state, check))
             binders[stream] = make_binder(state)
         launches[x, y, z, stream] = launch = binders[stream]((x, y, z))
         return launch
@@ -76,7 +79,9 @@ def repeated(launcher: Any, function: Any) -> Callable[..., None]:
     return run
 
 
-def python_path(launcher: Any, function: Any, stream: int, state: list[Any]) -> Callable[..., None]:
+def python_path(
+    launcher: Any, function: Any, stream: int, state: list[Any], check: Callable[[Any], None] | None
+) -> Callable[..., None]:
     """What is called for a launch that fits no entry: launch, then describe it."""
     left = MOST_DESCRIPTIONS
 
@@ -84,6 +89,8 @@ def python_path(launcher: Any, function: Any, stream: int, state: list[Any]) -> 
         nonlocal left
         if len(args) != (count := len(launcher.signature)):
             raise TypeError(f"{launcher.name} takes {count} arguments, constants included, and is given {len(args)}")
+        if check is not None:
+            check(args)
         launcher(*grid, stream, function, None, None, None, None, *args)
         if left and (entry := describe(launcher, function, stream, args)) is not None:
             left -= 1

@@ -118,11 +118,11 @@ class GpuLauncher(Launcher):
         if code := self.put(frame, (x, y, z), stream, function):
             self.explain(code, grid)
 
-    def repeated(self, function: Any) -> Callable[..., None]:
+    def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
         """In machine code, if it can be: see `launch/native_run.py`."""
         from tilework.runtime.launch.native_run import repeated  # lazily: a first launch from a bundle is not repeated
 
-        return repeated(self, function) if self.is_plain else self
+        return repeated(self, function, check) if self.is_plain else self
 
     def memory_of(self, value: Any) -> "Memory | None":
         """Torch tensors on a GPU, arrays of our own, and what has ``__cuda_array_interface__``."""

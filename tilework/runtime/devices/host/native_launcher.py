@@ -29,11 +29,11 @@ class NativeLauncher(Launcher):
         self.pack = packer(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
         self.run = run
 
-    def repeated(self, function: Any) -> Callable[..., None]:
+    def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
         """In machine code, if it can be: see `native_run.py`."""
         from tilework.runtime.launch.native_run import repeated  # lazily: a first launch from a bundle is not repeated
 
-        return repeated(self, function) if type(self) is NativeLauncher else self
+        return repeated(self, function, check) if type(self) is NativeLauncher else self
 
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid, in any order, on several threads."""
