@@ -9,6 +9,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -61,6 +62,25 @@ def import_share(config: pytest.Config) -> None:
     for file in [file for file in files if pytest_ignore_collect(file, config) is None][number::count]:
         with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will tell
             importlib.import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
+
+
+def say_less(interactor: Any) -> None:
+    """A worker tells how a test ended. That it began, and that it was set up and torn down well, is half of what it sends, and nobody's
+    news."""
+    send = interactor.sendevent
+
+    def sendevent(name: str, **facts: Any) -> None:
+        report = facts.get("data", {}) if name == "testreport" else {}
+        if name != "logstart" and (report.get("when", "call") == "call" or report["outcome"] != "passed"):
+            send(name, **facts)
+
+    interactor.sendevent = sendevent
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    for plugin in session.config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor" and session.config.getoption("durations") is None:
+            say_less(plugin)
 
 
 @pytest.hookimpl(wrapper=True)
