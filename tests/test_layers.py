@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -79,20 +80,25 @@ def row_of(parts: Sequence[str]) -> str:
     return ".".join(parts[: 1 + is_inside])
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+class ImportStatement(NamedTuple):
+    node: ast.Import | ast.ImportFrom
+    is_inside: bool  # of a function
+    is_for_types: bool  # under TYPE_CHECKING
 
 
-@cache
-def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """Every import of a file, also those inside functions and under TYPE_CHECKING; expressions are not looked through."""
-    found, waiting = [], list(parsed(path).body)
-    for node in waiting:
+@cache  # of the statements alone: whole trees take more memory than everything else that tests import
+def import_statements(path: Path) -> list[ImportStatement]:
+    """Every import of a file; expressions are not looked through."""
+    found: list[ImportStatement] = []
+    waiting = [(node, False, False) for node in ast.parse(path.read_text()).body]
+    for node, is_inside, is_for_types in waiting:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found.append(node)
-        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting += getattr(node, inside, ())
+            found.append(ImportStatement(node, is_inside, is_for_types))
+            continue
+        is_inside |= isinstance(node, ast.FunctionDef)
+        is_for_types |= isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += [(child, is_inside, is_for_types) for child in getattr(node, part, ())]
     return found
 
 
@@ -100,7 +106,7 @@ def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
 def imports_of(path: Path) -> list[tuple[int, str]]:
     """(line, part of tilework) for every import."""
     found = []
-    for node in import_statements(path):
+    for node, _, _ in import_statements(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif node.level:
@@ -142,7 +148,7 @@ def test_targets_do_not_import_each_other() -> None:
     shared |= {"observe", "options", "recording"}
     for path in (PACKAGE / "targets").rglob("*.py"):
         own = path.relative_to(PACKAGE / "targets").parts[0].removesuffix(".py")
-        for node in import_statements(path):
+        for node, _, _ in import_statements(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tilework.targets."):
                 other = (node.module or "").split(".")[2]
                 assert other == own or other in shared, f"{path}: target {own} imports target {other}"
@@ -179,22 +185,15 @@ MODULES = {
 def edges_of(module: str) -> list[Edge]:
     """Every import of a module of the package, also those inside functions; those that only type checkers see are left out."""
     found: list[Edge] = []
-
-    def visit(node: ast.AST, is_inside: bool) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                continue
-            if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-                continue
-            if isinstance(child, ast.Import):
-                found.extend((alias.name, child.lineno, is_inside) for alias in child.names)
-            elif isinstance(child, ast.ImportFrom):
-                inner = [f"{child.module}.{alias.name}" for alias in child.names]
-                names = {name if name in MODULES else child.module or "" for name in inner}
-                found.extend((name, child.lineno, is_inside) for name in sorted(names))
-            visit(child, is_inside or isinstance(child, ast.FunctionDef))
-
-    visit(parsed(MODULES[module]), False)
+    for node, is_inside, is_for_types in import_statements(MODULES[module]):
+        if is_for_types:
+            continue
+        if isinstance(node, ast.Import):
+            names = {alias.name for alias in node.names}
+        else:
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = {name if name in MODULES else node.module or "" for name in inner}
+        found += [(name, node.lineno, is_inside) for name in sorted(names)]
     return found
 
 
