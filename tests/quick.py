@@ -5,7 +5,8 @@ A folder stands for all of its files. `tests/test_docs.py` keeps the list true.
 
 QUICK = (
     "analysis",
-    "differential/test_differential_memory.py",
+    "differential/test_differential_control.py",
+    "differential/test_differential_indexing.py",
     "docs/test_reference_pages.py",
     "drawn/test_regressions.py",
     "emulator/test_integer.py",
