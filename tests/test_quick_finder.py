@@ -131,6 +131,19 @@ def test_other_ways_to_load_are_respected(package: Package, monkeypatch: pytest.
         assert finder.find_spec("others.one", path) is None
         assert finder.find_spec("owned.nothing", path) is None
         assert finder.find_spec("owned", path) is None
+        assert (
+            finder.find_spec("owned.one", [*path, *path]) is None
+            and finder.find_spec("owned.one", ["/nowhere"]) is None
+        )
+    package.write("new", "a file that was not there")
+    importlib.invalidate_caches()
+    importlib.import_module("owned.new")
+    with finder.installed():
+        assert finder.find_spec("owned.new", path) is not None
+    monkeypatch.setattr(os, "stat", lambda path: os.lstat("/nowhere"))
+    with finder.installed():
+        assert finder.find_spec("owned.one", path) is None
+    monkeypatch.undo()
     monkeypatch.setitem(sys.path_importer_cache, str(package.root), None)
     with finder.installed():
         assert finder.find_spec("owned.one", path) is None

@@ -23,6 +23,8 @@ from typing import Any
 
 PLAIN = MAGIC_NUMBER + bytes(4)  # how bytecode begins that counts as long as its source has the same time and size
 NAME = "name"
+# of files, of paths that are none, of bytes that are no code, of other Pythons
+REFUSALS = (OSError, ValueError, EOFError, TypeError, AttributeError, NotImplementedError)
 
 
 class QuickFinder:
@@ -30,12 +32,13 @@ class QuickFinder:
 
     def __init__(self, roots: Sequence[str]) -> None:
         self.roots = roots
-        self.folders: dict[str, Folder | None] = {}
+        self.folders: dict[str, Folder] = {}
+        self.looked_at: set[str] = set()  # in this block
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Ask this finder inside of the block, where `PathFinder` is asked at all."""
-        self.folders = {}
+        self.looked_at = set()
         if PathFinder in sys.meta_path:
             sys.meta_path.insert(sys.meta_path.index(PathFinder), self)  # pyright: ignore[reportArgumentType]
         try:
@@ -52,30 +55,32 @@ class QuickFinder:
     ) -> ModuleSpec | None:
         """What `PathFinder` would find, or None."""
         parent, _, last = name.rpartition(".")
-        if path is None or len(path) != 1 or parent.partition(".")[0] not in self.roots:
+        if path is None or parent.partition(".")[0] not in self.roots:
             return None
-        place = path[0]
-        if (folder := self.folders.get(place)) is None:
-            if type(sys.path_importer_cache.get(place)) is not FileFinder:
-                return None  # nobody has looked for a module here, or somebody has another way to do that
-            folder = self.folders[place] = Folder(place)
         try:
-            return folder.spec(name, last)
-        except (
-            OSError,
-            ValueError,
-            EOFError,
-            TypeError,
-            AttributeError,
-        ):  # of files, of bytes that are no code, of other Pythons
+            (place,) = path
+            return None if (folder := self.folder(place)) is None else folder.spec(name, last)
+        except REFUSALS:
             return None
+
+    def folder(self, place: str) -> "Folder | None":
+        """What is known of a folder, read once more if it has changed before this block; None if others look there in another way."""
+        if place in self.looked_at:
+            return self.folders[place]
+        if type(sys.path_importer_cache.get(place)) is not FileFinder:
+            return None  # or nobody has looked there
+        changed = os.stat(place).st_mtime_ns
+        if (folder := self.folders.get(place)) is None or folder.changed != changed:
+            folder = self.folders[place] = Folder(place, changed)
+        self.looked_at.add(place)
+        return folder
 
 
 class Folder:
     """What a folder has, and where its bytecode is."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, changed: int) -> None:
+        self.path, self.changed = path, changed
         self.names = frozenset(os.listdir(path))
         self.stems = [name.partition(".")[0] for name in self.names]
         self.before, _, self.after = cache_from_source(f"{path}/{NAME}.py").rpartition(NAME)

@@ -24,6 +24,9 @@ from tilework.runtime.compile.sources import ASTSource
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.files import FileCacheManager
 from tilework.runtime.kernel_cache.key import is_assumed_rightly
+from tilework.runtime.workers import server_place
+from tilework.runtime.workers.process_context import context_of_process, is_as_written
+from tilework.runtime.workers.sent_kernel import described
 
 PATIENCE = 0.4  # seconds without a sign of life, after which a server counts as dead
 WATCHING = ("TRITON_REPRODUCER_PATH",)  # variables without a knob that make a compilation write something
@@ -51,13 +54,7 @@ def files_from_server(
     source: Any, target: Any, backend: Any, options: Mapping[str, Any], environment: Mapping[str, str], key: str
 ) -> dict[str, bytes] | None:
     """The files of a kernel that the cache does not have; None if it is to be compiled here."""
-    if not is_asked(source, backend, environment):
-        return None
-    # lazily: most processes need no compiler
-    from tilework.runtime.workers.process_context import context_of_process, is_as_written
-    from tilework.runtime.workers.sent_kernel import described
-
-    if not is_as_written(type(backend)):
+    if not is_asked(source, backend, environment) or not is_as_written(type(backend)):
         return None
     context, request = context_of_process(), described(source, target, options, key)
     if context is None or request is None:
@@ -94,8 +91,6 @@ def connected(context: dict[str, Any], target: tuple[Any, ...]) -> Connection | 
             if connection.is_good(context):
                 return connection
             connection.channel.close()
-    from tilework.runtime.workers import server_place  # lazily, as above
-
     path = server_place.socket_path()
     if path is None:
         return None
@@ -141,8 +136,6 @@ def start_for_others() -> None:
     wanted, WANTED[:] = WANTED[:], []
     for process, path, target in wanted:
         if process == os.getpid() and is_started():
-            from tilework.runtime.workers import server_place  # lazily, as above
-
             server_place.start(path, target, in_background=True)
 
 
