@@ -23,8 +23,8 @@ from tilework.runtime.devices.host.arrays import bytes_at, storage_extent
 from tilework.runtime.launch.specialize import dtype_code
 
 LARGEST = 256 << 20  # bytes
-INTEGERS = {
-    "u1": np.uint8,
+INTEGERS: dict[str, np.dtype[Any]] = {
+    "u1": np.dtype(np.uint8),
     **{f"{letter}{bits}": np.dtype(f"{letter}{bits // 8}") for letter in "iu" for bits in (8, 16, 32, 64)},
 }
 Array = np.ndarray[Any, Any]
@@ -110,7 +110,7 @@ def values_of(array: Any) -> Array:
         return values_of(base) if base is not None else np.array(array)
     whole = array.detach().contiguous()
     code = dtype_code(whole.dtype)
-    held = FLOATS.get(code) or np.dtype(INTEGERS.get(code, np.uint8))
+    held = FLOATS.get(code) or INTEGERS.get(code, INTEGERS["u1"])
     memory = bytes_at(whole.data_ptr(), whole.numel() * whole.element_size())
     made = memory.copy().view(held) if isinstance(memory, np.ndarray) else np.empty(0, held)
     return made.reshape(tuple(whole.shape)) if made.size == whole.numel() else made
