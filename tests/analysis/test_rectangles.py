@@ -30,7 +30,7 @@ PASSES = "tt-rectangles-to-descriptors,canonicalize,cse"
 def product(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, first, batch,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WRAP: tl.constexpr, MASK: tl.constexpr, STEP: tl.constexpr,
-    TURN: tl.constexpr, EVEN: tl.constexpr, BATCH: tl.constexpr,
+    TURN: tl.constexpr, EVEN: tl.constexpr, BATCH: tl.constexpr, BRANCH: tl.constexpr = False,
 ):  # fmt: skip
     pid_m, pid_n = tl.program_id(0) % tl.cdiv(M, BM), tl.program_id(0) // tl.cdiv(M, BM)
     rm = pid_m * BM + tl.arange(0, BM)
@@ -46,7 +46,7 @@ def product(
         b_ptrs = b_ptr + bn[None, :] * stride_b + rk[:, None]
     else:
         b_ptrs = b_ptr + rk[:, None] * stride_b + bn[None, :]
-    acc = tl.zeros((BM, BN), tl.float32)
+    acc, turns = tl.zeros((BM, BN), tl.float32), 0
     for k in range(0, tl.cdiv(K, BK) if STEP == 1 else K, STEP):
         left = K - (k * BK if STEP == 1 else k)
         inside_a = rk[None, :] < left
@@ -64,6 +64,10 @@ def product(
             a = tl.load(a_ptrs, mask=inside_a, other=0.0)
             b = tl.load(b_ptrs, mask=inside_b, other=0.0)
         acc = tl.dot(a, b, acc)
+        if BRANCH:
+            if left > BK:
+                turns += 1
+            acc += turns
         a_ptrs += BK
         b_ptrs += BK if TURN else BK * stride_b
     mask = (rm[:, None] < M) & (rn[None, :] < N)
@@ -136,6 +140,7 @@ def case(seed: int) -> None:
         "TURN": turn,
         "EVEN": even,
         "BATCH": batched,
+        "BRANCH": seed % 3 == 0,
     }
     types = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"} | dict.fromkeys(
         ("M", "N", "K", "stride_a", "stride_b", "first", "batch"), "i32"
@@ -164,7 +169,8 @@ def case(seed: int) -> None:
             for i in range(batches)
         ]
     )
-    np.testing.assert_array_equal(outputs[0], wanted)
+    counted = [min(turn + 1, -(-k // bk) - 1) for turn in range(-(-k // bk))] if seed % 3 == 0 else []
+    np.testing.assert_array_equal(outputs[0], wanted + sum(counted))
 
 
 def test_drawn_products() -> None:
