@@ -8,8 +8,10 @@ A GPU combines the registers of a thread first, then lanes, then warps. Of a lay
 combined in their order; one that `wraps` has registers behind warps, and is combined bit by bit of the index (`follows_axis`).
 """
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
+from tilework.analysis.choices import is_choice
 from tilework.analysis.symmetric import SYMMETRIC, is_symmetric
 from tilework.ir.encodings import layout_of
 from tilework.ir.nesting import only_op
@@ -24,6 +26,19 @@ def single_op(region: Region) -> type[Operation] | None:
     """The op that is the whole function of two scalars, if the order of the two does not matter to it."""
     found = type(only_op(region.blocks[0])) if len(region.blocks) == 1 else None
     return found if found in SYMMETRIC else None
+
+
+def lanes_agree(region: Region) -> bool:
+    """Whether lanes that combine each other's parts, each its own first, have the same bits.
+
+    A choice may depend on the order where neither is larger. A multiplication may be fused with the addition behind it, and
+    then one lane rounds what another does not; a division that becomes one is by a power of two, with nothing to round.
+    """
+    if single_op(region) is not None:
+        return True
+    block = region.blocks[0]
+    is_exact = not any(type(op) is arith.MulfOp for op in block.ops)
+    return len(region.blocks) == 1 and is_exact and not is_choice(block) and is_symmetric(block)
 
 
 def follows_axis(op: Operation) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from xdsl.dialects import arith
 from xdsl.ir import Operation, Region
 
-from tilework.analysis.reduction_order import follows_axis, single_op
+from tilework.analysis.reduction_order import follows_axis, lanes_agree, single_op
 from tilework.ir import tt
 from tilework.ir.encodings import is_accumulator, layout_of
 from tilework.ir.types import axis_of, is_tensor
@@ -66,7 +66,7 @@ def lower_reduce(low: Lowering, op: Operation) -> list[Registers]:
     parts = {register: in_warps(low, region, ways, values) for register, values in parts.items()}
     if numbers(ways.along, "warp"):
         parts = across_warps(low, op, ways, parts)
-    elif single_op(region) is None:
+    elif not lanes_agree(region):
         parts = {register: from_first_lane(low, ways, values) for register, values in parts.items()}
     return results(op, axis, layout, parts)
 
