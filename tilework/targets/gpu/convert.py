@@ -4,6 +4,7 @@
 threads write, wait, read, and wait before the next round writes.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from xdsl.ir import Operation
@@ -13,10 +14,12 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
 from tilework.layouts.conversion import conversion, only_exchange, shared_plan
 from tilework.layouts.linear import LinearLayout
+from tilework.layouts.packing import log2
 from tilework.targets.gpu.indices import chosen, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
-from tilework.targets.llvm.types import i32, vector
+from tilework.targets.gpu.words import WORD
+from tilework.targets.llvm.types import Type, i32, vector
 from tilework.targets.llvm.values import Value
 
 
@@ -42,24 +45,60 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
     b = low.builder
     if (exchange := only_exchange(comp)) is not None and (found := through_exchanges(low, registers, *exchange)):
         return found
-    names = comp.out_names
+    names, held = comp.out_names, elements_together(comp, registers[0].type.bits)
+    sent = in_words(low, registers, held)
     lane_at, register_at = names.index("lane"), names.index("register")
     vectors = dict(comp.bases)["lane"]
     lanes = image(b, [(low.lane, [vector[lane_at] for vector in vectors])]).value
-    choices = image(b, [(low.lane, [vector[register_at] for vector in vectors])])
+    choices = image(b, [(low.lane, [vector[register_at] // held for vector in vectors])])
     shuffled: dict[tuple[int, int], Value] = {}
 
     def read(away: int, register: int) -> Value:
         if (register, away) not in shuffled:
-            shuffled[register, away] = low.shuffle(registers[register], b.xor(lanes, away))
+            shuffled[register, away] = low.shuffle(sent[register], b.xor(lanes, away))
         return shuffled[register, away]
 
     bits = [(1 << bit, 1 << bit) for bit in range(choices.mask.bit_length()) if choices.mask >> bit & 1]
     made = []
-    for register in range(count):
+    for register in range(0, count, held):
         place = comp.apply(register=register) if "register" in comp.by_in else {"register": register, "lane": 0}
-        made.append(chosen(b, choices.value, bits, place["register"], partial(read, place["lane"])))
-    return tuple(made)
+        made.append(chosen(b, choices.value, bits, place["register"] // held, partial(read, place["lane"])))
+    return from_words(low, made, registers[0].type, held)
+
+
+def elements_together(comp: LinearLayout, bits: int) -> int:
+    """How many elements, of registers side by side, go the same way as one word."""
+    bases = dict(comp.bases)
+    at, held, count = comp.out_names.index("register"), WORD // bits if bits in (8, 16) else 1, 1
+    while count < held and (bit := log2(count)) < len(bases.get("register", ())):
+        others = [
+            vector
+            for level in bases
+            for place, vector in enumerate(bases[level])
+            if (level, place) != ("register", bit)
+        ]
+        if bases["register"][bit] != unit(comp, count) or any(vector[at] & count for vector in others):
+            break
+        count *= 2
+    return count if count == held else 1
+
+
+def unit(comp: LinearLayout, register: int) -> tuple[int, ...]:
+    """The place of this register, in the first lane."""
+    return tuple(register if name == "register" else 0 for name in comp.out_names)
+
+
+def in_words(low: Lowering, registers: Registers, held: int) -> list[Value]:
+    b = low.builder
+    groups = [registers[first : first + held] for first in range(0, len(registers), held)]
+    return [b.bitcast(b.build_vector(list(group)), i32) if held > 1 else group[0] for group in groups]
+
+
+def from_words(low: Lowering, words: Sequence[Value], type: Type, held: int) -> Registers:
+    b = low.builder
+    return tuple(
+        value for word in words for value in (b.lanes(b.bitcast(word, vector(type, held))) if held > 1 else [word])
+    )
 
 
 def through_exchanges(low: Lowering, registers: Registers, register: int, lane: int) -> Registers | None:
@@ -68,16 +107,13 @@ def through_exchanges(low: Lowering, registers: Registers, register: int, lane: 
     held = 32 // type.bits if type.bits in (16, 32) else 0  # elements of a word
     if not low.gpu.exchanges(1 << lane) or not held or (1 << register) % held or len(registers) % held:
         return None
-    words = [registers[first : first + held] for first in range(0, len(registers), held)]
-    packed = [b.bitcast(b.build_vector(list(word)) if held > 1 else word[0], i32) for word in words]
+    packed = [b.bitcast(word, i32) for word in in_words(low, registers, held)]
     away = (1 << register) // held
     for first in range(len(packed)):
         if not first & away:
             both = low.gpu.exchange(b, packed[first], packed[first | away], 1 << lane)
             packed[first], packed[first | away] = both
-    given = vector(type, held) if held > 1 else type
-    values = [b.bitcast(word, given) for word in packed]
-    return tuple(value for word in values for value in (b.lanes(word) if held > 1 else [word]))
+    return from_words(low, [b.bitcast(word, type) for word in packed] if held == 1 else packed, type, held)
 
 
 def through_memory(
