@@ -143,6 +143,13 @@ def expm1_parts(x: Lanes) -> tuple[Pair, Lanes]:
 
 
 def expm1(x: Lanes) -> Lanes:
+    if x.scalar is f32:
+        y = clamp(x, -20.0, 89.0)
+        n, whole = nearest(y, c.LOG2E[0])
+        r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], y))
+        half = power_of_two(whole - 1)  # 2^n itself may be infinite
+        result = fma(fma(polynomial_paired(r, c.EXPF), r * r, r), half, half - 0.5) * 2.0
+        return where(x.equal(0.0), x, result)
     y = clamp(x, -50.0, 710.0)
     (high, low), n = expm1_parts(y)
     result = scale(high + low, n)

@@ -36,6 +36,7 @@ from tilework.targets.llvm.types import Type, f32, f64
 
 ROOT_HALF_BITS = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}
 SMALLEST = {f32: 2.0**-126, f64: 2.0**-1022}
+HIDES_ONE = 2.0**25  # 1 + x is x in f32
 
 
 def decompose(x: Lanes) -> tuple[Lanes, Lanes]:
@@ -55,13 +56,17 @@ def edges(x: Lanes, result: Lanes) -> Lanes:
     return where((x > 0.0) & (x < math.inf), result, special)
 
 
+def plus_log_two_f32(k: Lanes, f: Lanes) -> Lanes:
+    """k log 2 + log(1 + f) for f in [1/sqrt(2) - 1, sqrt(2) - 1]."""
+    square = f * f
+    rest = fma(f * square, polynomial_paired(f, c.LOGF), fma(square, -0.5, k * c.LN2_F[1]))
+    return fma(k, c.LN2_F[0], f + rest)
+
+
 def log(x: Lanes) -> Lanes:
     if x.scalar is f32:
         m, whole = decompose(x)
-        f, k = m - 1.0, to_float(whole)
-        square = f * f
-        rest = fma(f * square, polynomial_paired(f, c.LOGF), fma(square, -0.5, k * c.LN2_F[1]))
-        return edges(x, fma(k, c.LN2_F[0], f + rest))
+        return edges(x, plus_log_two_f32(to_float(whole), m - 1.0))
     high, low = log_pair(x)
     return edges(x, high + low)
 
@@ -123,9 +128,16 @@ def log1p_pair(t: Lanes, tail: Lanes, extra: Lanes | None = None) -> Pair:
 
 
 def log1p(x: Lanes) -> Lanes:
-    high, low = log1p_pair(x, x.const(0.0))
+    if x.scalar is f32:
+        m, whole = decompose(x + 1.0)
+        small = power_of_two(-whole)  # f has one rounding: that of 1 + x only chose k
+        f, k = where(x > HIDES_ONE, m - 1.0, fma(x, small, small - 1.0)), to_float(whole)
+        result = plus_log_two_f32(k, f)
+    else:
+        high, low = log1p_pair(x, x.const(0.0))
+        result = high + low
     special = where(x.equal(-1.0), -math.inf, where(x < -1.0, math.nan, x))
-    return where((x > -1.0) & (x < math.inf) & x.differs(0.0), high + low, special)
+    return where((x > -1.0) & (x < math.inf) & x.differs(0.0), result, special)
 
 
 BIG = 2.0**28

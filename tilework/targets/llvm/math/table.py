@@ -35,8 +35,10 @@ def named(*formulas: Formula) -> dict[str, Formula]:
 
 
 DIRECT: dict[str, Formula] = {
-    **named(exponential.exp, exponential.exp2, exponential.exp10, exponential.tanh, special.erf),
-    **named(logarithm.log, logarithm.log2, logarithm.pow, trigonometric.sin, trigonometric.cos),
+    **named(exponential.exp, exponential.exp2, exponential.exp10, exponential.expm1, exponential.tanh),
+    **named(
+        logarithm.log, logarithm.log1p, logarithm.log2, logarithm.pow, trigonometric.sin, trigonometric.cos, special.erf
+    ),
     **algebraic.DIRECT,
     **integers.FUNCTIONS,
     "double2loint": lambda x: integers.as_i32(bits(x)),
@@ -49,7 +51,7 @@ DIRECT |= {f"{op}_{mode}": rounding.arithmetic(op, mode) for op in rounding.EXAC
 DIRECT |= rounding.conversions()
 
 THROUGH_F64: dict[str, Formula] = {
-    **named(exponential.expm1, exponential.sinh, exponential.cosh, logarithm.log10, logarithm.log1p, logarithm.asinh),
+    **named(exponential.sinh, exponential.cosh, logarithm.log10, logarithm.asinh),
     **named(logarithm.acosh, logarithm.atanh, trigonometric.tan, trigonometric.sinpi, trigonometric.cospi),
     **named(inverse.asin, inverse.acos, inverse.atan, inverse.atan2, special.erfc, special.erfcx, special.erfinv),
     **named(special.erfcinv, special.normcdf, special.normcdfinv, gamma.lgamma, gamma.tgamma),
