@@ -88,8 +88,10 @@ def shared_encoding(load: Operation) -> Shared | None:
 
 
 def descriptor_encoding(load: Operation) -> Shared | None:
-    """What the descriptor says about the blocks it copies."""
-    return shared_of(block_type(load.operands[0].type))
+    """What the descriptor says about the blocks it copies; the tile may lack their leading dimensions of size 1."""
+    encoding = shared_of(block_type(load.operands[0].type))
+    missing = 0 if encoding is None else encoding.rank - len(shape_of(load.results[0].type))
+    return encoding.without_leading(missing) if encoding is not None and missing > 0 else encoding
 
 
 def plain_encoding(value: SSAValue) -> SwizzledShared:
