@@ -44,7 +44,7 @@ def ttgir_pipeline(
         *([] if plain else ["tritongpu-longest-first"]),
         *persistent(specialize, num_stages),
         f"nvgpu-warp-specialization{{num-stages={num_stages} {specialization(specialize)}}}",
-        f"tritongpu-assign-latencies{{num-stages={num_stages}}}",
+        f"tritongpu-assign-latencies{{num-stages={num_stages} spare={flag(not plain)}}}",
         "tritongpu-schedule-loops",
         f"tritongpu-pipeline{{num-stages={num_stages} early-copies={flag(not plain)} two-blocks={flag(not plain)}}}",
     ]

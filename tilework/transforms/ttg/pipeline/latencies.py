@@ -8,7 +8,7 @@
 Loads that feed a product are candidates, at a level: 0 if nothing else is loaded between them and the product, 1 if they
 load the address (or mask) of one of those, and so on. The stages are shared out over the levels. A loop with its own
 `tt.num_stages` asks for all loads that feed anything: those that no product needs are at level 0 of their first user.
-Latencies that an author has set are left alone. What is loaded through a parameter of the kernel that the loop also stores
+With the option `spare` a loop may have more (`spare_stages.py`). Latencies that an author has set are left alone. What is loaded through a parameter of the kernel that the loop also stores
 through may be what an iteration before has stored: it is not loaded early, unless the loop stores where it has just loaded and
 moves on.
 Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body per product; origins where a loop stores.
@@ -45,6 +45,7 @@ from tilework.transforms.ttg.pipeline.loops import (
     refusal,
     set_integer,
 )
+from tilework.transforms.ttg.pipeline.spare_stages import enough_stages
 
 Judge: TypeAlias = Callable[[Operation, AxisFacts], str | None]  # why a load should not start early
 ACCUMULATOR = 2  # the operand of a product that is the sum so far
@@ -53,21 +54,28 @@ ACCUMULATOR = 2  # the operand of a product that is the sum so far
 class AssignLatenciesPass(Pass):
     name = "tritongpu-assign-latencies"
     num_stages: int = 3
+    spare: bool = False  # more stages where nobody else would use the memory
 
     def run(self, module: ModuleOp) -> None:
         facts = cache(lambda: axis_info(module))
         origins = cache(lambda: module_origins(module))
         for loop in loops_in(module):
-            assign(loop, self.num_stages, facts, origins)
+            assign(loop, self.num_stages, self.spare, facts, origins)
 
 
 def assign(
-    loop: Operation, default_stages: int, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]
+    loop: Operation,
+    default_stages: int,
+    spare: bool,
+    facts: Callable[[], AxisFacts],
+    origins: Callable[[], Origins],
 ) -> None:
     """Give the loads of `loop` that are worth it a latency."""
     if any(LATENCY in op.attributes for op in body_ops(loop)):
         return
     stages, levels = early_loads(loop, default_stages, is_profitable, facts, origins)
+    if spare and levels and not any(levels.values()):
+        stages = enough_stages(loop, stages, list(levels))
     kept = {load: level for load, level in levels.items() if level < stages - 1}
     for load in levels:
         if load not in kept:
