@@ -4,12 +4,14 @@
 in an iteration of the new loop the load comes before the use, because then the buffer is not free yet. There are as many
 buffers, and more where memory is read later than that: registers are filled at the first use, but a product in a later
 cluster reads the buffer itself. One that only products read has another, so that they may run on when the next copy starts; where
-registers are filled from it too, products end before that copy (`wgmma.py`).
+registers are filled from it too, products end before that copy (`wgmma.py`). What is small beside these has one more as well
+where copies start early, or its copies would have to wait until its buffer has been read (`early_copies.py`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
@@ -37,6 +39,7 @@ VIEWS: frozenset[type[Operation]] = frozenset(
     {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp}
 )
 READERS: frozenset[type[Operation]] = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
+SMALL = 16  # times smaller than what products read
 
 
 class Kind(Enum):
@@ -72,6 +75,24 @@ def plan_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> list[Lo
             elif plan is not None:
                 remark(op, f"the load is pipelined in registers: {plan}")
     return plans
+
+
+def with_free_buffers(plans: list[LoadPlan]) -> list[LoadPlan]:
+    """The plans, with another buffer for what is small: then all copies of a turn may start while its buffers are read."""
+    copies = [plan for plan in plans if plan.kind is Kind.COPY]
+    limit = max((tile_bits(plan) for plan in copies if plan.buffers > plan.distance), default=0) // SMALL
+    return [
+        replace(plan, buffers=plan.distance + 1)
+        if plan in copies and plan.buffers == plan.distance and tile_bits(plan) <= limit
+        else plan
+        for plan in plans
+    ]
+
+
+def tile_bits(plan: LoadPlan) -> int:
+    """The size of one buffer."""
+    type = plan.load.results[0].type
+    return prod(shape_of(type)) * bit_width(type)
 
 
 def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisFacts) -> LoadPlan | str | None:

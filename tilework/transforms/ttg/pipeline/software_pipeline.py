@@ -7,12 +7,14 @@ Stage: TTGIR to TTGIR. Cost: AxisInfo, and a copy of the body per stage.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir.functions import functions
+from tilework.ir.module_facts import MAX_REGISTERS
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
@@ -39,7 +41,7 @@ class PipelinePass(Pass):
     two_blocks: bool = False
 
     def run(self, module: ModuleOp) -> None:
-        for loop, schedule in lower_loops(module):
+        for loop, schedule in lower_loops(module, partial(lower_loads, early_copies=self.early_copies)):
             order = schedule.in_order(loop)
             if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
                 expand(loop, order, schedule.slack)
@@ -48,7 +50,7 @@ class PipelinePass(Pass):
         launch_dots(module, self.num_stages, self.two_blocks)
         update_waits(module)
         for loop in loops_in(module) if self.early_copies else ():
-            start_copies_early(loop)
+            start_copies_early(loop, MAX_REGISTERS in module.attributes)
         pipeline_stores(module, self.num_stages)
 
 
