@@ -295,3 +295,30 @@ def test_a_comparison_of_a_range_is_that_of_all_its_numbers(predicate: str, one:
         assert answer is not None
         all_of_it.add(bool(answer.constant))
     assert found == (all_of_it.pop() if len(all_of_it) == 1 else None)
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(["and", "or", "xor", "urem", "srem", "udiv", "sdiv", "lshr", "ashr", "shl", "mul"]),
+    st.integers(0, 127),
+    st.integers(0, 127),
+    st.integers(-128, 127),
+)
+def test_an_operation_on_a_range_gives_what_it_gives_for_its_numbers(
+    op: str, one: int, other: int, number: int
+) -> None:
+    least, greatest = min(one, other), max(one, other)
+    b = Builder(Module("m").function("f", i8, [(i8, "x")]))
+    x, right = b.function.args[0], constant(i8, number)
+    b.bound(x, least, greatest)
+    made = b.binary(op, x, right)
+    for left in range(least, greatest + 1):
+        expected = folding.fold_binary(op, constant(i8, left), right)
+        if expected is None:
+            continue
+        if made.constant is not None:
+            assert made.constant == expected.constant
+        elif made.text == x.text or made.text in b.sums:
+            assert (left + b.sums.get(made.text, (x, 0))[1]) % 256 == expected.constant
+        lower, upper = b.ranges.get(made.text, (0, 255))
+        assert made.constant is not None or lower <= expected.constant <= upper

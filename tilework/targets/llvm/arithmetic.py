@@ -44,10 +44,11 @@ def instruction(op: str) -> Callable[..., Value]:
             if (folded := folding.identity(op, a, b)) is not None:
                 return folded
             known: Any = b.constant
-            if is_sum and known.__class__ is int:
-                return (
-                    self.add_constant(a, b, flags) if op == "add" else self.add_constant(a, constant(type, -known), "")
-                )
+            if known.__class__ is int:
+                if is_sum:
+                    return self.add_constant(a, *((b, flags) if op == "add" else (constant(type, -known), "")))
+                if (bounds := self.ranges.get(a.text)) is not None:
+                    return self.within(op, a, bounds, b, flags)
             first, second = a.text, b.text
         words = self.flags if is_float else f"{flags} " if flags else ""
         return self.pure(f"{op} {words}{type.text} {first}, {second}", type)
@@ -77,6 +78,24 @@ class Arithmetic:
         self.sums[made.text] = (a, b.constant)
         if (bounds := self.ranges.get(a.text)) is not None:
             self.bound(made, *(end + signed(a.type, b.constant) for end in bounds))
+        return made
+
+    def within(self: "Builder", op: str, a: Value, bounds: tuple[int, int], b: Value, flags: str) -> Value:
+        """`a op b` with a constant, where `a` is within bounds: often simpler than it looks.
+
+        >>> b.bound(x, 32, 39)
+        >>> b.urem(x, 16), b.udiv(x, 16), b.and_(x, 63)      # add i32 %x, -32; 2; x itself
+        """
+        found = folding.range_of(op, *bounds, b)
+        if found is not None:
+            least, greatest = found
+            if least == greatest:
+                return constant(a.type, least)
+            if folding.is_moved(op, *bounds, b):
+                return self.add(a, constant(a.type, least - bounds[0]))
+        made = self.pure(f"{op} {flags}{' ' if flags else ''}{a.type.text} {a.text}, {b.text}", a.type)
+        if found is not None:
+            self.bound(made, *found)
         return made
 
     def bound(self: "Builder", value: Value, least: int, greatest: int) -> None:

@@ -48,6 +48,8 @@ class Casts:
             op, a = inner  # an extension of zext has a zero sign bit, so either kind is zext again
         made = self.convert(op, a, type)
         self.extensions[made.text] = (op, a)
+        if a.type.kind == "int" and (op == "zext" or a.text in self.ranges):
+            self.bound(made, *self.ranges.get(a.text, (0, a.type.mask)))
         return made
 
     def trunc(self: "Builder", a: Value, type: Type) -> Value:

@@ -219,6 +219,46 @@ def fold_compare(predicate: str, a: Value, b: Value) -> Value | None:
     return lanewise(result, rule, a, b)
 
 
+def range_of(op: str, least: int, greatest: int, b: Value) -> tuple[int, int] | None:
+    """The range of `a op b` for a range of `a`, none of it negative; None where nothing simple is known.
+
+    >>> range_of("lshr", 0, 255, constant(i32, 8)), range_of("urem", 32, 39, constant(i32, 16))
+    ((0, 0), (0, 7))
+    """
+    number, bits = b.constant, b.type.bits
+    if op != "and" and number >> (bits - 1):
+        return None
+    if op in ("and", "or", "xor"):
+        free = (
+            1 << (least ^ greatest).bit_length()
+        ) - 1  # these bits may be anything, the others are those of both ends
+        found = INTEGER[op](b.type, least & ~free, number)
+        assert found is not None
+        if op == "and":
+            is_whole = is_moved(op, least, greatest, b)
+            return (found | least & free, found | greatest & free) if is_whole else (found, found | free & number)
+        return (found, found | free) if op == "or" else (found & ~free, found | free)
+    if op in ("urem", "srem"):
+        if is_moved(op, least, greatest, b):
+            return least % number, greatest % number
+        return (0, number - 1) if number else None
+    if op in ("lshr", "ashr", "shl"):
+        if number >= bits:
+            return None
+        return (least << number, greatest << number) if op == "shl" else (least >> number, greatest >> number)
+    if op in ("udiv", "sdiv"):
+        return (least // number, greatest // number) if number else None
+    return (least * number, greatest * number) if op == "mul" else None
+
+
+def is_moved(op: str, least: int, greatest: int, b: Value) -> bool:
+    """Whether a remainder or some low bits are, for all of a range, the number less one and the same constant."""
+    number = b.constant
+    if op == "and":
+        return not ((1 << (least ^ greatest).bit_length()) - 1) & ~number
+    return op in ("urem", "srem") and 0 < number < 1 << (b.type.bits - 1) and least // number == greatest // number
+
+
 def compare_range(predicate: str, least: int, greatest: int, b: Value) -> bool | None:
     """What icmp says of every number of a range, none of them negative; None if it depends.
 
