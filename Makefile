@@ -39,7 +39,7 @@ test-quick: $(STAMP)      ## some of every folder, in a minute
 check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	NODE_OPTIONS='--require "$(CURDIR)/.ci/fewer_recompilations.cjs"' $(BIN)/pyright $(if $(BESIDE_TESTS),,--threads $(JOBS))  # more of them end sooner, and take half as much again
+	$(if $(BESIDE_TESTS),NODE_OPTIONS='--require "$(CURDIR)/.ci/fewer_recompilations.cjs"') $(BIN)/pyright $(if $(BESIDE_TESTS),,--threads $(JOBS))  # more of them end sooner, and take half as much again
 	$(if $(BESIDE_TESTS),,$(BIN)/python -m pytest -q tests/test_layers.py)  # `test` has them too
 
 wheel: $(STAMP)           ## dist/tilework-*.whl, dist/tilework_compiler-*.whl
