@@ -61,11 +61,10 @@ def lower_constant(low: Lowering, op: Operation) -> Registers:
 
 @lowers(ub.PoisonOp, overrides=True)
 def lower_poison(low: Lowering, op: Operation) -> Registers:
-    """One that LLVM may choose; in tensors, of which later ops see single registers, zero."""
+    """One that LLVM may choose, the same in all registers."""
     type = op.results[0].type
-    if element_type(type) is type:
-        return (low.builder.pure(f"freeze {(made := register_type(type)).text} poison", made),)
-    return (constant(register_type(element_type(type)), 0),) * register_count(type)
+    made = register_type(element_type(type))
+    return (low.builder.pure(f"freeze {made.text} poison", made),) * register_count(type)
 
 
 @lowers(tt.SplatOp)

@@ -32,8 +32,7 @@ from tilework.ir.hints import poison
 from tilework.ir.nesting import body_of, enclosing_op
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
-from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import i1, i32, i64, int_attr, is_tensor
+from tilework.ir.types import element_type, i1, int_attr, is_float, is_integer, is_tensor, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, set_integer, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
@@ -68,7 +67,7 @@ def overlap(loop: Operation, readings: Sequence[Reading]) -> tuple[Operation | N
     for reading, found in zip(own, users, strict=True):
         rings[parts.dots[1] in found].append(reading)
     rotation = Rotation(loop, parts, *rings)
-    return (None, []) if any(is_memdesc(value.type) for value in rotation.passed) else (rotation.run(), own)
+    return (None, []) if not all(is_of_numbers(value.type) for value in rotation.passed) else (rotation.run(), own)
 
 
 def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
@@ -112,9 +111,15 @@ def closure(roots: Iterable[Operation], ops: Sequence[Operation]) -> set[Operati
     return found
 
 
+def is_of_numbers(type: Attribute) -> bool:
+    element = element_type(type)
+    return is_float(element) or is_integer(element)
+
+
 def stand_in(code: Emitter, type: Attribute) -> SSAValue:
-    """What is there in place of a value of no iteration; a number is one of a stage that there is."""
-    return code.constant(0, type) if type in (i32, i64) else code.append(poison(type, code.loc))
+    """What is there in place of a value of no iteration. Waits look at rows all the same, and barriers are found by numbers."""
+    is_tile = is_tensor(type) and len(shape_of(type)) > 1
+    return code.append(poison(type, code.loc)) if is_tile else code.constant(0, type)
 
 
 def is_behind_second(code: Emitter, lower: SSAValue, index: SSAValue, step: SSAValue) -> SSAValue:
