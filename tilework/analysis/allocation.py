@@ -10,9 +10,6 @@ is free from there on, for that region: others that know the buffer are done wit
     %z = ttg.local_load %m       -
     %r = tt.reduce %x            512 bytes, live [3, 4)          offset 0 again
 
-Where a function needs a few bytes only, scratch memory is not used by the next op that needs some, so that this one may write before all
-warps have read: a barrier less for two reductions in a row.
-
 Large buffers are placed first. `first_fit` keeps a list of free corners, each an offset with an interval of time in
 which everything above it is still free, and puts into the lowest corner the first buffer that fits there without
 covering another corner's time. That may still leave conflicts with what is not in the time of the corner, so
@@ -21,7 +18,6 @@ covering another corner's time. That may still leave conflicts with what is not 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
@@ -36,8 +32,6 @@ from tilework.ir.functions import callee_of, callees, functions_by_name, has_bod
 from tilework.ir.types import bit_width
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Target
-
-SMALL = 256  # bytes
 
 
 @dataclass(eq=False)
@@ -153,17 +147,7 @@ def collect(
             temporary.append(Buffer(op, kind, size, alignment, live, async_regions(op)))
     if temporary and temporary[-1].owner is function:
         temporary.insert(0, temporary.pop())
-    if all(buffer.size <= SMALL for buffer in (*explicit, *temporary)):
-        keep_apart(temporary)
     return explicit + temporary
-
-
-def keep_apart(buffers: Sequence[Buffer]) -> None:
-    """Let scratch live until the next one in its block is over."""
-    for buffer, following in pairwise(buffers):
-        is_scratch = buffer.kind == following.kind == "scratch"
-        if is_scratch and buffer.owner.parent is following.owner.parent is not None:
-            buffer.live = Interval(buffer.live.start, following.live.end)
 
 
 def end_with_dealloc(buffer: Buffer, numbers: Numbers) -> None:
