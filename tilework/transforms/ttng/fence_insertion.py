@@ -74,8 +74,8 @@ def copies_into(dot: Operation, known: Aliases, stores: dict[SSAValue, list[Oper
 def fence(dot: Operation, copies: list[Operation], at_wait: bool) -> None:
     """A fence before `dot`, outside of the loops around it that hold none of the `copies`; other warps may copy at any time.
 
-    `at_wait`: right behind the wait for the copies, so that warps meet behind it (on an H200 that costs nothing; behind the
-    barrier a matmul loses 3 %).
+    `at_wait`: right behind the wait for the copies, so that warps meet behind it; behind the barrier a matmul loses 3 %. On an H200 it
+    still costs short turns: sageattention 2 to 4 %, tiles of 256x128x32 up to 17 % (2.22 ms instead of 1.85 without a fence).
     """
     place, warps = dot, async_regions(dot)
     is_alone = all(async_regions(copy) == warps for copy in copies)
