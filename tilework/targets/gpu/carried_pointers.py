@@ -69,15 +69,15 @@ class CarriedPointers(Carried):
         self.forms = [value if tile is None else (tile.base,) for value, tile in pairs]
 
     def start(self) -> list[Value]:
-        return self.low.flat(self.forms)
+        return self.low.carried(self.forms)
 
     def held(self, carried: Any) -> list[Any]:
-        pairs = zip(self.tiles, self.low.like(self.forms, carried), strict=True)
+        pairs = zip(self.tiles, self.low.taken(self.forms, carried), strict=True)
         return [value if tile is None else tile.registers(self.low, value[0]) for tile, value in pairs]
 
     def next(self, following: Any) -> list[Value]:
         pairs = zip(self.tiles, following, strict=True)
-        return self.low.flat([value if tile is None else (tile.moved(self.low, value[0]),) for tile, value in pairs])
+        return self.low.carried([value if tile is None else (tile.moved(self.low, value[0]),) for tile, value in pairs])
 
 
 @lowers(scf.ForOp, overrides=True)

@@ -26,6 +26,7 @@ from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Around, Gpu, Warps
+from tilework.targets.gpu.words import fill_words, pack_words, unpack_word, word_count
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
@@ -133,6 +134,19 @@ class Lowering(OpLowering[Any]):
         return [
             Shared(next(left), value.origin) if isinstance(value, Shared) else tuple(islice(left, len(value)))
             for value in values
+        ]
+
+    def carried(self, values: Sequence[Any]) -> list[Value]:
+        """Small elements in words: ptxas keeps each value that crosses blocks in a register of 32 bits, or spills it (and loses some of 16 bits)."""
+        return self.flat([tuple(pack_words(self, value)) if fill_words(value) else value for value in values])
+
+    def taken(self, values: Sequence[Any], carried: Sequence[Value]) -> list[Any]:
+        forms = [value[: word_count(value)] if fill_words(value) else value for value in values]
+        return [
+            tuple(element for word in found for element in unpack_word(self, word, value[0].type))
+            if fill_words(value)
+            else found
+            for value, found in zip(values, self.like(forms, carried), strict=True)
         ]
 
     def check_joined(self, op: Operation, *sides: Sequence[Any]) -> None:

@@ -8,6 +8,7 @@ remembers it by the names of its elements; it is known wherever they are. Bytes 
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from xdsl.ir import Attribute
 
@@ -70,6 +71,20 @@ def pack_words(low: Emission, elements: Sequence[Value]) -> list[Value]:
     each = WORD // elements[0].type.bits
     filled = [*elements, *[constant(elements[0].type, 0)] * (-len(elements) % each)]
     return [pack_word(low, filled[start : start + each]) for start in range(0, len(filled), each)]
+
+
+def fill_words(value: Any) -> bool:
+    """Whether a value is small elements that fill whole words."""
+    return (
+        value.__class__ is tuple
+        and len(value) > 1
+        and value[0].type.bits in (8, 16)
+        and not value[0].type.bits * len(value) % WORD
+    )
+
+
+def word_count(elements: Sequence[Value]) -> int:
+    return elements[0].type.bits * len(elements) // WORD
 
 
 def unpack_word(low: Emission, word: Value, element: Type) -> list[Value]:

@@ -89,12 +89,12 @@ def lower_if(low: Low, op: Operation) -> list[Any]:
 
     def side(region: Region) -> list[Value]:
         forms.append(low.region(region.block, []) if region.blocks else [])
-        return low.flat(forms[-1])
+        return low.carried(forms[-1])
 
     then, otherwise = op.regions
     made = low.builder.if_else(low.scalar(op.operands[0]), lambda: side(then), lambda: side(otherwise))
     low.check_joined(op, *forms)
-    return low.like(forms[0], made)
+    return low.taken(forms[0], made)
 
 
 class Carried:
@@ -104,15 +104,15 @@ class Carried:
         self.low, self.initial = low, [low[operand] for operand in op.operands[3:]]
 
     def start(self) -> list[Value]:
-        return self.low.flat(self.initial)
+        return self.low.carried(self.initial)
 
     def held(self, carried: Sequence[Value]) -> list[Any]:
         """The values, of what is carried of them."""
-        return self.low.like(self.initial, carried)
+        return self.low.taken(self.initial, carried)
 
     def next(self, following: Sequence[Any]) -> list[Value]:
         """What the next round carries, at the end of one that leaves these values."""
-        return self.low.flat(following)
+        return self.low.carried(following)
 
 
 @lowers(scf.ForOp)
@@ -172,15 +172,15 @@ def lower_while(low: Low, op: Operation, rounds: Rounds = PLAIN) -> list[Any]:
     b.br(header)
     with b.scope():
         b.resume(header)
-        opened = [b.open_phi(value.type, value, origin) for value in (*rounds.start, *low.flat(initial))]
+        opened = [b.open_phi(value.type, value, origin) for value in (*rounds.start, *low.carried(initial))]
         own, carried = opened[: len(rounds.start)], opened[len(rounds.start) :]
-        condition, *values = low.region(before.block, low.like(initial, [made for made, _ in carried]))
+        condition, *values = low.region(before.block, low.taken(initial, [made for made, _ in carried]))
         (test,) = low.flat([condition])
         b.end(f"br {test.typed}, label %{body.name}, label %{done.name}")  # both blocks are placed in any case
         b.resume(body)
         following = low.region(after.block, values)
         low.check_joined(op, initial, following)
-        ends = [*rounds.next([made for made, _ in own]), *low.flat(following)]
+        ends = [*rounds.next([made for made, _ in own]), *low.carried(following)]
         latch = b.block
         b.br(header, b.loop_node(None, licm_hints(op)))
         for (_, close), value in zip(opened, ends, strict=True):

@@ -101,6 +101,14 @@ class OpLowering(ABC, Generic[Held]):
     def like(self, values: Sequence[Held], flat: Sequence[Value]) -> list[Held]:
         """Undo `flat` for values of the same form."""
 
+    def carried(self, values: Sequence[Held]) -> list[Value]:
+        """What one block of several leaves of values, for the block where their ways meet."""
+        return self.flat(values)
+
+    def taken(self, values: Sequence[Held], carried: Sequence[Value]) -> list[Held]:
+        """Undo `carried` for values of the same form."""
+        return self.like(values, carried)
+
     def scalar(self, value: SSAValue) -> Value:
         """The LLVM value of a scalar."""
         (made,) = self.flat([self.values[value]])

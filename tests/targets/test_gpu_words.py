@@ -1,0 +1,46 @@
+"""Elements of 8 and 16 bits go from block to block in words of 32: what a register holds, and what ptxas spills without losing any."""
+
+import re
+from collections import Counter
+
+import numpy as np
+
+import tilework
+import tilework.language as tl
+from tests.targets.gpu_text import kernel_ptx, launch
+
+
+@tilework.jit
+def ways(x_ptr, y_ptr, out_ptr, rounds, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at)
+    for k in range(rounds):
+        if k == 1:
+            x = -x
+            y = y ^ 1
+        x = x + tl.load(x_ptr + k * SIZE + at)
+    while rounds > 2:
+        y = y ^ 5
+        rounds -= 1
+    tl.store(out_ptr + at, x.to(tl.float32) + y.to(tl.float32))
+
+
+def test_small_elements_cross_blocks_in_words() -> None:
+    """PTX has registers of 16 bits (%rs); none of them is set in more than one place, as those are that several blocks set."""
+    types = {"x_ptr": "*fp16", "y_ptr": "*i8", "out_ptr": "*fp32", "rounds": "i32"}
+    text = kernel_ptx(ways, types, {"SIZE": 256}, 90, 1)
+    one, several = re.findall(r"^\s[\w.]+ \s*(%rs\d+),", text, re.M), re.findall(r"mov\.b32 \s*{([^}]*)}, %r", text)
+    places = Counter([*one, *(name for names in several for name in names.split(", "))])
+    assert len(places) > 16 and max(places.values()) == 1
+    rng = np.random.default_rng(5)
+    x, y = rng.integers(-9, 9, (5, 256)).astype("f2"), rng.integers(-99, 99, 256).astype("i1")
+    for rounds in (0, 1, 2, 5):
+        out = np.zeros(256, "f4")
+        launch(text, "ways", [x, y, out, rounds], 1)
+        first, second = x[0].astype("f4"), y
+        for k in range(rounds):
+            if k == 1:
+                first, second = -first, second ^ 1
+            first = first + x[k]
+        second = second ^ (5 * (max(0, rounds - 2) % 2))
+        np.testing.assert_array_equal(out, first + second)
