@@ -85,17 +85,17 @@ class BarrierWalk(Walk):
 
     def loop(self, op: Operation, state: Pending) -> Pending:
         """A body. If each round of it would wait for what is pending only in front of the loop, all wait there."""
-        found = self.found.before
-        if op in found:
+        if op in self.found.before:
             return super().loop(op, CLEAN)
-        known = dict(found)
+        known = dict(self.found.before)
         behind = super().loop(op, state)
-        if len(found) == len(known):
+        each_round = self.found.before
+        if len(each_round) == len(known):
             return behind
-        each_round = dict(found)
         self.found.before = known
         alone = super().loop(op, CLEAN)
-        if len(self.found.before) == len(each_round):
+        if len(self.found.before) >= len(each_round):  # maybe others: these are for what the loop itself leaves
+            self.found.before = each_round
             return behind
         self.found.before[op] = None
         return alone
