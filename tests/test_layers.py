@@ -247,3 +247,9 @@ def test_assertions_change_nothing() -> None:
                 called = set(re.findall(r"(\w+)\(", text.partition(', f"')[0]))
                 changing += [f"{module}:{line}"] if called & CHANGING or ":=" in text else []
     assert not changing, f"assertions that change something: {changing}"
+
+
+def test_a_file_of_tests_has_one_name() -> None:
+    """`tests.ir.test_declare` and `test_declare` would be two modules, with two classes of every name: workers import by the first."""
+    folders = {path.parent for path in Path(__file__).parent.rglob("test_*.py")}
+    assert not [folder for folder in sorted(folders) if not (folder / "__init__.py").exists()]

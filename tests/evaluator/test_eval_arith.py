@@ -6,9 +6,10 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from eval_programs import binary, call, cast
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.evaluator.eval_programs import binary, call, cast
 
 WIDTHS = (8, 16, 32, 64)
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 3e38])

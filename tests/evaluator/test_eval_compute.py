@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from eval_programs import call
 
+from tests.evaluator.eval_programs import call
 from tilework.oracles.evaluator import EvaluationError
 
 RNG = np.random.default_rng(0)

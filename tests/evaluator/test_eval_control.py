@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from eval_programs import call
 
+from tests.evaluator.eval_programs import call
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
 

@@ -3,8 +3,8 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from eval_programs import call
 
+from tests.evaluator.eval_programs import call
 from tilework.oracles.evaluator import EvaluationError
 
 LOAD = """

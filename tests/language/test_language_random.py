@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from library_run import CODE, refused, run
 
 import tilework.language as tl
+from tests.language.library_run import CODE, refused, run
 from tilework import jit
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from library_run import NUMPY, apply, bits, refused, sample
 
 import tilework.language as tl
+from tests.language.library_run import NUMPY, apply, bits, refused, sample
 from tilework import jit
 
 DTYPES = ["u1", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "fp16", "bf16", "fp32", "fp64"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tuning_kernels import add_one
 
 from tests.runtime.test_autotuner import blocks, floats
 from tests.runtime.test_autotuner import cache_dir as cache_dir
 from tests.runtime.test_autotuner import in_process as in_process
+from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import OutOfResources, PTXASKilled, StageError
 from tilework.runtime.launch.jit import jit

@@ -1,6 +1,7 @@
 """Several threads launch a kernel that is new: one of them compiles it."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.runtime.kernel_cache import key_locks
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
+from tilework.runtime.launch.jit import DeviceCaches
 
 
 @tilework.jit
@@ -55,6 +57,16 @@ def test_one_thread_compiles(tmp_path: Path) -> None:
     assert len(asked) == 1
     for out in outs:
         np.testing.assert_array_equal(out, np.arange(64) + 8)
+
+
+def test_threads_share_what_a_kernel_knows_of_a_device() -> None:
+    def slow_binder() -> object:
+        time.sleep(0.05)  # others ask meanwhile
+        return object()
+
+    caches, found = DeviceCaches(slow_binder), []
+    assert in_threads(4, lambda number: found.append(caches[0])) == [None] * 4
+    assert len(set(found)) == 1
 
 
 def test_a_mistake_is_told_to_all() -> None:

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tuning_kernels
-from server_fixture import all_gone, kill, server_process
-from server_fixture import place as place
-from tuning_kernels import add_one, broken, fragile, talkative
 
+from tests.runtime import tuning_kernels
+from tests.runtime.server_fixture import all_gone, kill, server_process
+from tests.runtime.server_fixture import place as place
+from tests.runtime.tuning_kernels import add_one, broken, fragile, talkative
 from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.runtime.devices.active_driver import driver

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from server_fixture import end_servers, server_process
-from server_fixture import place as place
 
 import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import HOPPER, HOST
+from tests.runtime.server_fixture import end_servers, server_process
+from tests.runtime.server_fixture import place as place
 from tilework import JITFunction, knobs, metrics, plugins
 from tilework.compiler import ASTSource, GPUTarget, compile
 from tilework.errors import CompilationError

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tuning_kernels import add_one
 
 from tests.runtime.test_autotuner import Clock, Recorder, blocks, floats, tuner
 from tests.runtime.test_autotuner_results import Timer, grid
 from tests.runtime.test_benchmark_timing import FakeDevice
 from tests.runtime.test_cache_managers import FakeRedis
+from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import DoesNotFit
 from tilework.runtime import progress as progress_module

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from arith_kernel import NUMPY
 
 import tilework
 import tilework.language as tl
 from tests.frontend.run import OPTIONS
+from tests.frontend.semantic.arith_kernel import NUMPY
 from tilework.frontend.generator import compile_to_ttir
 from tilework.language.dtypes import dtype
 from tilework.language.function import JITFunction

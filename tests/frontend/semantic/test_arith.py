@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY, Kernel
 
+from tests.frontend.semantic.arith_kernel import NUMPY, Kernel
 from tests.rows import row
 from tilework.language import core as tl
 from tilework.language.dtypes import (

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY
-from operator_kernels import launch, same
 
 import tilework
 import tilework.language as tl
+from tests.frontend.semantic.arith_kernel import NUMPY
+from tests.frontend.semantic.operator_kernels import launch, same
 from tests.rows import row
 from tilework.errors import CompilationError
 from tilework.language.dtypes import dtype

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY, Kernel
-from test_arith import FLOATS, INTS, build, samples
 
+from tests.frontend.semantic.arith_kernel import NUMPY, Kernel
+from tests.frontend.semantic.test_arith import FLOATS, INTS, build, samples
 from tests.rows import row
 from tilework.language.dtypes import (
     block_type,

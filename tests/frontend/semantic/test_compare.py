@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arith_kernel import Kernel
-from test_arith import FLOATS, INTS, build, samples
 
+from tests.frontend.semantic.arith_kernel import Kernel
+from tests.frontend.semantic.test_arith import FLOATS, INTS, build, samples
 from tilework.language.dtypes import dtype, float16, float32, float64, int1, int32, pointer_type, uint8, uint32
 
 COMPARISONS: dict[str, Any] = {

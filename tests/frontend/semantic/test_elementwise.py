@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY, Kernel
-from test_arith import FLOATS, INTS, build, samples
 
 import tilework.language as tl
+from tests.frontend.semantic.arith_kernel import NUMPY, Kernel
+from tests.frontend.semantic.test_arith import FLOATS, INTS, build, samples
 from tilework import jit
 from tilework.language.dtypes import (
     bfloat16,

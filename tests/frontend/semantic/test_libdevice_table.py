@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY
-from operator_kernels import call_binary, call_ternary, call_unary, launch
 
 import tilework
 import tilework.language as tl
+from tests.frontend.semantic.arith_kernel import NUMPY
+from tests.frontend.semantic.operator_kernels import call_binary, call_ternary, call_unary, launch
 from tilework.language.extra.cuda import libdevice
 from tilework.language.extra.cuda.libdevice import TABLE
 from tilework.numerics import libdevice_in_numpy

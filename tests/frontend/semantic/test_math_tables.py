@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY
-from operator_kernels import apply, pairs, same, values
-from test_cast_tables import rounded
 
 import tilework
 import tilework.language as tl
+from tests.frontend.semantic.arith_kernel import NUMPY
+from tests.frontend.semantic.operator_kernels import apply, pairs, same, values
+from tests.frontend.semantic.test_cast_tables import rounded
 from tilework.errors import CompilationError
 from tilework.language.dtypes import dtype
 

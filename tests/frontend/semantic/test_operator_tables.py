@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY
-from operator_kernels import (
+
+import tilework
+from tests.frontend.semantic.arith_kernel import NUMPY
+from tests.frontend.semantic.operator_kernels import (
     BITWISE,
     COMPARISONS,
     DIVISIONS,
@@ -23,9 +25,7 @@ from operator_kernels import (
     same,
     values,
 )
-from promotion_table import ENTRIES, SHORT
-
-import tilework
+from tests.frontend.semantic.promotion_table import ENTRIES, SHORT
 from tilework.errors import CompilationError
 from tilework.language.dtypes import dtype
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from promotion_table import ENTRIES, SHORT
 
+from tests.frontend.semantic.promotion_table import ENTRIES, SHORT
 from tests.rows import row
 from tilework.frontend.semantic.constants import converted_number
 from tilework.language.dtypes import dtype, float16, float32, int8, int32, uint8, uint32

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arith_kernel import NUMPY, Kernel
 
+from tests.frontend.semantic.arith_kernel import NUMPY, Kernel
 from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, float16, float32, int32, pointer_type
 

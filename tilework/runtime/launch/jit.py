@@ -35,14 +35,18 @@ from tilework.runtime.workers import async_compile
 
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
+FIRST_ON_DEVICE = KeyLocks()
 
 
 class DeviceCaches(defaultdict[Any, Any]):
-    """What a kernel has compiled, by device (`DriverConfig.cache_key`). A key is of one driver, whoever asks for it, and when."""
+    """What a kernel has compiled, by device (`DriverConfig.cache_key`). A key is of one driver, whoever asks for it, and when.
+
+    Threads that ask for a new key at the same time get one cache: what was compiled into another would be compiled again.
+    """
 
     def __missing__(self, key: Any) -> Any:
-        with driver.using(driver.of_key(key)):
-            return super().__missing__(key)
+        with FIRST_ON_DEVICE.held((id(self), key)), driver.using(driver.of_key(key)):
+            return self[key] if key in self else super().__missing__(key)
 
 
 class JITFunction(KernelInterface, LanguageFunction):
