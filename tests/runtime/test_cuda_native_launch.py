@@ -322,11 +322,12 @@ define i64 @handle(ptr %stream) {
 
 
 def test_the_stream_may_come_from_machine_code(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilework.targets.llvm.compile import jit_load, to_object
+    from tilework.targets.llvm.compile import to_object
+    from tilework.targets.llvm.object_loader import load_object
 
     cuda_device.ensure_context()
     stream = cuda_device.Stream()
-    code = jit_load(to_object(STREAM.replace("HANDLE", str(stream.cuda_stream + 3))), ["current", "handle"])
+    code = load_object(to_object(STREAM.replace("HANDLE", str(stream.cuda_stream + 3))), ["current", "handle"])
     call = (driver.active.get_current_stream, -3, (code["current"], code["handle"]))
     monkeypatch.setattr(type(driver.active), "stream_call", lambda self: call)
     k, x = Counted(scaled, BLOCK=64), array()

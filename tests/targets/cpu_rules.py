@@ -19,8 +19,9 @@ from tilework.targets.cpu.run.interface import CONTROL, PRINT_SYMBOL
 from tilework.targets.cpu.run.printing import print_address
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
+from tilework.targets.llvm.compile import data_layout, host_target_machine, to_object
 from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.object_loader import load_object
 from tilework.targets.llvm.types import i32, ptr, void
 
 ELEMENTS: dict[Any, str] = {
@@ -90,7 +91,7 @@ def run(
     module, low = lowered(module_text(body, arrays, scalars), target)
     machine = host_target_machine(features=",".join(f"+{name}" for name in sorted(target.features)))
     data = to_object(with_bfloat_rounding(module.text(), target), 1, machine, verify=True)
-    library = jit_load(data, ["f"], {PRINT_SYMBOL: print_address()})
+    library = load_object(data, ["f"], {PRINT_SYMBOL: print_address()})
     assert low.scratch_bytes + 64 <= ARENA
     given = [*arrays.values(), *(scalars or {}).values()]
     assert all(array.flags.c_contiguous for array in given)

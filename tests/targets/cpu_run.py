@@ -17,7 +17,8 @@ from tilework.ir import tt
 from tilework.ir.parser import parse_module
 from tilework.targets.cpu.lower.codegen import arena_size, emit_module
 from tilework.targets.cpu.target import HostTarget
-from tilework.targets.llvm.compile import jit_load, to_object
+from tilework.targets.llvm.compile import to_object
+from tilework.targets.llvm.object_loader import load_object
 
 NUMPY = {
     "f16": np.float16,
@@ -93,5 +94,5 @@ def compiled(text: str, **options: Any) -> list[Kernel]:
         if isinstance(op, tt.FuncOp) and (op.sym_visibility is None or op.sym_visibility.data != "private")
     ]
     made = emit_module(module, HostTarget.detect(), **options)
-    library = jit_load(to_object(made, verify=True), [f"{kernel.sym_name.data}_range" for kernel in kernels])
+    library = load_object(to_object(made, verify=True), [f"{kernel.sym_name.data}_range" for kernel in kernels])
     return [Kernel(kernel, made, arena_size(module), library) for kernel in kernels]

@@ -10,9 +10,10 @@ import numpy as np
 
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, opened, optimize, to_object
+from tilework.targets.llvm.compile import data_layout, host_target_machine, opened, optimize, to_object
 from tilework.targets.llvm.math.table import FUNCTIONS
 from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.object_loader import load_object
 from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i8, i16, i32, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value
 
@@ -36,7 +37,7 @@ def to_assembly(text: str, level: int = 0, machine: Any = None, *, verify: bool 
 
 def load(module: Module, name: str, count: int) -> Callable[..., None]:
     """The function `name` of a module, taking `count` addresses or 64-bit integers."""
-    library = jit_load(to_object(module.text(), verify=True), [name])
+    library = load_object(to_object(module.text(), verify=True), [name])
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)(library[name])
     function.library = library  # type: ignore[attr-defined]
     return function

@@ -15,8 +15,9 @@ from tilework.targets.cpu import target as hosts
 from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm import compile as llvm_compile
-from tilework.targets.llvm.compile import data_layout, host_target_machine, jit_load, to_object
+from tilework.targets.llvm.compile import data_layout, host_target_machine, to_object
 from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.object_loader import load_object
 
 AVX512 = ("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx2", "fma", "avx512bf16")
 BFLOATS = HostTarget.of("x86_64", "cooperlake", AVX512)
@@ -138,7 +139,7 @@ def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -
     module = Module("other", data_layout=data_layout(host_target_machine()))
     emit_product(module, target, product, plan)
     registers = TileRegisters()
-    library = jit_load(
+    library = load_object(
         to_object(written_out(module.text()), 0, host_target_machine()), [product.name], registers.symbols
     )
     rows, columns, depth = shape

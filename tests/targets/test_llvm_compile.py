@@ -1,6 +1,7 @@
 """Objects, the in-process linker, PTX, line tables."""
 
 import ctypes
+import mmap
 import subprocess
 import sys
 
@@ -49,6 +50,28 @@ def test_imported_functions() -> None:
     assert address is not None
     library = jit_load(to_object(module.text()), ["kernel"], {"give": address})
     assert ctypes.CFUNCTYPE(ctypes.c_int32)(library["kernel"])() == 7
+
+
+TABLE = """
+@table = internal constant [3 x double] [double 1.5, double 2.5, double 3.5]
+@count = global i64 0
+define double @get(i64 %i) {
+  store i64 %i, ptr @count
+  %at = getelementptr double, ptr @table, i64 %i
+  %x = load double, ptr %at
+  ret double %x
+}
+"""
+
+
+def test_sections_are_next_to_each_other_where_memory_has_holes() -> None:
+    """Each section was in a hole of its own, and two of them more than 2 GB apart ended the process."""
+    pages = [mmap.mmap(-1, mmap.PAGESIZE) for _ in range(200)]
+    for page in pages[::2]:
+        page.close()
+    data = to_object(TABLE)
+    kept = [jit_load(data, ["get", "count"]) for _ in range(10)]
+    assert max(abs(library["get"] - library["count"]) for library in kept) <= 4 * mmap.PAGESIZE
 
 
 def test_a_missing_symbol_is_an_error_not_a_crash() -> None:
