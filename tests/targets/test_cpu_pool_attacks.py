@@ -380,7 +380,7 @@ if place == "llvm":
 elif place == "jit":
     create = llvm.create_lljit_compiler
     object_loader.mapped = to_llvm
-    compile.llvm.create_lljit_compiler = lambda *a: (wait(), create(*a))[1]
+    compile.llvm.create_lljit_compiler = lambda *a, **k: (wait(), create(*a, **k))[1]
 elif place == "image":
     image = object_loader.Layout.image
     object_loader.Layout.image = lambda *a: (wait(), image(*a))[1]
@@ -424,7 +424,7 @@ def strike(*_):
 if place == "jit":
     create = llvm.create_lljit_compiler
     object_loader.mapped = to_llvm
-    compile.llvm.create_lljit_compiler = lambda *a: (strike(), create(*a))[1]
+    compile.llvm.create_lljit_compiler = lambda *a, **k: (strike(), create(*a, **k))[1]
 elif place == "image":
     image = object_loader.Layout.image
     object_loader.Layout.image = lambda *a: (strike(), image(*a))[1]
