@@ -17,7 +17,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import DeviceCaches
+from tilework.runtime.launch.device_caches import DeviceCaches
 from tilework.runtime.recording.recorder import QUIET
 
 INTERPRETER, EVALUATOR, NATIVE = "interpreter", "evaluator", "native"

@@ -7,7 +7,6 @@ specialisation. `JITFunction` here is the language's function object plus this m
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +25,7 @@ from tilework.runtime.kernel_cache.environment import cache_invalidating_env_var
 from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
+from tilework.runtime.launch.device_caches import DeviceCaches
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
 from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder, native_bound
 from tilework.runtime.launch.small_arrays import specialize_small
@@ -35,18 +35,6 @@ from tilework.runtime.workers import async_compile
 
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
-FIRST_ON_DEVICE = KeyLocks()
-
-
-class DeviceCaches(defaultdict[Any, Any]):
-    """What a kernel has compiled, by device (`DriverConfig.cache_key`). A key is of one driver, whoever asks for it, and when.
-
-    Threads that ask for a new key at the same time get one cache: what was compiled into another would be compiled again.
-    """
-
-    def __missing__(self, key: Any) -> Any:
-        with FIRST_ON_DEVICE.held((id(self), key)), driver.using(driver.of_key(key)):
-            return self[key] if key in self else super().__missing__(key)
 
 
 class JITFunction(KernelInterface, LanguageFunction):
