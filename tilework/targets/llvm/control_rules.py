@@ -167,12 +167,13 @@ def lower_while(low: Low, op: Operation, rounds: Rounds = PLAIN) -> list[Any]:
     b = low.builder
     before, after = op.regions
     initial = [low[operand] for operand in op.operands]
+    starts = (*rounds.start, *low.carried(initial))
     origin = b.block
     header, body, done = (b.function.block(name) for name in ("while", "do", "done"))
     b.br(header)
     with b.scope():
         b.resume(header)
-        opened = [b.open_phi(value.type, value, origin) for value in (*rounds.start, *low.carried(initial))]
+        opened = [b.open_phi(value.type, value, origin) for value in starts]
         own, carried = opened[: len(rounds.start)], opened[len(rounds.start) :]
         condition, *values = low.region(before.block, low.taken(initial, [made for made, _ in carried]))
         (test,) = low.flat([condition])
