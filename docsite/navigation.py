@@ -1,7 +1,7 @@
 """Which page stands where: sections of patterns, tried from top to bottom; what no pattern names is under "More".
 
-    >>> navigation(["index.md", "tuning.md", "news.md"])
-    [{'Start': [{'Home': 'index.md'}]}, {'Guides': ['tuning.md']}, {'More': ['news.md']}]
+    >>> navigation(["index.md", "tuning.md", "packages/compiler/README.md"])
+    [{'Start': [{'Home': 'index.md'}]}, {'Guides': ['tuning.md']}, {'More': ['packages/compiler/README.md']}]
 
 A pattern may name pages that do not exist (yet); a page is listed once, at the first pattern that it matches.
 """
@@ -23,7 +23,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("aot.md", "serving.md", "amd.md", "reproducible.md", "guides/*"),
     ),
     "Seeing inside": (
-        *("explorer.md", "profiler.md", "explain.md", "diff.md", "command-line.md", "sanitizer.md", "emulator.md"),
+        *("explorer.md", "profiler.md", "explain.md", "command-line.md", "sanitizer.md", "emulator.md"),
         "cost-model.md",
     ),
     "The language": ("reference/language.md", *FAMILY_PAGES["language"], "reference/language/*"),

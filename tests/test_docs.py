@@ -65,11 +65,14 @@ def test_no_file_refers_to_a_document_that_is_not_here() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+READ = (".py", ".md", ".mlir", ".toml", ".yaml", ".txt", ".html")
+
+
 def text_files() -> list[Path]:
     """Every file that people read, but this one and what programs wrote."""
-    folders = ("tilework", "tests", "docs", "examples", "benchmarks", "packages")
+    folders = ("tilework", "tests", "docs", "docsite", "examples", "benchmarks", "packages")
     inside = [path for folder in folders for path in sorted((ROOT / folder).rglob("*"))]
-    found = [path for path in [*ROOT.glob("*.*"), *inside] if path.suffix in (".py", ".md", ".mlir", ".toml", ".yaml")]
+    found = [path for path in [*ROOT.glob("*.*"), *inside] if path.suffix in READ]
     return [path for path in found if path != Path(__file__) and "egg-info" not in str(path)]
 
 

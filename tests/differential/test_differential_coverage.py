@@ -18,26 +18,26 @@ from tests.differential.harness import CELL_RESULTS, Cell, agree_in_one, sample
 from tilework.language.function import JITCallable, jit
 
 FUNCTIONS = {
-    "4.1": "program_id num_programs debug_barrier target_info.current_target target_info.is_cuda target_info.is_hip"
+    "programs": "program_id num_programs debug_barrier target_info.current_target target_info.is_cuda target_info.is_hip"
     " target_info.is_hip_cdna3 target_info.is_hip_cdna4 target_info.cuda_capability_geq",
-    "4.2": "arange full zeros zeros_like tuple",
-    "4.3": "load store make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor",
-    "4.4": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
-    "4.5": "dot dot_scaled",
-    "4.6": "exp exp2 log log2 sin cos erf sqrt sqrt_rn rsqrt floor ceil abs fdiv div_rn fma umulhi sigmoid softmax cdiv"
+    "creation": "arange full zeros zeros_like tuple",
+    "memory": "load store make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor",
+    "atomics": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
+    "dots": "dot dot_scaled",
+    "math": "exp exp2 log log2 sin cos erf sqrt sqrt_rn rsqrt floor ceil abs fdiv div_rn fma umulhi sigmoid softmax cdiv"
     " add sub mul",
-    "4.7": "reduce sum max min argmax argmin xor_sum reduce_or",
-    "4.8": "associative_scan cumsum cumprod",
-    "4.9": "sort topk bitonic_merge flip",
-    "4.10": "philox_impl philox randint4x randint uint_to_uniform_float rand rand4x pair_uniform_to_normal randn randn4x",
-    "4.11": "range static_range condition",
-    "4.12": "multiple_of max_contiguous max_constancy assume",
-    "4.13": "static_print static_assert device_print device_assert",
-    "4.14": "inline_asm_elementwise map_elementwise core.extern_elementwise",
-    "4.15": "extra.cuda.globaltimer extra.cuda.smid extra.cuda.num_threads extra.cuda.num_warps extra.cuda.gdc_wait"
+    "reductions": "reduce sum max min argmax argmin xor_sum reduce_or",
+    "scans": "associative_scan cumsum cumprod",
+    "sorting": "sort topk bitonic_merge flip",
+    "random numbers": "philox_impl philox randint4x randint uint_to_uniform_float rand rand4x pair_uniform_to_normal randn randn4x",
+    "loops": "range static_range condition",
+    "hints": "multiple_of max_contiguous max_constancy assume",
+    "printing and asserting": "static_print static_assert device_print device_assert",
+    "code in other languages": "inline_asm_elementwise map_elementwise core.extern_elementwise",
+    "CUDA": "extra.cuda.globaltimer extra.cuda.smid extra.cuda.num_threads extra.cuda.num_warps extra.cuda.gdc_wait"
     " extra.cuda.gdc_launch_dependents extra.cuda.convert_custom_float8_sm70 extra.cuda.convert_custom_float8_sm80",
-    "4.16": "swizzle2d",
-    "3.4 and 2": "broadcast broadcast_to cat cast clamp expand_dims gather histogram interleave join maximum minimum permute"
+    "order of programs": "swizzle2d",
+    "shapes and types": "broadcast broadcast_to cat cast clamp expand_dims gather histogram interleave join maximum minimum permute"
     " ravel reshape split trans view where",
 }
 METHODS = {
@@ -74,9 +74,9 @@ def listed() -> list[str]:
     return [name for names in FUNCTIONS.values() for name in names.split()]
 
 
-@pytest.mark.parametrize("section", FUNCTIONS)
-def test_functions_are_compared(section: str) -> None:
-    for name in FUNCTIONS[section].split():
+@pytest.mark.parametrize("subject", FUNCTIONS)
+def test_functions_are_compared(subject: str) -> None:
+    for name in FUNCTIONS[subject].split():
         check_function(name)
 
 
@@ -113,7 +113,7 @@ def test_the_list_is_complete() -> None:
             if not name.startswith("__") and not inspect.isclass(value) and not inspect.ismodule(value):
                 if tl.core.is_builtin(value) or isinstance(value, JITCallable):
                     public = not name.startswith("_") or name in REMOVED
-                    assert not public or name in known | REMOVED, f"tl.{name} is in no section of the list"
+                    assert not public or name in known | REMOVED, f"tl.{name} stands under no subject of the list"
 
 
 def test_a_device_that_differs_is_named() -> None:

@@ -1,6 +1,6 @@
 """Literal texts, types and values: what other files leave open.
 
-A case is named after its row; `rows.py` says what a body and an expectation are. The texts of 0.2 that come from the runtime
+A case is named after its row; `rows.py` says what a body and an expectation are. Texts that come from the runtime
 (resources, autotuner, launch options, changed globals) are in `tests/runtime`.
 """
 
@@ -20,7 +20,7 @@ from tilework.language.signature_types import canonicalize_dtype, type_canonical
 from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 
-# -- 0.2: (body, where the text is, the text as a regular expression) ------------------------------------------------------
+# -- texts: (body, where the text is, the text as a regular expression) ------------------------------------------------------
 
 LITERALS = {
     "arange": ("tl.arange(0, 12)", "cause", r"^arange's range must be a power of 2$"),
@@ -71,7 +71,6 @@ def two_types(y):
 
 @pytest.mark.parametrize("row", LITERALS)
 def test_literal_text(tmp_path: Path, row: str) -> None:
-    """0.2"""
     body, place, pattern = LITERALS[row]
     problem = error(kernel(tmp_path, body, TEXTS_HEADER), np.zeros(8, np.int32), *arguments(), C=4)
     found = {
@@ -85,7 +84,7 @@ def test_literal_text(tmp_path: Path, row: str) -> None:
     assert "<source unavailable>" not in str(problem) and "code_generator.py" not in str(problem)
 
 
-# -- 1.1, 1.2, 1.4 -------------------------------------------------------------------------------------------------------
+# -- dtypes -------------------------------------------------------------------------------------------------------
 
 
 @tilework.jit
@@ -116,7 +115,7 @@ def makes_fp8(out, T: tl.constexpr):
 
 @pytest.mark.parametrize("arch", [80, 86, 89, 90, 100])
 def test_availability_of_fp8(arch: int) -> None:
-    """1.1: a CompilationError whose innermost cause is a ValueError that lists what is supported"""
+    """A CompilationError whose innermost cause is a ValueError that lists what is supported."""
     options = frontend_options(GPUTarget("cuda", arch, 32), {})
     for name, least in FP8.items():
         arguments = ({"out": "*fp32", "T": "constexpr"}, {"T": tl.dtype(name)}, None, options)
@@ -134,7 +133,6 @@ def test_availability_of_fp8(arch: int) -> None:
 
 
 def test_lists_of_names() -> None:
-    """1.2: class lists"""
     assert tl.dtype.SINT_TYPES == ["int8", "int16", "int32", "int64"]
     assert tl.dtype.UINT_TYPES == ["int1", "uint8", "uint16", "uint32", "uint64"]
     assert set(tl.dtype.FP_TYPES) == {*FP8, "fp16", "bf16", "fp32", "fp64"} and tl.dtype.OTHER_TYPES == ["void"]
@@ -151,12 +149,11 @@ ALIASES = {
 
 @pytest.mark.parametrize("code", ALIASES)
 def test_aliases(code: str) -> None:
-    """1.4"""
     for alias in (*ALIASES[code].split(), code):
         assert type_canonicalisation_dict[alias] == code and canonicalize_dtype(f"torch.{alias}") == code
 
 
-# -- 1.2 to 1.11 in kernels --------------------------------------------------------------------------------------------------
+# -- values in kernels --------------------------------------------------------------------------------------------------
 
 HEADER = """
 from tilework.language.core import _aggregate as aggregate
@@ -227,47 +224,47 @@ Made = make_class(6)
 """
 
 ROWS = {
-    "1.2 in a kernel": ("""
+    "dtypes in a kernel": ("""
         tl.static_assert(x.dtype.is_fp32() and p.dtype.element_ty == tl.float32 and p.dtype.is_ptr() and not n.dtype.is_floating())
         tl.static_assert(x.dtype.primitive_bitwidth == 32 and x.dtype.fp_mantissa_width == 23 and n.dtype.int_bitwidth == 32)
         tl.store(out, n.dtype.primitive_bitwidth + C)
         """, [36]),
-    "1.6 runtime types and constants": ("takes(n, (n, 3), keep, 2.5)",
+    "mangled name, runtime types and constants": ("takes(n, (n, 3), keep, 2.5)",
                                         "takes__i32_i32__(1, 1)cconstexpr_3__(2,)cJITFunction(row0:keep)_(3,)cconstexpr_2_d_5_"),
-    "1.6 pointer": ("keep(p)", "row0.keep__Pfp32__"),
-    "1.6 block": ("keep(tl.zeros((4, 8), tl.int32))", "row0.keep__i32S4_8S__"),
-    "1.6 block pointer": ("keep(tl.make_block_ptr(p, 8, 1, 0, 4, 0))", "row0.keep__Pfp32S4S__"),
-    "1.6 descriptor": ("keep(tl.make_tensor_descriptor(p, [8, 8], [8, 1], [4, 8]))", "row0.keep__TDfp32S4_8S__"),
-    "1.6 aggregate": ("keep(Cell(n, 4))", "row0.Cell<i32, constexpr_type[4]>"),
-    "1.6 bool and unsigned": ("keep(n > 2)\nkeep(n.to(tl.uint8))", "row0.keep__u8__"),
-    "1.7 attributes in a kernel": ("tl.store(out, C.bit_length() + C.real)\ntl.static_assert(C.value == 4)", [7]),
-    "1.7 in a kernel": ("y: tl.constexpr = tl.constexpr(C) * 2\ntl.static_assert(y == 8 and -y == -8 and ~y == -9 and y // 3 == 2)", []),
-    "1.8 attributes": ("""
+    "mangled name, pointer": ("keep(p)", "row0.keep__Pfp32__"),
+    "mangled name, block": ("keep(tl.zeros((4, 8), tl.int32))", "row0.keep__i32S4_8S__"),
+    "mangled name, block pointer": ("keep(tl.make_block_ptr(p, 8, 1, 0, 4, 0))", "row0.keep__Pfp32S4S__"),
+    "mangled name, descriptor": ("keep(tl.make_tensor_descriptor(p, [8, 8], [8, 1], [4, 8]))", "row0.keep__TDfp32S4_8S__"),
+    "mangled name, aggregate": ("keep(Cell(n, 4))", "row0.Cell<i32, constexpr_type[4]>"),
+    "mangled name, bool and unsigned": ("keep(n > 2)\nkeep(n.to(tl.uint8))", "row0.keep__u8__"),
+    "constexpr, attributes in a kernel": ("tl.store(out, C.bit_length() + C.real)\ntl.static_assert(C.value == 4)", [7]),
+    "constexpr, in a kernel": ("y: tl.constexpr = tl.constexpr(C) * 2\ntl.static_assert(y == 8 and -y == -8 and ~y == -9 and y // 3 == 2)", []),
+    "tensor, attributes": ("""
         y = tl.zeros((2, 8), tl.float16)
         tl.static_assert(y.type == tl.block_type(tl.float16, [2, 8]) and y.dtype == tl.float16 and y.numel == 16)
         tl.static_assert(y.shape == [2, 8] and y.shape[:1] + (4,) == (2, 4) and len(y.shape) == 2 and n.shape == () and n.numel == 1)
         tl.static_assert(y.T.shape == (8, 2) and isinstance(y.shape[0], tl.constexpr))
         """, []),
-    "1.8 methods": ("tl.store(out, (n > 2).logical_and(n < 9).to(tl.int32) + (n > 9).logical_or(n < 9).to(tl.int32))", [2]),
-    "1.9 literals": ("t = n, [1, (2,)]\ntl.static_assert(len(t) == 2 and isinstance(t[1], tl.tuple))\ntl.store(out, t[1][1][0])", [2]),
-    "1.9 elements": ("t = (None, tl.int8, keep, 3, (2.5, n))\ntl.static_assert(t[0] is None and t[1] == tl.int8)\n"
+    "tensor, methods": ("tl.store(out, (n > 2).logical_and(n < 9).to(tl.int32) + (n > 9).logical_or(n < 9).to(tl.int32))", [2]),
+    "tuple, literals": ("t = n, [1, (2,)]\ntl.static_assert(len(t) == 2 and isinstance(t[1], tl.tuple))\ntl.store(out, t[1][1][0])", [2]),
+    "tuple, elements": ("t = (None, tl.int8, keep, 3, (2.5, n))\ntl.static_assert(t[0] is None and t[1] == tl.int8)\n"
                      "tl.static_assert(t[3].dtype == tl.int32 and t[4][0].dtype == tl.float32)\ntl.store(out, t[2](n))", [3]),
-    "1.9 indexing": ("t = (1, n, 5)\ntl.store(out, t[-1] * 100 + t[1:][0] * 10 + len(t[::2]))", [532]),
-    "1.9 run-time index": ("t = (1, 2)\nt[n]", Refused(TypeError, "compile-time integer")),
-    "1.9 fields": ("t = as_pair(n)\ntl.store(out, t.a * 10 + t.b)", [32]),
-    "1.9 operators": ("t = (1, n) + [2]\nu = (n,) * 3\ntl.static_assert(len(t + u) == 6 and (1, 2) == [1, 2] and (1, 2) != (1, 3))", []),
-    "1.9 truth": ("e = ()\nt = (n,)\ntl.store(out, len(e or t) * 10 + len(t and e))", [10]),
-    "1.9 item assignment": ("t = (1, 2)\nt[0] = 3", Refused(UnsupportedLanguageConstruct, "t[0]")),
-    "1.9 text": ("tl.static_assert(f'{C}' == '4')", []),
-    "1.9 merged": ("t = (1, (n, None))\nif n > 2:\n    t = (2, (n + 1, None))\ntl.store(out, t[0] * 10 + t[1][0])", [24]),
-    "1.9 merged types": ("t = (1, n)\nif n > 2:\n    t = (1, x)", Refused(TypeError, "`t`")),
-    "1.10 __getitem__ that is jit": ("tl.store(out, Cell(n, 4)[2])", [32]),
-    "1.10 static methods": ("tl.store(out, Cell.made(n) + Cell.of(n).size)", [8]),
-    "1.10 class made by a constexpr_function": ("tl.store(out, Made(n).scaled())", [18]),
-    "1.10 mutation in a loop": ("c = Cell(n, 4)\nfor i in range(2):\n    c.moved(i + 1)\ntl.store(out, c.value)", [6]),
-    "1.10 other constant": ("c = Cell(n, 4)\nif n > 2:\n    c = Cell(n, 5)", Refused(TypeError, "`c`")),
-    "1.11 extern": ("tl.store(out, scaled(n, 4))", [12]),
-    "1.11 host functions": ("tl.store(out, tilework.cdiv(C, 3) * 10 + tilework.next_power_of_2(5))", [28]),
+    "tuple, indexing": ("t = (1, n, 5)\ntl.store(out, t[-1] * 100 + t[1:][0] * 10 + len(t[::2]))", [532]),
+    "tuple, run-time index": ("t = (1, 2)\nt[n]", Refused(TypeError, "compile-time integer")),
+    "tuple, fields": ("t = as_pair(n)\ntl.store(out, t.a * 10 + t.b)", [32]),
+    "tuple, operators": ("t = (1, n) + [2]\nu = (n,) * 3\ntl.static_assert(len(t + u) == 6 and (1, 2) == [1, 2] and (1, 2) != (1, 3))", []),
+    "tuple, truth": ("e = ()\nt = (n,)\ntl.store(out, len(e or t) * 10 + len(t and e))", [10]),
+    "tuple, item assignment": ("t = (1, 2)\nt[0] = 3", Refused(UnsupportedLanguageConstruct, "t[0]")),
+    "tuple, text": ("tl.static_assert(f'{C}' == '4')", []),
+    "tuple, merged": ("t = (1, (n, None))\nif n > 2:\n    t = (2, (n + 1, None))\ntl.store(out, t[0] * 10 + t[1][0])", [24]),
+    "tuple, merged types": ("t = (1, n)\nif n > 2:\n    t = (1, x)", Refused(TypeError, "`t`")),
+    "aggregate, __getitem__ that is jit": ("tl.store(out, Cell(n, 4)[2])", [32]),
+    "aggregate, static methods": ("tl.store(out, Cell.made(n) + Cell.of(n).size)", [8]),
+    "aggregate, class made by a constexpr_function": ("tl.store(out, Made(n).scaled())", [18]),
+    "aggregate, mutation in a loop": ("c = Cell(n, 4)\nfor i in range(2):\n    c.moved(i + 1)\ntl.store(out, c.value)", [6]),
+    "aggregate, other constant": ("c = Cell(n, 4)\nif n > 2:\n    c = Cell(n, 5)", Refused(TypeError, "`c`")),
+    "function, extern": ("tl.store(out, scaled(n, 4))", [12]),
+    "function, host functions": ("tl.store(out, tilework.cdiv(C, 3) * 10 + tilework.next_power_of_2(5))", [28]),
 }  # fmt: skip
 
 
@@ -277,7 +274,6 @@ def test_row(tmp_path: Path, row: str) -> None:
 
 
 def test_const_annotation() -> None:
-    """1.3 tl.const"""
     with pytest.raises(CompilationError, match="Cannot store to a constant pointer"):
         compile_to_ttir(reads_only, {"p": "*kfp32"}, {}, None, OPTIONS)
     assert reads_only.params[0].is_const
@@ -290,7 +286,7 @@ def reads_only(p: tl.const):
 
 @pytest.mark.parametrize("symbol", ["9lives", "a b", "", "a-b"])
 def test_kernel_symbols(symbol: str) -> None:
-    """1.6: text after the last dot, an identifier"""
+    """Text after the last dot, an identifier."""
 
     @tilework.jit(repr=lambda _: f"some.module.{symbol}")
     def named(out):
@@ -301,7 +297,6 @@ def test_kernel_symbols(symbol: str) -> None:
 
 
 def test_kernel_symbol_after_the_last_dot() -> None:
-    """1.6"""
 
     @tilework.jit(repr=lambda _: "some.module.name_1")
     def named(out):
@@ -326,7 +321,7 @@ def function_with(source: str, folder: Path):
 
 
 def test_cache_keys(tmp_path: Path) -> None:
-    """1.11: a constexpr_function is part of its callers' keys, and may not reference a plain function; 1.10: so are methods"""
+    """A constexpr_function and methods are part of their callers' keys; the former may not reference a plain function."""
     keys = [function_with(source, tmp_path).cache_key for source in ("n + 1", "n + 2")]
     assert keys[0] != keys[1]
     with pytest.raises(RuntimeError, match="Unsupported function referenced"):
@@ -337,7 +332,7 @@ def test_cache_keys(tmp_path: Path) -> None:
 
 
 def test_outside_a_kernel() -> None:
-    """1.8: builtins and jit functions on the host"""
+    """Builtins and jit functions on the host."""
     with pytest.raises(ValueError, match="@jit"):
         tl.arange(0, 4)
     with pytest.raises(RuntimeError):
