@@ -197,14 +197,60 @@ def edges_of(module: str) -> list[Edge]:
     return found
 
 
+@cache
+def graph_of_imports() -> dict[str, set[str]]:
+    return {module: {name for name, _, _ in edges_of(module) if name in MODULES} - {module} for module in MODULES}
+
+
 def test_no_circles() -> None:
     """No module imports itself through others, not even inside functions. Mixins know the class that they are mixed into as a type only."""
-    graph = {module: {name for name, _, _ in edges_of(module) if name in MODULES} - {module} for module in MODULES}
+    graph = graph_of_imports()
     while leaves := [module for module, needs in graph.items() if not needs]:
         graph = {module: needs.difference(leaves) for module, needs in graph.items() if needs}
     while roots := graph.keys() - set().union(*graph.values()):
         graph = {module: needs for module, needs in graph.items() if module not in roots}
     assert not graph, "circles: " + "; ".join(f"{module} -> {', '.join(needs)}" for module, needs in graph.items())
+
+
+ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: nothing is imported unless a user asks for it
+    "tilework": {"tilework.compiler"},  # names of the package that load the compiler
+    "tilework.aot.find_kernels": {"tilework.as_triton"},  # a program that was recorded under `as_triton`
+    "tilework.knobs.hooks": {
+        "tilework.explain.kernels",
+        "tilework.explain.watcher",
+    },  # methods of kernels that explain them
+    "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported
+    "tilework.layouts.families": {"tilework.layouts.notebook"},  # pictures in notebooks
+    "tilework.layouts.linear": {"tilework.layouts.notebook"},
+    "tilework.runtime.compile.compiled": {"tilework.explorer.interactive"},  # methods of kernels that show them
+    "tilework.runtime.launch.kernel_interface": {"tilework.explorer.interactive"},
+    "tilework.runtime.recording.recorder": {"tilework.runtime.tuning.autotuner"},  # only if it is imported
+    "tilework.target": {"tilework.targets"},  # a group of entry points
+    "tilework.target_name": {"tilework.target"},  # to parse a name one has to know the targets
+    "tilework.targets.likely_drivers": {"tilework.targets.nvidia.libcuda"},  # only if it is imported
+    "tilework.triton.serving.finder": {"tilework.triton.runtime"},  # what is served
+}
+
+
+def test_modules_above_are_asked_for_by_name_in_few_places() -> None:
+    found: dict[str, set[str]] = {}
+    for module, path in MODULES.items():
+        allowed = {owner_of(path), *ALLOWED[owner_of(path)]}
+        named = set(re.findall(r"""["'](tilework(?:\.\w+)+)["']""", path.read_text())) & MODULES.keys() - {module}
+        up = {name for name in named if row_of(name.split(".")[1:]) not in allowed and "*" not in allowed}
+        if wrong := up | {name for name in named if module in reached_from(name)}:
+            found[module] = wrong
+    assert found == ASKED_BY_NAME
+
+
+def reached_from(module: str) -> set[str]:
+    """All that a module imports, and what these import."""
+    found, waiting = set[str](), [module]
+    while waiting:
+        more = graph_of_imports()[waiting.pop()] - found
+        found |= more
+        waiting += more
+    return found
 
 
 def test_imports_in_functions_say_why() -> None:

@@ -31,6 +31,7 @@ Example:
 """
 
 import builtins
+import re
 import runpy
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,8 @@ from types import ModuleType
 from tilework.triton.serving.finder import TRITON_VERSION, as_triton, is_active, replace_stand_in
 
 __all__ = ["TRITON_VERSION", "as_triton", "is_active", "main", "replace_stand_in"]
+
+IMPORT = r"^\s*(import\s+(.*,\s*)?|from\s+)triton\b"
 
 
 class CallableModule(ModuleType):
@@ -77,6 +80,12 @@ def run_script(script: Path) -> None:
     sys.modules["__main__"] = module
     sys.path[0] = str(script.resolve().parent)  # -m had put the current folder there
     exec(compile(script.read_bytes(), str(script.absolute()), "exec"), vars(module))
+
+
+def says_triton(script: str) -> bool:
+    """Whether a file imports triton, and does not arrange for that itself."""
+    text = Path(script).read_text(encoding="utf-8", errors="replace")
+    return re.search(IMPORT, text, re.MULTILINE) is not None and "as_triton" not in text
 
 
 if __name__ == "__main__":

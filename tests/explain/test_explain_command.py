@@ -18,10 +18,9 @@ from tilework.runtime.recording import recorder as recording
 from tilework.tools.cli import main
 
 SCRIPT = """
-import sys
+import sys, triton
 import numpy as np
-import triton
-import triton.language as tl
+tl = triton.language
 
 @triton.jit
 def scale(x, n, factor, BLOCK: tl.constexpr):

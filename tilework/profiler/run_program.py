@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import runpy
 import shlex
 import sys
@@ -12,13 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tilework import knobs
-from tilework.as_triton import as_triton, run_script
+from tilework.as_triton import as_triton, run_script, says_triton
 from tilework.profiler.limits import Limits
 from tilework.profiler.report import make_report
 from tilework.profiler.statistics import Statistics
 from tilework.profiler.text import text_of
-
-SAYS_TRITON = re.compile(r"^\s*(import\s+(.*,\s*)?|from\s+)triton\b", re.MULTILINE)
 
 
 class Program(NamedTuple):
@@ -33,11 +30,7 @@ class Program(NamedTuple):
         return " ".join([*(["-m"] if self.is_module else []), *map(shlex.quote, (self.name, *self.arguments))])
 
     def says_triton(self) -> bool:
-        """Whether it imports triton, and does not arrange for that itself."""
-        if self.is_module:
-            return False
-        text = Path(self.name).read_text(encoding="utf-8", errors="replace")
-        return SAYS_TRITON.search(text) is not None and "as_triton" not in text
+        return not self.is_module and says_triton(self.name)
 
     def is_there(self) -> bool:
         """Whether there is such a file, or module."""

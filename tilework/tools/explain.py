@@ -15,7 +15,6 @@ The program runs as it is, in a process of its own. If it fails, what had happen
 import argparse
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
+from tilework.as_triton import says_triton
 from tilework.explain.devices import DEVICES
 from tilework.explain.findings import Explanation, Finding, Section
 from tilework.explain.recompiles import why_compiled
@@ -36,7 +36,6 @@ from tilework.target import GPUTarget, UnknownTarget
 QUESTIONS = ("compiled", "tuned", "slow", "different")
 ASKED = ("compiled", "tuned", "slow")
 CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL")
-SAYS_TRITON = re.compile(r"^\s*(import|from)\s+triton\b", re.MULTILINE)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,12 +126,6 @@ def run_program(args: argparse.Namespace, folder: str) -> int:
 def means_us(args: argparse.Namespace) -> bool:
     """Whether a program that says `import triton` can only mean us: there is no other."""
     return not args.is_module and says_triton(args.program) and find_spec("triton") is None
-
-
-def says_triton(path: str) -> bool:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        text = file.read()
-    return SAYS_TRITON.search(text) is not None and "as_triton" not in text
 
 
 def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], devices: Sequence[str]) -> Explanation:

@@ -5,11 +5,11 @@ choice of an autotuner; what the autotuner only tries is not written. Nothing is
 """
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tilework import knobs
 from tilework.forks import held_at_fork
 from tilework.knobs.hooks import LISTENERS, WORKERS
 from tilework.language.portable_key import portable_key
@@ -112,8 +112,7 @@ def choice(tuner: Any, fn: Any, config: Any, named: Mapping[str, Any], kwargs: M
 
 def place_of(fn: Any) -> dict[str, Any]:
     """Where a kernel is, for who cannot import it by its name: the main program is a file."""
-    is_triton = any(type(finder).__name__ == "TritonFinder" for finder in sys.meta_path)
-    return {"file": os.path.abspath(fn.where.file), **({"triton": True} if is_triton else {})}
+    return {"file": os.path.abspath(fn.where.file), **({"triton": True} if knobs.language.is_triton else {})}
 
 
 RULES: dict[str, Callable[[ProgramRecorder, Mapping[str, Any]], None]] = {

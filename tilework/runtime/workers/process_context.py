@@ -36,12 +36,7 @@ def context_of_process() -> Context | None:
         key: text for key, text in {**knobs.environment_without(()), **settings()}.items() if text is not None
     }
     path = [place for place in sys.path if isinstance(place, str)]  # anything may stand there
-    return Context(triton_key(), folder, path, environment, is_called_triton())
-
-
-def is_called_triton() -> bool:
-    """Whether `import triton` means tilework in this process."""
-    return any(type(finder).__name__ == "TritonFinder" for finder in sys.meta_path)
+    return Context(triton_key(), folder, path, environment, knobs.language.is_triton)
 
 
 def settings() -> dict[str, str | None]:
