@@ -8,8 +8,11 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.forked_script import run_forked
+from tilework import plugins
 from tilework.errors import CompilationError, PassError
 from tilework.oracles.interpreter import InterpretedFunction
+from tilework.targets import options
+from tilework.triton import BACKENDS
 
 ROOT = Path(tilework.__file__).parent.parent
 X, OUT = np.ones(16, np.float32), np.zeros(16, np.float32)
@@ -78,6 +81,17 @@ def test_a_mistyped_keyword_is_named_with_what_was_meant(kernel) -> None:
         kernel[(1,)](X, OUT, BLOK=16)
     with pytest.raises(KeyError, match=r"FLAGS .*did you mean 'FLAG'\?"):  # of a parameter that has a default
         kernel[(1,)](X, OUT, BLOCK=16, FLAGS=True)
+
+
+def test_launches_refuse_names_that_backends_of_triton_overlook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its backends, which `as_triton` puts in the place of ours, take no notice of them."""
+    group, place = "tilework.backends", BACKENDS["cpu"]
+    monkeypatch.setitem(plugins.PREFERRED, (group, "cpu"), plugins.Plugin(group, "cpu", place, plugins.OWN))
+    monkeypatch.setattr(options, "_warned", set())
+    kernel = tilework.jit(copy.fn)
+    with pytest.warns(UserWarning, match="the option waves_per_eu=2 is for AMD GPUs"):
+        kernel[(1,)](X, OUT, BLOCK=16, waves_per_eu=2)
+    test_a_mistyped_keyword_is_named_with_what_was_meant(kernel)
 
 
 def test_an_argument_without_a_type_names_its_parameter() -> None:

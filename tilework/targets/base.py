@@ -44,6 +44,10 @@ class Backend(ABC):
     def parse_options(self, settings: Mapping[str, Any]) -> "CompileOptions":
         """Options from launch keywords; unknown ones are a KeyError."""
 
+    def launch_options(self, settings: Mapping[str, Any]) -> "CompileOptions":
+        """The same for a launch, which refuses names that there are not, whatever `parse_options` does."""
+        return self.parse_options(settings)
+
     def launch_defaults(self) -> dict[str, Any]:
         """Options of kernels that are compiled to be launched here, where the launch names no others."""
         return {}

@@ -8,7 +8,7 @@ something to it.
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from operator import index
 from pathlib import Path
@@ -71,11 +71,9 @@ class CompileOptions:
     @classmethod
     def of(cls, settings: Mapping[str, Any], **derived: Any) -> "CompileOptions":
         """Options from launch keywords; None means not given, an unknown name is a KeyError."""
-        known = {option.name for option in fields(cls)}
+        known = [option.name for option in fields(cls)]
         settings = without_foreign(settings, derived.get("backend_name", cls.backend_name))
-        for name in settings:
-            if name not in known:
-                raise OptionError(f"Keyword argument {name} was specified but unrecognised{did_you_mean(name, known)}")
+        refuse_others(settings, known)
         given = {name: value for name, value in settings.items() if value is not None}
         defaults = {
             "enable_fp_fusion": knobs.language.default_fp_fusion,
@@ -97,8 +95,16 @@ class CompileOptions:
         return digest.hexdigest()
 
 
+NAMES = tuple(option.name for option in fields(CompileOptions))
 AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm", "schedule_hint")
 _warned: set[str] = set()
+
+
+def refuse_others(settings: Mapping[str, Any], known: Collection[str]) -> None:
+    """An OptionError for the first name that is not known."""
+    for name in settings:
+        if name not in known:
+            raise OptionError(f"Keyword argument {name} was specified but unrecognised{did_you_mean(name, known)}")
 
 
 def without_foreign(settings: Mapping[str, Any], backend: str) -> Mapping[str, Any]:

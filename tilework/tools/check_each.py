@@ -56,7 +56,6 @@ MAX_STEPS = 300_000
 PROMISES: dict[str, set[str]] = {
     "triton-nvidia-gpu-fence-insertion": {"fences"},
     "test-print-membar": {"barriers"},
-    "tritongpu-membar": {"barriers"},
 }
 RTOL = {1: 0.13, 2: 2e-2, 4: 2e-4, 8: 1e-9}  # by bytes of the float
 

@@ -194,11 +194,11 @@ def frontend_options(target: GPUTarget, options: "CompileOptions | Mapping[str, 
     backend = find_backend(target)
     # lazily: the compiler loads when something is compiled
     from tilework.frontend.options import FrontendOptions
-    from tilework.targets.options import CompileOptions
+    from tilework.targets.options import NAMES, CompileOptions
 
     if not isinstance(options, CompileOptions):
         options = backend.parse_options(options)
-    shared = {option.name for option in fields(FrontendOptions)} & {option.name for option in fields(CompileOptions)}
+    shared = {option.name for option in fields(FrontendOptions)} & {*NAMES}
     settings = {name: getattr(options, name) for name in shared}
     meant = backend.target_for(options)
     settings |= {

@@ -6,15 +6,12 @@ kernel[grid]([1, 2], 64)       failed to specialize argument of type: list (argu
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.specialize import specialize
-from tilework.targets.options import CompileOptions
-
-OPTIONS = tuple(option.name for option in fields(CompileOptions))
+from tilework.targets.options import NAMES
 
 
 def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError:
@@ -28,7 +25,7 @@ def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[Any], kwargs: M
         return error  # not of the call itself: something that it called
     text = str(error)
     for name in kwargs:
-        if name not in fn.arg_names and name not in OPTIONS:
+        if name not in fn.arg_names and name not in NAMES:
             text += f"; {name!r} is neither a parameter nor an option of this kernel{near(fn, name)}"
     return ArgumentError(text)
 
@@ -42,7 +39,7 @@ def wrong_option(fn: JITFunction, error: OptionError, given: Sequence[str]) -> O
 
 
 def near(fn: JITFunction, name: str) -> str:
-    return did_you_mean(name, [*fn.arg_names, *OPTIONS])
+    return did_you_mean(name, [*fn.arg_names, *NAMES])
 
 
 def refused_argument(fn: JITFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:

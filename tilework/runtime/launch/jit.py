@@ -341,7 +341,7 @@ class JITFunction(KernelInterface, LanguageFunction):
     def parsed_options(self, specialization: Specialization, backend: Any) -> Any:
         """The options as the backend understands them; a mistake is an error about the call."""
         try:
-            return backend.parse_options(specialization.options)
+            return backend.launch_options(specialization.options)
         except OptionError as error:
             from tilework.runtime.failures.wrong_call import wrong_option  # lazily: only mistakes need it
 

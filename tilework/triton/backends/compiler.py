@@ -9,13 +9,14 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
 from tilework.target import GPUTarget
 from tilework.targets.base import Backend, Stage
+from tilework.targets.options import NAMES, refuse_others, without_foreign
 
 __all__ = ["BaseBackend", "GPUTarget", "Language"]
 
@@ -71,6 +72,12 @@ class BaseBackend(Backend):
     @abstractmethod
     def parse_options(self, options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # Triton's name
         """Options from launch keywords."""
+
+    def launch_options(self, settings: Mapping[str, Any]) -> Any:
+        own = without_foreign(settings, self.target.backend)
+        options = self.parse_options(own)
+        refuse_others(own, (*NAMES, *vars(options)))  # every target takes the options of tilework
+        return options
 
     @abstractmethod
     def add_stages(self, stages: dict[str, Any], options: Any, language: Language = Language.TRITON) -> None:

@@ -12,7 +12,7 @@ from tilework.triton.backends.compiler import BaseBackend, Language, one_argumen
 
 
 def known(opts: Mapping[str, Any], options: type[CompileOptions]) -> dict[str, Any]:
-    """The options that there are. Triton's backends take no notice of others; a launch refuses them before it asks a backend."""
+    """The options that there are. Triton's backends take no notice of others, launches refuse them (`launch_options`)."""
     names = {field.name for field in fields(options)}
     return {name: value for name, value in opts.items() if name in names}
 
