@@ -169,6 +169,19 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         P * P,
         3,
     ),
+    ("ATANHF", 32, "(2 atanh s - 2s - 2s^3/3) / s^5 in s^2", of_square(atanh_tail, ONE * 2 / 5), 0, 0.0295, 2),
+    ("ATANF", 32, "(atan t - t) / t^3 in t^2", of_square(lambda t: (mp.atan(t) - t) / t**3, -ONE / 3), 0, 0.1717, 4),
+    ("ASINF", 32, "(asin x - x) / x^3 in x^2", of_square(lambda x: (mp.asin(x) - x) / x**3, ONE / 6), 0, 0.2501, 5),
+    ("SINHF", 32, "(sinh x - x) / x^3 in x^2", of_square(lambda x: (mp.sinh(x) - x) / x**3, ONE / 6), 0, 1, 3),
+    (
+        "ERFCXF",
+        32,
+        "((1 + 2x) exp(x^2) erfc(x) - 1) / (1 + t) in t = (x - 4)/(x + 4)",
+        lambda t: (erfcx_scaled(t) - 1) / (1 + t),
+        -1,
+        1,
+        13,
+    ),
     ("TANHF", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.4, 5),
     ("ROOT_ERFCF", 32, "4 (1 - erfc(a)^(1/8)) / a", series(root_erfc, 1 / mp.sqrt(mp.pi)), 0, 3.93, 7),
 ]
@@ -230,6 +243,9 @@ def main() -> None:
     print(split("ROOT_HALF", 1 / ROOT, 2))
     print(split("LN2_F", mp.log(2), 2, 32, 15))
     print(split("LOG2E_F", LOG2E, 2, 32))
+    print(split("LOG10E_F", 1 / mp.log(10), 2, 32))
+    print(split("TWO_THIRDS_F", ONE * 2 / 3, 2, 32))
+    print(split("PI_F", mp.pi, 2, 32))
     print(split("LOG10_2_F", mp.log(2, 10), 2, 32, 15))
     print(split("HALF_PI_F", mp.pi / 2, 4, 32))
     mp.mp.dps = 420

@@ -32,8 +32,8 @@ def test_compile_without_a_device(tmp_path: Path) -> None:
     assert "tt.load" in compiled.asm["ttir"]
     path = tmp_path / "k.ttir"
     path.write_text(compiled.asm["ttir"])
-    again = compile(str(path), CUDA)
-    assert again.name == "add_kernel"
+    again = compile(str(path), "cuda:90")
+    assert again.name == "add_kernel" and again.metadata.target == CUDA
 
 
 @tilework.jit

@@ -82,6 +82,12 @@ NUMPY_REFERENCE |= {
     "rcbrt": lambda x: 1 / np.cbrt(x),
 }
 PYTHON_REFERENCE = {"erf": math.erf, "erfc": math.erfc}
+# sums of two f32 on the way
+PAIRED = frozenset("tan asin acos atan atan2 sinh cosh log10 asinh acosh atanh erfc sinpi cospi".split())
+
+
+def allowed(name: str) -> float:
+    return 1.0 if name in PAIRED else 2.0
 
 
 @pytest.mark.parametrize("name", NUMPY_REFERENCE)
@@ -90,13 +96,13 @@ def test_f32_is_within_two_units(name: str) -> None:
         exact = NUMPY_REFERENCE[name](DENSE.astype(np.float64))
     error = ulps(elementwise(name, [f32])(DENSE), exact)
     worst = int(np.argmax(error))
-    assert error[worst] < 2.0, f"{name}({DENSE[worst]!r}) is off by {error[worst]} units"
+    assert error[worst] < allowed(name), f"{name}({DENSE[worst]!r}) is off by {error[worst]} units"
 
 
 @pytest.mark.parametrize("name", PYTHON_REFERENCE)
 def test_f32_error_functions(name: str) -> None:
     exact = np.array([PYTHON_REFERENCE[name](float(x)) for x in DENSE])
-    assert np.max(ulps(elementwise(name, [f32])(DENSE), exact)) < 2.0
+    assert np.max(ulps(elementwise(name, [f32])(DENSE), exact)) < allowed(name)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +113,18 @@ def test_f32_agrees_with_f64(name: str) -> None:
     """Where Python has no such function, f64 is the reference; it is checked against exact values above."""
     sample = DENSE[:: 20 if "j" in name or "y" in name else 5]
     exact = elementwise(name, [f64], 2)(sample.astype(np.float64))
-    assert np.max(ulps(elementwise(name, [f32])(sample), exact)) < 2.0
+    assert np.max(ulps(elementwise(name, [f32])(sample), exact)) < allowed(name)
+
+
+@pytest.mark.parametrize("name", sorted(PAIRED - {"tan"}))
+def test_common_functions_of_f32_need_no_f64(name: str) -> None:
+    """Most GPUs have one unit for f64 beside 64 for f32; `tan` of huge angles alone is reduced in f64."""
+    module = new_module()
+    count = 2 if name == "atan2" else 1
+    function = module.function("f", vector(f32, 4), [(vector(f32, 4), f"x{i}") for i in range(count)])
+    b = Builder(function)
+    b.ret(FUNCTIONS[name](b, function.args))
+    assert "double" not in module.text()
 
 
 @pytest.mark.parametrize("name", ["jn", "yn", "powi"])
@@ -135,7 +152,9 @@ def test_f32_functions_of_two_arguments(name: str) -> None:
             exact = {"pow": np.power, "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod}[name](*wide)
     error = ulps(elementwise(name, [f32, f32])(x, y), exact)
     worst = int(np.argmax(error))
-    assert error[worst] < (1e-9 if name in ("fmod", "remainder") else 2.0), f"{name}({x[worst]!r}, {y[worst]!r})"
+    assert error[worst] < (1e-9 if name in ("fmod", "remainder") else allowed(name)), (
+        f"{name}({x[worst]!r}, {y[worst]!r})"
+    )
 
 
 def ieee_remainder(x: float, y: float) -> float:

@@ -23,11 +23,11 @@ from tilework.targets.base import GPUTarget, find_backend
 
 def compile(
     src: ASTSource | IRSource | str | Path,
-    target: GPUTarget | None = None,
+    target: GPUTarget | str | None = None,
     options: Mapping[str, Any] | None = None,
     _env_vars: Mapping[str, str] | None = None,
 ) -> CompiledKernel:
-    """Compile for `target` (default: the current device), or take the result from the disk cache.
+    """Compile for `target` (``"cuda:90"``; default: the current device), or take the result from the disk cache.
 
     `src` is an `ASTSource`, an `IRSource` or the path of an IR file; `options` are those of a launch. A kernel can be compiled for a
     GPU that is not here; the binary of NVIDIA's needs ptxas. `_env_vars` are the settings that the key contains, if they were taken
@@ -47,7 +47,8 @@ def compile(
     require_compiler()
     start = began = time.perf_counter()
     source = IRSource(src) if isinstance(src, str | Path) else src
-    chosen: GPUTarget = target or driver.active.get_current_target()
+    named = GPUTarget.parse(target) if isinstance(target, str) else target
+    chosen: GPUTarget = named or driver.active.get_current_target()
     with quick_definitions():
         backend = find_backend(chosen)
         parsed = backend.parse_options({**source.parse_options(), **(options or {})})

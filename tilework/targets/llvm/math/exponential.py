@@ -6,6 +6,7 @@ near; a last multiplication by a power of two moves it back and makes overflow a
 """
 
 from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.constants import EXP, LN2, SINH
 from tilework.targets.llvm.math.lanes import (
     BIAS,
     FRACTION,
@@ -110,10 +111,11 @@ def exp10(x: Lanes) -> Lanes:
 
 
 def exp_parts(x: Lanes, tail: Lanes | None = None) -> tuple[Lanes, Lanes, Lanes]:
-    """(hi, lo, n) with e^(x + tail) = (hi + lo) * 2^n, to about 2^-62; f64, |x| below 2000."""
+    """(hi, lo, n) with e^(x + tail) = (hi + lo) * 2^n, to about 2^-62 of f64, 2^-29 of f32; |x| below 2000 or 200."""
+    ln2 = LN2[x.scalar]
     n, whole = nearest(x, c.LOG2E[0])
-    r = fma(n, -c.LN2[0], x)  # exact: the first part of log 2 has 42 bits
-    high, low = fast_two_sum(r, n * -c.LN2[1])
+    r = fma(n, -ln2[0], x)  # exact: the first part of log 2 has 42 bits, or 15
+    high, low = fast_two_sum(r, n * -ln2[1])
     if tail is not None:  # a tail of 2^-44 (the error of y log x in pow) must not meet the rough factor in exp_reduced
         high, low = two_sum(high, low + tail)
     high, low = exp_reduced(high, low)
@@ -125,7 +127,7 @@ def exp_reduced(r: Lanes, tail: Lanes) -> Pair:
     square, square_low = two_product(r, r)
     one, one_low = fast_two_sum(r.const(1.0), r)
     high, low = fast_two_sum(one, square * 0.5)
-    rest = fma(square * r, polynomial_paired(r, c.EXP), fma(square_low, 0.5, tail * one))
+    rest = fma(square * r, polynomial_paired(r, EXP[r.scalar]), fma(square_low, 0.5, tail * one))
     return fast_two_sum(high, low + one_low + rest)
 
 
@@ -180,19 +182,22 @@ def reciprocal_parts(high: Lanes, n: Lanes) -> Lanes:
     return where(shift > 120, 0.0, inverse)
 
 
+LARGEST = {f32: 90.0, f64: 711.0}  # cosh is infinite
+
+
 def sinh(x: Lanes) -> Lanes:
-    a = smaller(abs(x), 711.0)
+    a = smaller(abs(x), LARGEST[x.scalar])
     high, low, n = exp_parts(a)
     minus = -reciprocal_parts(high, n)
     first, first_low = two_sum(high, minus)
     large = scale(first + (first_low + low), n - 1)
     square = x * x
-    small = fma(x * square, polynomial(square, c.SINH), x)
+    small = fma(x * square, polynomial(square, SINH[x.scalar]), x)
     return where(abs(x) < 1.0, small, copysign(large, x))
 
 
 def cosh(x: Lanes) -> Lanes:
-    high, low, n = exp_parts(smaller(abs(x), 711.0))
+    high, low, n = exp_parts(smaller(abs(x), LARGEST[x.scalar]))
     first, first_low = two_sum(high, reciprocal_parts(high, n))
     inverse_low = where(n > 1, 0.0, low / (high * high))  # e^-x is as large as e^x near 0, so its tail counts
     return scale(first + (first_low + low - inverse_low * power_of_two(-where(n > 1, n.const(1), n) * 2)), n - 1)

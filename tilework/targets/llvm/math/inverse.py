@@ -1,4 +1,4 @@
-"""Inverse trigonometric functions of f64; f32 goes through f64.
+"""Inverse trigonometric functions.
 
 atan: the argument is brought to |t| <= tan(pi/8) by atan(x) = pi/2 - atan(1/x) and pi/4 + atan((x - 1) / (x + 1)), each
 division kept as a pair. asin: above 1/2 by asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
@@ -6,7 +6,7 @@ division kept as a pair. asin: above 1/2 by asin(x) = pi/2 - 2 asin(sqrt((1 - x)
 
 import math
 
-from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.constants import ASIN, ATAN, HALF_PI, PI
 from tilework.targets.llvm.math.lanes import (
     Lanes,
     Pair,
@@ -20,8 +20,14 @@ from tilework.targets.llvm.math.lanes import (
     two_sum,
     where,
 )
+from tilework.targets.llvm.types import f32, f64
 
 TAN_EIGHTH = math.tan(math.pi / 8)
+# atan2: larger arguments, and their factor; smaller ones, and theirs; below which the angle is the quotient
+SCALES = {
+    f32: (2.0**60, 2.0**-80, 2.0**-40, 2.0**80, 2.0**-14),
+    f64: (2.0**500, 2.0**-600, 2.0**-400, 2.0**600, 2.0**-60),
+}
 
 
 def atan_quotient(above: Lanes, below: Lanes) -> Pair:
@@ -33,19 +39,20 @@ def atan_quotient(above: Lanes, below: Lanes) -> Pair:
     minus, plus = two_sum(small, -big), two_sum(big, small)
     t, low = pair_where(diagonal, minus, exact(small)) / pair_where(diagonal, plus, exact(big))
     z = t * t
-    rest = fma(t * z, polynomial(z, c.ATAN), low - low * z)
-    base, base_low = where(diagonal, c.PI[0] / 4, zero), where(diagonal, c.PI[1] / 4, zero)
+    rest = fma(t * z, polynomial(z, ATAN[t.scalar]), low - low * z)
+    pi, half_pi = PI[t.scalar], HALF_PI[t.scalar]
+    base, base_low = where(diagonal, pi[0] / 4, zero), where(diagonal, pi[1] / 4, zero)
     high, error = fast_two_sum(base, t)
     high, low = fast_two_sum(high, error + base_low + rest)
-    turned, turned_low = fast_two_sum(zero + c.HALF_PI[0], -high)
-    return Pair(where(swap, turned, high), where(swap, turned_low + (c.HALF_PI[1] - low), low))
+    turned, turned_low = fast_two_sum(zero + half_pi[0], -high)
+    return Pair(where(swap, turned, high), where(swap, turned_low + (half_pi[1] - low), low))
 
 
 def atan(x: Lanes) -> Lanes:
     a = abs(x)
     huge = a > 2.0**60
     high, low = atan_quotient(where(huge, 2.0**60, a), a.const(1.0))
-    result = where(huge, c.HALF_PI[0], high + low)
+    result = where(huge, HALF_PI[x.scalar][0], high + low)
     return where(x.is_nan() | x.equal(0.0), x, copysign(result, x))
 
 
@@ -59,15 +66,17 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     )
     plain = a / b
     big = where(a > b, a, b)
-    factor = where(big > 2.0**500, 2.0**-600, where(big < 2.0**-400, 2.0**600, big.const(1.0)))
+    most, less, least, more, straight = SCALES[x.scalar]
+    factor = where(big > most, less, where(big < least, more, big.const(1.0)))
     a, b = a * factor, b * factor
     nothing = a.equal(0.0) & b.equal(0.0)
     high, low = atan_quotient(a, where(nothing, 1.0, b))
     left = bits(x) < 0
-    turned, turned_low = fast_two_sum(high.const(c.PI[0]), -high)
-    result = where(left, turned + (turned_low + (c.PI[1] - low)), high + low)
+    pi, pi_low = PI[x.scalar]
+    turned, turned_low = fast_two_sum(high.const(pi), -high)
+    result = where(left, turned + (turned_low + (pi_low - low)), high + low)
     result = where(
-        ~left & (plain < 2.0**-60) & ~nothing, plain, result
+        ~left & (plain < straight) & ~nothing, plain, result
     )  # the angle is the quotient; a pair would underflow
     return where(x.is_nan() | y.is_nan(), x + y, copysign(result, y))
 
@@ -80,24 +89,26 @@ def asin_parts(x: Lanes) -> tuple[Lanes, Pair, Lanes]:
     root = exact(half).root()
     z = where(near, half, a * a)
     s, s_low = where(near, root.hi, a), where(near, root.lo, 0.0)
-    return near, Pair(s, s_low), s * z * polynomial(z, c.ASIN)
+    return near, Pair(s, s_low), s * z * polynomial(z, ASIN[x.scalar])
 
 
 def asin(x: Lanes) -> Lanes:
     near, (s, s_low), rest = asin_parts(x)
-    high, low = fast_two_sum(x.const(c.HALF_PI[0]), -2.0 * s)
-    turned = high + (low + (c.HALF_PI[1] - 2.0 * (s_low + rest)))
+    half_pi = HALF_PI[x.scalar]
+    high, low = fast_two_sum(x.const(half_pi[0]), -2.0 * s)
+    turned = high + (low + (half_pi[1] - 2.0 * (s_low + rest)))
     result = copysign(where(near, turned, s + rest), x)
     return where(abs(x) <= 1.0, where(x.equal(0.0), x, result), math.nan)
 
 
 def acos(x: Lanes) -> Lanes:
     near, (s, s_low), rest = asin_parts(x)
+    pi, half_pi = PI[x.scalar], HALF_PI[x.scalar]
     double, double_low = 2.0 * s, 2.0 * (s_low + rest)
-    high, low = fast_two_sum(x.const(c.PI[0]), -double)
-    left = high + (low + (c.PI[1] - double_low))
+    high, low = fast_two_sum(x.const(pi[0]), -double)
+    left = high + (low + (pi[1] - double_low))
     signed = copysign(s, x)
-    middle, middle_low = fast_two_sum(x.const(c.HALF_PI[0]), -signed)
-    inner = middle + (middle_low + (c.HALF_PI[1] - copysign(rest, x)))
+    middle, middle_low = fast_two_sum(x.const(half_pi[0]), -signed)
+    inner = middle + (middle_low + (half_pi[1] - copysign(rest, x)))
     result = where(near, where(x < 0.0, left, double + double_low), inner)
     return where(abs(x) <= 1.0, result, math.nan)

@@ -123,6 +123,13 @@ class Pair:
         return fast_two_sum(high, fma(self.hi, other.lo, fma(self.lo, other.hi, low)))
 
     def __truediv__(self, other: "Pair") -> "Pair":
+        if (
+            self.hi.scalar is f32
+        ):  # one division, whose rounding the rest takes back; there are no quotients near the ends of the range
+            inverse = 1.0 / other.hi
+            quotient = self.hi * inverse
+            rest = fma(-quotient, other.hi, self.hi) + (self.lo - quotient * other.lo)
+            return fast_two_sum(quotient, rest * inverse)
         quotient = self.hi / other.hi
         rest = fma(-quotient, other.hi, self.hi) + (self.lo - quotient * other.lo)
         return fast_two_sum(quotient, rest / other.hi)

@@ -7,6 +7,7 @@ logarithm to about 2^-64. That is what `pow` needs: an error in log x is multipl
 import math
 
 from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.constants import LN2, LOG, LOG10E, TWO_THIRDS
 from tilework.targets.llvm.math.exponential import exp_parts, grow, shifted_nearest
 from tilework.targets.llvm.math.lanes import (
     BIAS,
@@ -15,6 +16,7 @@ from tilework.targets.llvm.math.lanes import (
     Pair,
     bits,
     clamp,
+    constant_pair,
     copysign,
     exact,
     fast_two_sum,
@@ -84,20 +86,21 @@ def log2(x: Lanes) -> Lanes:
 
 
 def log10(x: Lanes) -> Lanes:
-    high, low = log_pair(x) * Pair(x.const(c.LOG10E[0]), x.const(c.LOG10E[1]))
+    high, low = log_pair(x) * constant_pair(x, LOG10E[x.scalar])
     return edges(x, high + low)
 
 
 def log_pair(x: Lanes) -> Pair:
-    """log x of a positive finite f64 as a pair."""
+    """log x of a positive finite x as a pair."""
     m, whole = decompose(x)
     return plus_log_two(to_float(whole), log_reduced(m - 1.0, x.const(0.0)))
 
 
 def plus_log_two(k: Lanes, part: Pair) -> Pair:
     """k log 2 + part."""
-    high, low = fast_two_sum(k * c.LN2[0], part.hi)  # the product is exact
-    return fast_two_sum(high, low + fma(k, c.LN2[1], part.lo))
+    first, second = LN2[k.scalar]
+    high, low = fast_two_sum(k * first, part.hi)  # the product is exact
+    return fast_two_sum(high, low + fma(k, second, part.lo))
 
 
 def log_reduced(f: Lanes, tail: Lanes) -> Pair:
@@ -110,10 +113,11 @@ def log_reduced(f: Lanes, tail: Lanes) -> Pair:
     z_low = fma(s + s, s_low, z_low)
     cube, cube_low = two_product(z, s)
     cube_low = fma(z, s_low, fma(z_low, s, cube_low))
-    third, third_low = two_product(cube, c.TWO_THIRDS[0])
-    third_low = fma(cube, c.TWO_THIRDS[1], fma(cube_low, c.TWO_THIRDS[0], third_low))
+    factor, factor_low = TWO_THIRDS[f.scalar]
+    third, third_low = two_product(cube, factor)
+    third_low = fma(cube, factor_low, fma(cube_low, factor, third_low))
     high, low = fast_two_sum(s + s, third)
-    return fast_two_sum(high, low + (s_low + s_low) + fma(cube * z, polynomial(z, c.LOG), third_low))
+    return fast_two_sum(high, low + (s_low + s_low) + fma(cube * z, polynomial(z, LOG[f.scalar]), third_low))
 
 
 def log1p_pair(t: Lanes, tail: Lanes, extra: Lanes | None = None) -> Pair:
@@ -121,7 +125,8 @@ def log1p_pair(t: Lanes, tail: Lanes, extra: Lanes | None = None) -> Pair:
     one, one_low = two_sum(t, 1.0)
     one_low = one_low + tail
     m, whole = decompose(one)
-    small = -where(whole > 1000, whole.const(1000), whole)
+    most = BIAS[t.scalar] - 23
+    small = -where(whole > most, whole.const(most), whole)
     f, f_low = two_sum(m - 1.0, one_low * power_of_two(small))
     k = to_float(whole)
     return plus_log_two(k if extra is None else k + extra, log_reduced(f, f_low))
@@ -141,6 +146,7 @@ def log1p(x: Lanes) -> Lanes:
 
 
 BIG = 2.0**28
+STRAIGHT = {f32: 2.0**-13, f64: 0.0}  # asinh x is x, where the pairs of f32 would underflow
 
 
 def asinh(x: Lanes) -> Lanes:
@@ -151,7 +157,7 @@ def asinh(x: Lanes) -> Lanes:
     root = fast_two_sum_any(square, 1.0).root()
     below = root + Pair(y.const(1.0), y.const(0.0))
     t = square / below + exact(y)
-    return where((a < math.inf) & x.differs(0.0), copysign(grown_log(huge, a, t, 0.25), x), x)
+    return where((a < math.inf) & (a > STRAIGHT[x.scalar]), copysign(grown_log(huge, a, t, 0.25), x), x)
 
 
 def fast_two_sum_any(a: Pair, number: float) -> Pair:

@@ -1,4 +1,4 @@
-"""The error function and its relatives, f64 (f32 erf has a formula of its own).
+"""The error function and its relatives (f32 erf has a formula of its own; inverses and what is scaled are of f64).
 
 For x >= 0, erfc(x) = exp(-x^2) * g(t) / (1 + 2x), where g is flat in t = (x - 4) / (x + 4), so that one polynomial
 serves the whole half line. exp(-x^2) takes x^2 as a pair: near x = 26 a plain square would cost 300 units in the
@@ -8,6 +8,7 @@ last place.
 import math
 
 from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.constants import ERFCX
 from tilework.targets.llvm.math.exponential import exp, exp_parts
 from tilework.targets.llvm.math.lanes import (
     Lanes,
@@ -26,13 +27,15 @@ from tilework.targets.llvm.math.lanes import (
     where,
 )
 from tilework.targets.llvm.math.logarithm import log, log1p
-from tilework.targets.llvm.types import f32
+from tilework.targets.llvm.types import f32, f64
+
+VANISHES = {f32: 11.0, f64: 28.0}  # erfc is 0
 
 
 def scaled_erfc(x: Lanes) -> Pair:
     """exp(x^2) erfc(x) for x >= 0."""
     u, u_low = Pair(x + x, x.const(0.0)) / two_sum(x, 4.0)
-    slope = polynomial(u - 1.0, c.ERFCX)
+    slope = polynomial(u - 1.0, ERFCX[x.scalar])
     product, product_low = two_product(slope, u)
     high, low = fast_two_sum(x.const(1.0), product)
     flat = Pair(high, low + fma(slope, u_low, product_low))
@@ -51,7 +54,7 @@ def erfc_positive(x: Lanes, tail: Lanes | None = None) -> tuple[Pair, Lanes]:
 
 
 def erfc(x: Lanes) -> Lanes:
-    a = smaller(abs(x), 28.0)
+    a = smaller(abs(x), VANISHES[x.scalar])
     (high, low), n = erfc_positive(a)
     positive = scale(high + low, n)
     first, error = two_sum(x.const(2.0), -positive)

@@ -36,9 +36,10 @@ def named(*formulas: Formula) -> dict[str, Formula]:
 
 DIRECT: dict[str, Formula] = {
     **named(exponential.exp, exponential.exp2, exponential.exp10, exponential.expm1, exponential.tanh),
-    **named(
-        logarithm.log, logarithm.log1p, logarithm.log2, logarithm.pow, trigonometric.sin, trigonometric.cos, special.erf
-    ),
+    **named(exponential.sinh, exponential.cosh, logarithm.log, logarithm.log1p, logarithm.log2, logarithm.log10),
+    **named(logarithm.pow, logarithm.asinh, logarithm.acosh, logarithm.atanh, special.erf, special.erfc),
+    **named(trigonometric.sin, trigonometric.cos, trigonometric.tan, trigonometric.sinpi, trigonometric.cospi),
+    **named(inverse.asin, inverse.acos, inverse.atan, inverse.atan2),
     **algebraic.DIRECT,
     **integers.FUNCTIONS,
     "double2loint": lambda x: integers.as_i32(bits(x)),
@@ -51,10 +52,8 @@ DIRECT |= {f"{op}_{mode}": rounding.arithmetic(op, mode) for op in rounding.EXAC
 DIRECT |= rounding.conversions()
 
 THROUGH_F64: dict[str, Formula] = {
-    **named(exponential.sinh, exponential.cosh, logarithm.log10, logarithm.asinh),
-    **named(logarithm.acosh, logarithm.atanh, trigonometric.tan, trigonometric.sinpi, trigonometric.cospi),
-    **named(inverse.asin, inverse.acos, inverse.atan, inverse.atan2, special.erfc, special.erfcx, special.erfinv),
-    **named(special.erfcinv, special.normcdf, special.normcdfinv, gamma.lgamma, gamma.tgamma),
+    **named(special.erfcx, special.erfinv, special.erfcinv, special.normcdf, special.normcdfinv),
+    **named(gamma.lgamma, gamma.tgamma),
     **algebraic.THROUGH_F64,
     **bessel.FUNCTIONS,
 }
@@ -65,10 +64,14 @@ OUTLINED = frozenset(
 CHUNK = 2
 
 
-def direct(formula: Formula) -> Function:
+def direct(name: str, formula: Formula) -> Function:
+    def body(b: Builder, args: Sequence[Value]) -> Value:
+        return formula(*[Lanes(b, arg) for arg in args]).v
+
     def function(b: Builder, args: Sequence[Value]) -> Value:
         with b.fast_math():  # the formulas count on each rounding: the caller's flags stay outside
-            return formula(*[Lanes(b, arg) for arg in args]).v
+            is_short = name not in OUTLINED or args[0].type.scalar is f32
+            return body(b, args) if is_short else in_chunks(b, f"tilework.{name}", args, body)
 
     return function
 
@@ -106,5 +109,5 @@ def in_chunks(b: Builder, name: str, args: Sequence[Value], body: Function) -> V
     return b.shuffle(parts[0], None, range(count))
 
 
-FUNCTIONS: dict[str, Function] = {name: direct(formula) for name, formula in DIRECT.items()}
+FUNCTIONS: dict[str, Function] = {name: direct(name, formula) for name, formula in DIRECT.items()}
 FUNCTIONS |= {name: through_f64(name, formula) for name, formula in THROUGH_F64.items()}

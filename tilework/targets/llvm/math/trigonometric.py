@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.math import coefficients as c
+from tilework.targets.llvm.math.constants import COS, HALF_PI, PI, SIN
 from tilework.targets.llvm.math.exponential import nearest
 from tilework.targets.llvm.math.lanes import (
     Lanes,
@@ -30,14 +31,15 @@ from tilework.targets.llvm.types import f32, f64, i32, i64, i128, struct
 from tilework.targets.llvm.values import Value, constant
 
 LIMIT = {f32: 2.0**18, f64: 2.0**27}
+TINY = {f32: 2.0**-40, f64: 2.0**-300}  # tan x is x
 REDUCED = struct(i64, f64, f64)
 
 
-def reduce(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count."""
+def reduce(x: Lanes, *, to_pair: bool = False) -> tuple[Lanes, Lanes, Lanes]:
+    """(r, tail, n): x = n * pi/2 + r + tail modulo 2 pi; n is an integer whose low two bits count. f32 has a tail if asked for."""
     b = x.b
     large = abs(x) >= LIMIT[x.scalar]
-    moderate = reduce_moderate(x)
+    moderate = reduce_moderate(x) if to_pair or x.scalar is f64 else reduce_single(x)
 
     def slow() -> list[Value]:
         return [where(large, a, b).v for a, b in zip(reduce_huge(x), moderate)]
@@ -46,12 +48,15 @@ def reduce(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     return Lanes(b, r), Lanes(b, tail), Lanes(b, n)
 
 
+def reduce_single(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
+    n, whole = nearest(x, 2.0 / math.pi)
+    one, two, three, _ = HALF_PI[x.scalar]
+    return fma(n, -three, fma(n, -two, fma(n, -one, x))), x.const(0.0), whole
+
+
 def reduce_moderate(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     n, whole = nearest(x, 2.0 / math.pi)
-    if x.scalar is f32:
-        one, two, three, _ = c.HALF_PI_F
-        return fma(n, -three, fma(n, -two, fma(n, -one, x))), x.const(0.0), whole
-    one, two, three, _ = c.HALF_PI
+    one, two, three, _ = HALF_PI[x.scalar]
     r = fma(n, -one, x)
     product, product_low = two_product(n, two)
     high = r - product
@@ -69,7 +74,8 @@ def reduce_huge(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     join = (lambda parts: Lanes(b, b.build_vector(parts))) if x.v.type.is_vector else (lambda parts: Lanes(b, parts[0]))
     n, r, tail = (join(column) for column in columns)
     if x.scalar is f32:
-        return narrow(r), x.const(0.0), Lanes(b, b.trunc(n.v, n.v.type.with_scalar(i32)))
+        high = narrow(r)
+        return high, narrow(r - widen(high)), Lanes(b, b.trunc(n.v, n.v.type.with_scalar(i32)))
     return r, tail, n
 
 
@@ -149,16 +155,16 @@ def cosine(r: Lanes, tail: Lanes) -> Lanes:
 
 
 def sine_pair(r: Lanes, tail: Lanes) -> Pair:
-    """sin(r + tail) of f64 to about 2^-58."""
+    """sin(r + tail) to about 2^-58 of f64, 2^-27 of f32."""
     z = r * r
-    return fast_two_sum(r, fma(z * r, polynomial(z, c.SIN), fma(z * -0.5, tail, tail)))
+    return fast_two_sum(r, fma(z * r, polynomial(z, SIN[r.scalar]), fma(z * -0.5, tail, tail)))
 
 
 def cosine_pair(r: Lanes, tail: Lanes) -> Pair:
-    """cos(r + tail) of f64 to about 2^-58."""
+    """cos(r + tail) to about 2^-58 of f64, 2^-27 of f32."""
     square, square_low = two_product(r, r)
     one, one_low = fast_two_sum(r.const(1.0), square * -0.5)
-    rest = fma(square * square, polynomial(square, c.COS), fma(square_low, -0.5, -(r * tail)))
+    rest = fma(square * square, polynomial(square, COS[r.scalar]), fma(square_low, -0.5, -(r * tail)))
     return fast_two_sum(one, one_low + rest)
 
 
@@ -182,33 +188,40 @@ def cos(x: Lanes) -> Lanes:
 
 
 def tan(x: Lanes) -> Lanes:
-    """sin / cos of f64 as pairs: the errors of three roundings would come close to two units."""
-    r, tail, n = reduce(x)
+    """sin / cos as pairs: the errors of three roundings would come close to two units."""
+    r, tail, n = reduce(x, to_pair=True)
     sine, cosine = sine_pair(r, tail), cosine_pair(r, tail)
     odd = (n & 1).differs(0)
     high, low = pair_where(odd, -cosine, sine) / pair_where(odd, sine, cosine)
-    return where(x.equal(0.0), x, where(abs(x) < 2.0**-300, x, high + low))
+    return where(x.equal(0.0), x, where(abs(x) < TINY[x.scalar], x, high + low))
 
 
 def reduce_half_turns(x: Lanes) -> tuple[Lanes, Lanes, Lanes]:
-    """(r, tail, n) with pi x = n * pi/2 + r + tail; f64. Beyond 2^53 every x is an even integer."""
-    y = where(abs(x) < 2.0**53, x, x * 0.0)
-    n = rint(y + y)
+    """(r, tail, n) with pi x = n * pi/2 + r + tail modulo 2 pi."""
+    pi, pi_low = PI[x.scalar]
+    y = fma(rint(x * 0.5), -2.0, x)  # exact
+    n, whole = nearest(y, 2.0)
     t = fma(n, -0.5, y)
-    high, low = two_product(t, c.PI[0])
-    whole = Lanes(x.b, x.b.fptosi_sat(n.v, x.v.type.with_scalar(i64)))
-    high, low = fast_two_sum(high, fma(t, c.PI[1], low))
+    high, low = two_product(t, pi)
+    high, low = fast_two_sum(high, fma(t, pi_low, low))
     return high, low, whole
+
+
+def with_tail(r: Lanes, tail: Lanes) -> tuple[Lanes, Lanes]:
+    """sin and cos of r + tail, where `sine` and `cosine` of f32 have none."""
+    if r.scalar is f32:
+        return sine_pair(r, tail).hi, cosine_pair(r, tail).hi
+    return sine(r, tail), cosine(r, tail)
 
 
 def sinpi(x: Lanes) -> Lanes:
     r, tail, n = reduce_half_turns(x)
-    result = choose(n, sine(r, tail), cosine(r, tail))
+    result = choose(n, *with_tail(r, tail))
     exact = where(x.equal(rint(x)), x * 0.0, result)  # integers, infinity (NaN)
     return where(abs(x) < math.inf, exact, math.nan)
 
 
 def cospi(x: Lanes) -> Lanes:
     r, tail, n = reduce_half_turns(x)
-    result = choose(n + 1, sine(r, tail), cosine(r, tail))
+    result = choose(n + 1, *with_tail(r, tail))
     return where(abs(x) < math.inf, result + 0.0, math.nan)  # zeros are +0
