@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import tilework
+import tilework.language as tl
 from tests.targets.cpu_run import compile_text
 
 STEPS = """module {
@@ -72,3 +74,27 @@ def test_values_after_a_reduction_in_a_branch_are_known() -> None:
     x, out = np.array([5, 3, 9, 3] * 4, np.int32), np.zeros(1, np.int32)
     compile_text(REDUCE_IN_BRANCH)(x, out, True)
     assert out[0] == 2
+
+
+@tilework.jit
+def exchanged(a, b, out, n, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    tile, p, q = tl.load(a + i), a, b
+    for k in range(n):
+        tile = tile ^ (tile * 3 + k)
+        p, q = q, p + 4
+    before = tl.load(p + i)
+    tl.store(b + i, tile)
+    tl.store(out + i, before - tl.load(p + i))
+
+
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_what_is_behind_a_loop_knows_where_its_pointers_point(rounds: int) -> None:
+    a, b, out = np.arange(64, dtype=np.int32), np.arange(64, dtype=np.int32) - 99, np.zeros(16, np.int32)
+    was, tile = b.copy(), a[:16].copy()
+    for k in range(rounds):
+        tile ^= tile * 3 + k
+    exchanged[(1,)](a, b, out, rounds, 16)
+    place = 4 * (rounds // 2)
+    wanted = np.zeros(16) if rounds % 2 == 0 else (was - np.concatenate([tile, was[16:]]))[place : place + 16]
+    np.testing.assert_array_equal(out, wanted)

@@ -173,6 +173,7 @@ def convert_for(converter: "Converter", op: Operation) -> None:
         buffers = dict(pairs)
         new = [(v, buffers[arg]) for v, arg in zip(yielded.operands, block.args[1:], strict=True) if arg in buffers]
         update(schedule, new)
+        schedule.bases.keep(block.args[1:])
         end_block(converter, yielded)
     for (_, buffer), result in zip(pairs, tiles(op.results), strict=True):
         buffer.writer = None

@@ -22,7 +22,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
-from tilework.ir.types import is_tensor, shape_of
+from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
 from tilework.transforms.ttc.loops.index_maps import Digits, is_lazy, sources, whole
 
 THROUGH = frozenset(
@@ -85,6 +85,12 @@ class Bases:
             moved = self.of(yielded.operands[pointer.index - 1])
             return origin if moved is origin or moved is pointer else None
         return None
+
+    def keep(self, arguments: Sequence[SSAValue]) -> None:
+        """Find those of what a loop carries now, while all of it is yielded: behind the loop its results are asked for."""
+        for argument in arguments:
+            if isinstance(element_type(argument.type), PointerType):
+                self.of(argument)
 
     def common(self, pointers: Sequence[SSAValue]) -> SSAValue | None:
         found = {self.of(pointer) for pointer in pointers}
