@@ -35,7 +35,8 @@ def annotated(kernel: Kernel) -> Kernel:
 def arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
     random = np.random.default_rng(seed)
     arrays = {name: draw_array(dtype, random) for name, dtype in kernel.inputs.items()}
-    return {name: arrays.get(name, SCALARS.get(name)) for name in kernel.signature}
+    numbers = SCALARS | kernel.numbers
+    return {name: arrays.get(name, numbers.get(name)) for name in kernel.signature}
 
 
 @pytest.mark.parametrize("first", range(0, KERNELS, CHUNK))

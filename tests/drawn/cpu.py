@@ -60,20 +60,20 @@ def compare(kernel: Kernel, folder: Path) -> str | None:
     return None
 
 
-def problem_of(seed: int, folder: Path, odd: bool = False) -> str | None:
+def problem_of(seed: int, folder: Path, **about: bool) -> str | None:
     """`compare` of one seed; errors of the compiler are problems too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(draw_kernel(seed, CPU, odd=odd), folder)
+            return compare(draw_kernel(seed, CPU, **about), folder)
         except Exception as error:
             return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}\n{error}"
 
 
-def outcome(seed: int, odd: bool) -> str | None:
+def outcome(seed: int, **about: bool) -> str | None:
     """`problem_of`, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        return problem_of(seed, Path(folder), odd)
+        return problem_of(seed, Path(folder), **about)
 
 
 def kind(problem: str) -> str:
@@ -88,18 +88,22 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--odd", action="store_true", help="sizes that are no powers of two")
+    parser.add_argument(
+        "--loops", action="store_true", help="mostly loops, with all kinds of bounds and carried values"
+    )
     args = parser.parse_args(words)
+    about = {"odd": args.odd, "about_loops": args.loops}
     if args.seed is not None:
-        source = draw_kernel(args.seed, CPU, odd=args.odd).source
+        source = draw_kernel(args.seed, CPU, **about).source
         print(source[source.index("@jit\ndef kernel") :])
         with tempfile.TemporaryDirectory() as folder:
-            problem = problem_of(args.seed, Path(folder), args.odd)
+            problem = problem_of(args.seed, Path(folder), **about)
         print(problem or "no difference")
         return int(problem is not None)
     start = time.perf_counter()
     failures: dict[str, list[tuple[int, str]]] = defaultdict(list)
     seeds = range(args.first, args.first + args.kernels)
-    for count, (seed, found) in enumerate(results(partial(outcome, odd=args.odd), seeds, args.jobs), 1):
+    for count, (seed, found) in enumerate(results(partial(outcome, **about), seeds, args.jobs), 1):
         problem = found.why if isinstance(found, Lost) else found
         if problem is not None:
             failures[kind(problem)].append((seed, problem))

@@ -5,7 +5,8 @@ python -m tests.drawn.gpu --seed 17 --target hip:gfx942       one kernel: its so
 
 The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by what
 elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
-make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on.
+make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on,
+`--loops` short ones of nested loops with bounds, masks and addresses of all kinds.
 
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
 memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
@@ -169,9 +170,17 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--ptxas", action="store_true")
     parser.add_argument("--descriptors", action="store_true", help="mostly statements about descriptors")
     parser.add_argument("--odd", action="store_true", help="sizes that are no powers of two")
+    parser.add_argument(
+        "--loops", action="store_true", help="mostly loops, with all kinds of bounds and carried values"
+    )
     parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     args = parser.parse_args(words)
-    about = {"about_descriptors": args.descriptors, "about_python": args.python, "odd": args.odd}
+    about = {
+        "about_descriptors": args.descriptors,
+        "about_python": args.python,
+        "about_loops": args.loops,
+        "odd": args.odd,
+    }
     start = time.perf_counter()
     failures: dict[str, list[int]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:

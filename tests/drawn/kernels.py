@@ -139,6 +139,7 @@ class Kernel:
     inputs: dict[str, DType] = field(default_factory=dict)
     stores: list[tuple[str, Value]] = field(default_factory=list)
     capability: int = 90
+    numbers: dict[str, int] = field(default_factory=dict)  # arguments that are not those of all kernels
 
 
 class Writer(Expressions):
@@ -325,17 +326,20 @@ def draw_kernel(
     odd: bool = False,
     about_python: bool = False,
     promises: bool = False,
+    about_loops: bool = False,
 ) -> Kernel:
-    """A kernel with everything that Triton has in it, or mostly with descriptors, or with Python that Triton does not have.
+    """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, or with Python that Triton does not have.
 
     `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
     matters take turns; and it may return between its accesses to memory.
     """
+    from tests.drawn.loop_statements import LoopStatements
     from tests.drawn.python_statements import HELPERS, PythonStatements
     from tests.drawn.statements import Statements
 
     plain = Statements(seed, capability, about_descriptors, odd)
-    writer = PythonStatements(seed, capability, odd) if about_python else plain
+    own = PythonStatements if about_python else LoopStatements if about_loops else None
+    writer = own(seed, capability, odd) if own is not None else plain
     writer.promises = promises
     writer.prologue()
     if writer.random.random() < 0.1:
@@ -343,7 +347,7 @@ def draw_kernel(
             writer.line("return")
     for _ in range(2):
         writer.load(writer.shape(), writer.random.choice(ARITHMETIC))
-    for _ in range(writer.random.randint(4, 7)):
+    for _ in range(writer.random.randint(2, 4) if about_loops else writer.random.randint(4, 7)):
         writer.statement(2)
         if promises and writer.random.random() < 0.1:
             with writer.block(f"if n > {writer.random.randrange(30, 100)}:"):
@@ -351,4 +355,8 @@ def draw_kernel(
     drawn = [value for value in writer.pool if value.text not in SCALARS]
     for value in writer.random.sample(drawn, min(9, len(drawn))):
         writer.store(value)
-    return writer.finish(HELPERS if about_python else "")
+    made = writer.finish(HELPERS if about_python else "")
+    if about_loops:
+        choices = {"n": (37, 5, 16, 40), "m": (6, 0, 15, -3), "big": (11, 1, 3000), "flag": (True, False)}
+        made.numbers = {name: writer.random.choice(numbers) for name, numbers in choices.items()}
+    return made

@@ -24,5 +24,12 @@ def test_machine_code_agrees_with_the_interpreter(first: int, tmp_path: Path) ->
         assert problem is None, explain(kernel, problem)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_drawn_loops(tmp_path: Path) -> None:
+    kernel = draw_kernel(3, CPU, about_loops=True)
+    problem = compare(kernel, tmp_path)
+    assert problem is None, explain(kernel, problem)
+
+
 def test_failures_of_one_kind_are_counted_together() -> None:
     assert kind("out_f: index 3: 1.5, interpreter 2.0") == kind("out_f: index 14: -0.25, interpreter nan")

@@ -19,3 +19,9 @@ def test_drawn_kernel(seed: int, target: str, about_descriptors: bool, tmp_path:
     problem = problem_of(seed, target, tmp_path, about_descriptors=about_descriptors)
     words = "--descriptors " if about_descriptors else ""
     assert problem is None, f"python -m tests.drawn.gpu {words}--target {target} --seed {seed}\n{problem}"
+
+
+@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+def test_drawn_loops(target: str, tmp_path: Path) -> None:
+    problem = problem_of(3, target, tmp_path, about_loops=True)
+    assert problem is None, f"python -m tests.drawn.gpu --loops --target {target} --seed 3\n{problem}"
