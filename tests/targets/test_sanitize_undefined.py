@@ -256,7 +256,11 @@ def test_a_boundary_check_without_padding() -> None:
     x, out = floats(16), np.zeros(16, np.float32)
     bordered[(1,)](x, out, 16)
     text = report(bordered, x, out, 9)
-    assert "a load of argument 'x' masks elements off" in text and "boundary_check=(0,)" in text
+    assert (
+        "a load of argument 'x' masks elements off" in text
+        and "boundary_check=(0,)" in text
+        and "padding_option" in text
+    )
 
 
 def test_a_warning_is_shown_once_per_line_and_the_kernel_goes_on() -> None:

@@ -32,7 +32,7 @@ from tilework.targets.cpu.run.interface import ENTRIES, Interface
 from tilework.targets.cpu.run.run_grid import fault_error
 
 HELPS = {  # by words of a report
-    "masks elements off": "give the load an `other`, or use what it gives under the same mask",
+    "masks elements off": "give the load an `other` (with `boundary_check` a `padding_option`), or use what it gives under the same mask",
     "operation add, and": "to wrap around on purpose, use tl.add(a, b, sanitize_overflow=False)",
     "operation sub, and": "to wrap around on purpose, use tl.sub(a, b, sanitize_overflow=False)",
     "operation mul, and": "to wrap around on purpose, use tl.mul(a, b, sanitize_overflow=False)",
