@@ -11,7 +11,6 @@ Stage: TTIR. Cost: one walk, and the operands of dots in loops.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from math import prod
 from typing import TypeGuard
 
 from xdsl.dialects import scf
@@ -21,7 +20,7 @@ from tilework.ir import tt
 from tilework.ir.enums import InputPrecision
 from tilework.ir.nesting import is_inside, loop_around
 from tilework.ir.rewrite import defining_op
-from tilework.ir.types import bit_width, shape_of
+from tilework.ir.types import bit_width, shape_of, tile_bits
 
 WARPGROUP = 4  # warps
 LEAST_ROWS = 64  # of a product that a warpgroup computes
@@ -66,7 +65,7 @@ def worth_copying(
         loads = dict.fromkeys(load for load in map(load_of, operands) if load is not None)
         inside = [load for load in loads if is_inside(load, loop)]
         mixed = any(load_of(operand) is None and is_loaded(operand, loop) for operand in operands)
-        is_much = sum(map(bytes_of, inside)) >= LEAST_BYTES
+        is_much = sum(tile_bits(load.result.type) for load in inside) >= 8 * LEAST_BYTES
         if is_much and not mixed and all(is_candidate(load) and is_copyable(load) for load in inside):
             yield from filter(is_candidate, loads)
 
@@ -77,10 +76,6 @@ def load_of(operand: SSAValue) -> tt.LoadOp | None:
     while type(op) is tt.TransOp:
         op = defining_op(op.operands[0])
     return op if isinstance(op, tt.LoadOp) else None
-
-
-def bytes_of(load: tt.LoadOp) -> int:
-    return prod(shape_of(load.result.type)) * bit_width(load.result.type) // 8
 
 
 def is_loaded(operand: SSAValue, loop: Operation) -> bool:

@@ -29,7 +29,7 @@ from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import LOOPS
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import array_values, bit_width, element_type, is_float, is_tensor, shape_of
+from tilework.ir.types import array_values, bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
 from tilework.layouts.conversion import conversion
 from tilework.target import Rates
 
@@ -260,13 +260,13 @@ class Meter:
 
     def move(self, type_: Attribute, *resources: str) -> None:
         """A tile through some resources."""
-        size = prod(shape_of(type_)) * bit_width(type_) / 8
+        size = tile_bits(type_) / 8
         for name in resources:
             self.used[name] += size
 
     def instructions(self, type_: Attribute) -> None:
         """Accesses of threads to a tile."""
-        self.used[ISSUE] += prod(shape_of(type_)) * bit_width(type_) / 8 / (WIDEST * LANES)
+        self.used[ISSUE] += tile_bits(type_) / 8 / (WIDEST * LANES)
 
 
 def load(meter: Meter, op: Operation) -> None:

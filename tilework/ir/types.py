@@ -14,6 +14,7 @@ cost no more than an attribute look-up.
 
 from collections.abc import Sequence
 from functools import cache
+from math import prod
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -236,3 +237,8 @@ def bit_width(type: Attribute) -> int:
     if isinstance(element, IntegerType):
         return element.width.data
     return FLOAT_WIDTHS.get(element.__class__, 64)
+
+
+def tile_bits(type: Attribute) -> int:
+    """Bits of all elements: ``tensor<4x8xf16>`` gives 512."""
+    return prod(shape_of(type)) * bit_width(type)

@@ -18,8 +18,8 @@ from tilework.layouts.packing import log2
 from tilework.targets.gpu.indices import chosen, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move
-from tilework.targets.gpu.words import WORD
-from tilework.targets.llvm.types import Type, i32, vector
+from tilework.targets.gpu.words import WORD, pack_words, unpack_word
+from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
 
 
@@ -46,7 +46,7 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
     if (exchange := only_exchange(comp)) is not None and (found := through_exchanges(low, registers, *exchange)):
         return found
     names, held = comp.out_names, elements_together(comp, registers[0].type.bits)
-    sent = in_words(low, registers, held)
+    sent = pack_words(low, registers) if held > 1 else registers
     lane_at, register_at = names.index("lane"), names.index("register")
     vectors = dict(comp.bases)["lane"]
     lanes = image(b, [(low.lane, [vector[lane_at] for vector in vectors])]).value
@@ -63,7 +63,11 @@ def through_shuffles(low: Lowering, registers: Registers, comp: LinearLayout, co
     for register in range(0, count, held):
         place = comp.apply(register=register) if "register" in comp.by_in else {"register": register, "lane": 0}
         made.append(chosen(b, choices.value, bits, place["register"] // held, partial(read, place["lane"])))
-    return from_words(low, made, registers[0].type, held)
+    return unpacked(low, made, registers[0].type) if held > 1 else tuple(made)
+
+
+def unpacked(low: Lowering, words: Sequence[Value], type: Type) -> Registers:
+    return tuple(element for word in words for element in unpack_word(low, word, type))
 
 
 def elements_together(comp: LinearLayout, bits: int) -> int:
@@ -88,32 +92,19 @@ def unit(comp: LinearLayout, register: int) -> tuple[int, ...]:
     return tuple(register if name == "register" else 0 for name in comp.out_names)
 
 
-def in_words(low: Lowering, registers: Registers, held: int) -> list[Value]:
-    b = low.builder
-    groups = [registers[first : first + held] for first in range(0, len(registers), held)]
-    return [b.bitcast(b.build_vector(list(group)), i32) if held > 1 else group[0] for group in groups]
-
-
-def from_words(low: Lowering, words: Sequence[Value], type: Type, held: int) -> Registers:
-    b = low.builder
-    return tuple(
-        value for word in words for value in (b.lanes(b.bitcast(word, vector(type, held))) if held > 1 else [word])
-    )
-
-
 def through_exchanges(low: Lowering, registers: Registers, register: int, lane: int) -> Registers | None:
     """Words of two registers at a time change places between lanes; None if the GPU has no instruction for that."""
     b, type = low.builder, registers[0].type
-    held = 32 // type.bits if type.bits in (16, 32) else 0  # elements of a word
+    held = WORD // type.bits if type.bits in (16, WORD) else 0  # elements of a word
     if not low.gpu.exchanges(1 << lane) or not held or (1 << register) % held or len(registers) % held:
         return None
-    packed = [b.bitcast(word, i32) for word in in_words(low, registers, held)]
+    packed = pack_words(low, registers)
     away = (1 << register) // held
     for first in range(len(packed)):
         if not first & away:
             both = low.gpu.exchange(b, packed[first], packed[first | away], 1 << lane)
             packed[first], packed[first | away] = both
-    return from_words(low, [b.bitcast(word, type) for word in packed] if held == 1 else packed, type, held)
+    return unpacked(low, packed, type)
 
 
 def through_memory(

@@ -229,9 +229,8 @@ def range_of(op: str, least: int, greatest: int, b: Value) -> tuple[int, int] | 
     if op != "and" and number >> (bits - 1):
         return None
     if op in ("and", "or", "xor"):
-        free = (
-            1 << (least ^ greatest).bit_length()
-        ) - 1  # these bits may be anything, the others are those of both ends
+        # these bits may be anything, the others are those of both ends
+        free = (1 << (least ^ greatest).bit_length()) - 1
         found = INTEGER[op](b.type, least & ~free, number)
         assert found is not None
         if op == "and":

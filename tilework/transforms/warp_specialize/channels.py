@@ -11,7 +11,6 @@ turn, with one barrier for "full" and one for "empty" per stage.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import prod
 
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
@@ -20,7 +19,7 @@ from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import LOOPS, enclosing_op, ops_around
-from tilework.ir.types import bit_width, element_type, is_tensor, shape_of, tensor_type
+from tilework.ir.types import element_type, is_tensor, shape_of, tensor_type, tile_bits
 from tilework.layouts.encodings import Shared
 from tilework.transforms.ttg.pipeline.load_buffers import Clash, copy_width
 from tilework.transforms.ttg.pipeline.load_plans import (
@@ -74,7 +73,7 @@ class Channel:
 def tile_bytes(load: Operation) -> int:
     """The size of the tile that `load` gives."""
     result = load.results[0].type
-    return prod(shape_of(result)) * bit_width(result) // 8
+    return tile_bits(result) // 8
 
 
 @dataclass(eq=False)
@@ -178,7 +177,7 @@ def fit_stages(function: Operation, rings: list[Ring], limit: int) -> None:
 def store_bytes(store: Operation) -> int:
     """The shared memory that the parts of a tile need on their way to global memory; rows are exchanged in two halves."""
     value = store.operands[1].type
-    return prod(shape_of(value)) * bit_width(value) // 8 // STAGING[type(store)]
+    return tile_bits(value) // 8 // STAGING[type(store)]
 
 
 def blocks_around(op: Operation) -> list[Operation]:

@@ -11,7 +11,6 @@ where copies start early, or its copies would have to wait until its buffer has 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
@@ -21,7 +20,7 @@ from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import find_num_warps
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value
-from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of
+from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of, tile_bits
 from tilework.layouts.encodings import Shared, SwizzledShared
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule
@@ -80,19 +79,18 @@ def plan_loads(loop: Operation, schedule: Schedule, facts: AxisFacts) -> list[Lo
 def with_free_buffers(plans: list[LoadPlan]) -> list[LoadPlan]:
     """The plans, with another buffer for what is small: then all copies of a turn may start while its buffers are read."""
     copies = [plan for plan in plans if plan.kind is Kind.COPY]
-    limit = max((tile_bits(plan) for plan in copies if plan.buffers > plan.distance), default=0) // SMALL
+    limit = max((buffer_bits(plan) for plan in copies if plan.buffers > plan.distance), default=0) // SMALL
     return [
         replace(plan, buffers=plan.distance + 1)
-        if plan in copies and plan.buffers == plan.distance and tile_bits(plan) <= limit
+        if plan in copies and plan.buffers == plan.distance and buffer_bits(plan) <= limit
         else plan
         for plan in plans
     ]
 
 
-def tile_bits(plan: LoadPlan) -> int:
+def buffer_bits(plan: LoadPlan) -> int:
     """The size of one buffer."""
-    type = plan.load.results[0].type
-    return prod(shape_of(type)) * bit_width(type)
+    return tile_bits(plan.load.results[0].type)
 
 
 def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisFacts) -> LoadPlan | str | None:

@@ -7,7 +7,7 @@ Where several blocks share a multiprocessor they hide each other's waits, and mo
 """
 
 from collections.abc import Sequence
-from math import ceil, prod
+from math import ceil
 
 from xdsl.ir import Operation
 
@@ -15,7 +15,7 @@ from tilework.analysis.cost import carried_registers, loop_cost, occupancy
 from tilework.ir import ttng
 from tilework.ir.functions import function_around, ops_in_order
 from tilework.ir.module_facts import find_target
-from tilework.ir.types import bit_width, shape_of
+from tilework.ir.types import tile_bits
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES
 
@@ -33,7 +33,7 @@ def enough_stages(loop: Operation, stages: int, loads: Sequence[Operation]) -> i
     if cost is None or room is None or room.blocks > 1:
         return stages
     enough = 2 + ceil(rates.memory_cycles / cost.bound)
-    tiles = sum(prod(shape_of(load.results[0].type)) * bit_width(load.results[0].type) // 8 for load in loads)
+    tiles = sum(tile_bits(load.results[0].type) // 8 for load in loads)
     fitting = int(rates.shared_memory * SHARE) // tiles
     if min(enough, fitting) <= stages:
         return stages
