@@ -169,7 +169,7 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         P * P,
         3,
     ),
-    ("ATANHF", 32, "(2 atanh s - 2s - 2s^3/3) / s^5 in s^2", of_square(atanh_tail, ONE * 2 / 5), 0, 0.0295, 2),
+    ("ATANHF", 32, "(2 atanh s - 2s - 2s^3/3) / s^5 in s^2", of_square(atanh_tail, ONE * 2 / 5), 0, 0.0295, 3),
     ("ATANF", 32, "(atan t - t) / t^3 in t^2", of_square(lambda t: (mp.atan(t) - t) / t**3, -ONE / 3), 0, 0.1717, 4),
     ("ASINF", 32, "(asin x - x) / x^3 in x^2", of_square(lambda x: (mp.asin(x) - x) / x**3, ONE / 6), 0, 0.2501, 5),
     ("SINHF", 32, "(sinh x - x) / x^3 in x^2", of_square(lambda x: (mp.sinh(x) - x) / x**3, ONE / 6), 0, 1, 3),

@@ -8,7 +8,7 @@ import math
 
 from tilework.targets.llvm.math import coefficients as c
 from tilework.targets.llvm.math.constants import LN2, LOG, LOG10E, TWO_THIRDS
-from tilework.targets.llvm.math.exponential import exp_parts, grow, shifted_nearest
+from tilework.targets.llvm.math.exponential import exp_parts
 from tilework.targets.llvm.math.lanes import (
     BIAS,
     FRACTION,
@@ -22,7 +22,6 @@ from tilework.targets.llvm.math.lanes import (
     fast_two_sum,
     fma,
     from_bits,
-    narrow,
     polynomial,
     polynomial_paired,
     power_of_two,
@@ -32,7 +31,6 @@ from tilework.targets.llvm.math.lanes import (
     two_product,
     two_sum,
     where,
-    widen,
 )
 from tilework.targets.llvm.types import Type, f32, f64
 
@@ -195,42 +193,27 @@ def atanh(x: Lanes) -> Lanes:
     return where((a < 1.0) & x.differs(0.0), result, where(x.equal(0.0), x, edge))
 
 
+# the logarithm of the result, beyond which it is infinite or 0
+LONGEST = {f32: 120.0, f64: 800.0}
+
+
 def pow(x: Lanes, y: Lanes) -> Lanes:
     """x^y by e^(y log |x|), with the special cases of C."""
-    if x.scalar is f32:
-        return narrow(pow_single(widen(x), widen(y)))
-    a = abs(x)
+    a, longest = abs(x), LONGEST[x.scalar]
     high, low = log_pair(a)
     high = where(a.equal(0.0), -math.inf, where(a < math.inf, high, a))
     low = where((a > 0.0) & (a < math.inf), low, 0.0)
     product = y * high
     rest = fma(y, high, -product) + y * low
-    rest = where(abs(product) < 800.0, rest, 0.0)
-    big, tail, n = exp_parts(clamp(product, -800.0, 800.0), rest)
+    rest = where(abs(product) < longest, rest, 0.0)
+    big, tail, n = exp_parts(clamp(product, -longest, longest), rest)
     return power_edges(x, y, scale(big + tail, clamp_whole(n)))
-
-
-def pow_single(x: Lanes, y: Lanes) -> Lanes:
-    """x^y in f64, good enough for f32: plain sums and shorter polynomials."""
-    a = abs(x)
-    m, whole = decompose(a)
-    f = m - 1.0
-    s = f / (2.0 + f)
-    z = s * s
-    part = fma(s * z, fma(z, polynomial(z, c.LOG[:5]), c.TWO_THIRDS[0]), s + s)
-    logarithm = fma(part, c.LOG2E[0], to_float(whole))
-    logarithm = where(a.equal(0.0), -math.inf, where(a < math.inf, logarithm, a))
-    product = clamp(y * logarithm, -300.0, 300.0)
-    n, exponent = shifted_nearest(product, 1.0)
-    r = (product - n) * c.LN2_PAIR[0]
-    square = r * r
-    value = 1.0 + (r + square * fma(r, polynomial(r, c.EXP[:6]), 0.5))
-    return power_edges(x, y, grow(value, n, exponent, product, -300.0))
 
 
 def clamp_whole(n: Lanes) -> Lanes:
     """Keep n where `scale` can use it."""
-    low, high = n.const(-2 * BIAS[f64]), n.const(2 * BIAS[f64])
+    most = 2 * BIAS[f32 if n.scalar.bits == 32 else f64]
+    low, high = n.const(-most), n.const(most)
     return where(n < low, low, where(n > high, high, n))
 
 
