@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.installed_example import first_example
+from tests.python_programs import run_python
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -30,7 +31,7 @@ def test_the_example_runs(tmp_path: Path, warm_cache: Path, interpret: str, devi
         "TILEWORK_DEVICE": device,
         "TRITON_CACHE_DIR": str(warm_cache),
     }
-    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    done = run_python(str(script), env=environment)
     assert done.stdout == "right\n", done.stderr[-2000:]
 
 

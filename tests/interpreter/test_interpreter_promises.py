@@ -5,8 +5,6 @@ descriptors work, exactly. Only assembly and unknown external functions are refu
 """
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.python_programs import run_python
 from tests.runtime.launch_kernels import add_one
 from tilework import knobs
 from tilework.errors import InterpreterError
@@ -39,10 +38,8 @@ def test_the_variable_makes_interpreted_functions() -> None:
         "x = np.arange(4, dtype='f4'); double[(1,)](x); print(type(double).__name__, x.tolist())"
     )
     for text, name in (("1", "InterpretedFunction"), ("0", "JITFunction")):
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, "TRITON_INTERPRET": text}, text=True,
-            capture_output=True, timeout=120, check=True,
-        )  # fmt: skip
+        done = run_python("-c", code, cwd=ROOT, env={**os.environ, "TRITON_INTERPRET": text})
+        assert done.returncode == 0, done.stderr
         assert done.stdout.split("\n")[0] == f"{name} [0.0, 2.0, 4.0, 6.0]"
 
 

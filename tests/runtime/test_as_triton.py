@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.python_programs import run_python
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
@@ -64,9 +64,7 @@ def run(folder: Path, warm_cache: Path):
             "TRITON_INTERPRET": "0",
             **(environment or {}),
         }
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=folder, env=settings, capture_output=True, text=True, timeout=300
-        )
+        done = run_python(*arguments, cwd=folder, env=settings)
         assert done.returncode == code, done.stderr
         assert error in done.stderr, done.stderr
         return done.stdout

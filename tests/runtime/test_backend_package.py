@@ -1,13 +1,12 @@
 """A compiler and a driver in a package of their own are found through its entry points, and a launch goes to them."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import tilework
+from tests.python_programs import run_python
 
 ENTRY_POINTS = """[tilework.backends]
 toy = toy.target:ToyBackend
@@ -120,8 +119,7 @@ def launched(folder: Path, *options: str) -> list[str]:
         "PYTHONPATH": os.pathsep.join((str(folder), str(root))),
         "TRITON_CACHE_DIR": str(folder / "cache"),
     }
-    command = [sys.executable, *options, str(folder / "program.py")]
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = run_python(*options, str(folder / "program.py"), cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.python_programs import run_python
 from tests.runtime import tuning_kernels
 from tests.runtime.server_fixture import all_gone, kill, server_process
 from tests.runtime.server_fixture import place as place
@@ -463,8 +464,7 @@ def run_script(tmp_path: Path, text: str, *command: str) -> "subprocess.Complete
     path.write_text(text)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "script_cache")}
     environment |= {"TRITON_PRINT_AUTOTUNING": "1", "TILEWORK_SERVER_IDLE": "5"}
-    command = (sys.executable, *command, str(path))
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return run_python(*command, str(path), env=environment)
 
 
 def test_a_script_is_not_run_again(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.python_programs import run_python
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.driver import CpuDriver
@@ -445,7 +446,7 @@ def test_it_can_be_turned_off(tmp_path: Path) -> None:
     )
     environment = {"TILEWORK_NATIVE_LAUNCH": "0", "TILEWORK_DEVICE": "native", "PATH": "", "HOME": str(tmp_path)}
     folder = Path(tilework.__file__).parent.parent
-    done = subprocess.run([sys.executable, "-c", program], env=environment, cwd=folder, capture_output=True, text=True)
+    done = run_python("-c", program, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
 
 

@@ -2,12 +2,11 @@
 
 import importlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.python_programs import run_python
 from tests.runtime.forked_script import run_forked
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,7 +29,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path):
 
 @pytest.fixture(scope="module")
 def run_alone(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path):
-    """The same in a process of its own, in which nothing has been imported."""
+    """The same in a process of its own, in which nothing of tilework has been imported."""
     folder = tmp_path_factory.mktemp("names")
 
     def runner(script: str, **environment: str) -> str:
@@ -41,10 +40,7 @@ def run_alone(tmp_path_factory: pytest.TempPathFactory, warm_cache: Path):
             "TRITON_CACHE_DIR": str(warm_cache),
             "TRITON_INTERPRET": "0",
         }
-        command = [sys.executable, "-m", "tilework.as_triton", "program.py"]
-        done = subprocess.run(
-            command, cwd=folder, env=settings | environment, capture_output=True, text=True, timeout=300
-        )
+        done = run_python("-m", "tilework.as_triton", "program.py", cwd=folder, env=settings | environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -6,9 +6,9 @@ is more here has a default.
 """
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.python_programs import run_python
 
 HERE = Path(__file__).parent
 CHECK = """
@@ -60,7 +60,7 @@ def test_names_and_signatures(tmp_path: Path) -> None:
         "TRITON_INTERPRET": "0",
         "TRITON_CACHE_DIR": str(tmp_path),
     }
-    command = [sys.executable, "-m", "tilework.as_triton", str(tmp_path / "check.py"), str(HERE / "triton_surface.txt")]
-    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=300)
+    command = ["-m", "tilework.as_triton", str(tmp_path / "check.py"), str(HERE / "triton_surface.txt")]
+    done = run_python(*command, env=settings)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [], done.stdout

@@ -1,8 +1,6 @@
 """What a script prints when its kernel does not compile: the user's lines and the diagnostic, nothing of ours."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.python_programs import run_python
 from tests.runtime.forked_script import run_forked
 
 ROOT = Path(tilework.__file__).parent.parent
@@ -61,7 +60,7 @@ def stderr_of(folder: Path, text: str) -> str:
     script = folder / "train.py"
     script.write_text(text + "\n")
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(folder / "cache")}
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=variables, check=False)
+    done = run_python(str(script), env=variables)
     assert "Exception in thread" in done.stderr or done.returncode == 1
     return done.stderr
 

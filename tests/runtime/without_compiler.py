@@ -2,9 +2,10 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from tests.python_programs import run_python
 
 ROOT = Path(__file__).parents[2]
 COMPILERS = ("xdsl", "llvmlite", "ml_dtypes", "immutabledict", "typing_extensions", "torch", "triton", "mpmath")
@@ -36,5 +37,4 @@ def run_without_compiler(
     script = folder / "program.py"
     script.write_text(program)
     settings = {**environment_without_compiler(folder, allowed), **(environment or {})}
-    command = [sys.executable, str(script)]
-    return subprocess.run(command, env=settings, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return run_python(str(script), cwd=folder, env=settings)

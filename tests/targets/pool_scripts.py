@@ -3,15 +3,11 @@
 print(Scripts(folder).run("check()\nprint(pool.POOL.count)", TILEWORK_NUM_THREADS="300"))
 """
 
-import json
 import os
-import select
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import tilework
+from tests.python_programs import Programs
 
 ROOT = Path(tilework.__file__).parent.parent
 KERNELS = """
@@ -71,50 +67,22 @@ def check():
 """
 
 
-SERVER = """
-import gc, json, os, sys
-import numpy, numpy.random
-import tilework, tilework.language
-from tilework.targets.cpu.run import pool
-for line in sys.stdin:
-    script, stdout, stderr, environment = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        break
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-else:
-    os._exit(0)
-for number, path in enumerate((os.devnull, stdout, stderr)):
-    os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
-os.environ.update(environment)
-__file__ = script
-exec(compile(open(script).read(), script, "exec"))
-"""
-
-
 class Scripts:
-    """Runs scripts, each in a process of its own that has imported everything and launched nothing: it is forked from one that does no
-    more than that, and ends as any other."""
+    """Runs scripts, each in a process of its own that has imported everything and launched nothing."""
 
     def __init__(self, folder: Path) -> None:
-        variables = {"TRITON_CACHE_DIR": str(folder), "PYTHONPATH": str(ROOT)}
-        self.script, self.outputs = folder / "attack.py", (folder / "stdout", folder / "stderr")
-        self.server = subprocess.Popen(
-            [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, **variables}, bufsize=0,
-        )  # fmt: skip
+        self.variables = {
+            "TRITON_CACHE_DIR": str(folder),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONWARNINGS": "ignore::DeprecationWarning",
+        }
+        modules = ["numpy", "numpy.random", "tilework", "tilework.language", "tilework.targets.cpu.run.pool"]
+        self.script, self.programs = folder / "attack.py", Programs(modules, {**os.environ, **self.variables})
 
     def run(self, text: str, *, limit: float = 240, **environment: str) -> str:
         """What a script prints; it must end by itself, and well."""
         self.script.write_text(KERNELS + text)
-        request = str(self.script), *map(str, self.outputs), {"TILEWORK_NUM_THREADS": "4", **environment}
-        self.server.stdin.write(f"{json.dumps(request)}\n".encode())
-        process = int(self.server.stdout.readline())
-        ready, _, _ = select.select([self.server.stdout], [], [], limit)
-        if not ready:
-            os.kill(process, signal.SIGKILL)
-        code = int(self.server.stdout.readline())
-        stdout, stderr = (path.read_text() for path in self.outputs)
-        assert code == 0, f"ended with {code}{'' if ready else ', as it hung'}: {stderr[-2000:]}"
-        return stdout
+        variables = {**os.environ, **self.variables, "TILEWORK_NUM_THREADS": "4", **environment}
+        done = self.programs.run(str(self.script), env=variables, timeout=limit)
+        assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
+        return done.stdout

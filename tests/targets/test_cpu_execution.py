@@ -1,8 +1,6 @@
 """Kernels as machine code on this machine: stages and their files, arguments, faults, caches, threads."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.python_programs import run_python
 from tilework import knobs
 from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.targets.base import GPUTarget
@@ -283,15 +282,8 @@ def test_a_second_process_loads_without_compiling(tmp_path: Path) -> None:
     script.write_text(SECOND)
     found = []
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, str(script)],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
+        done = run_python(str(script), cwd=ROOT, env=environment)
+        assert done.returncode == 0, done.stderr
         found.append(done.stdout)
     assert found == ["[False, False] True\n", "[True, True] True\n"]
 

@@ -18,9 +18,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripts]:
     """They have the same path and the same cache, so that the kernels are compiled once."""
     made = Scripts(tmp_path_factory.mktemp("cache"))
     yield made
-    made.server.stdin.close()
-    assert made.server.wait(60) == 0
-    made.server.stdout.close()
+    assert made.programs.end() == 0
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Kernels that check themselves: what is reported, in which words, and what is not."""
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.python_programs import run_python
 from tests.targets.sanitized import line_of, report
 from tilework import knobs
 from tilework.errors import SanitizerError
@@ -409,9 +408,8 @@ def test_the_variable_and_a_kernel_from_the_cache(tmp_path: Path) -> None:
     environment = {**os.environ, "TRITON_SANITIZE": "1", "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = str(ROOT)
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, str(script)], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-        )
+        done = run_python(str(script), cwd=ROOT, env=environment)
+        assert done.returncode == 0, done.stderr
         assert "program (0, 0, 0) writes element 8 of argument 'x', which has 8 elements" in done.stdout
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.python_programs import run_python
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.tools import cli, tune
 
@@ -53,7 +54,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*command: str, code: int = 0) -> list[str]:
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300)
+    done = run_python(*command)
     assert done.returncode == code, done.stderr
     return done.stdout.splitlines()
 
