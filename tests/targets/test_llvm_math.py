@@ -83,7 +83,7 @@ NUMPY_REFERENCE |= {
 }
 PYTHON_REFERENCE = {"erf": math.erf, "erfc": math.erfc}
 # sums of two f32 on the way
-PAIRED = frozenset("pow tan asin acos atan atan2 sinh cosh log10 asinh acosh atanh erfc sinpi cospi".split())
+PAIRED = frozenset("pow tan asin acos atan atan2 sinh cosh log10 asinh acosh atanh erfc sinpi cospi cbrt hypot".split())
 
 
 def allowed(name: str) -> float:
@@ -120,7 +120,7 @@ def test_f32_agrees_with_f64(name: str) -> None:
 def test_common_functions_of_f32_need_no_f64(name: str) -> None:
     """Most GPUs have one unit for f64 beside 64 for f32; `tan` of huge angles alone is reduced in f64."""
     module = new_module()
-    count = 2 if name in ("atan2", "pow") else 1
+    count = 2 if name in ("atan2", "pow", "hypot") else 1
     function = module.function("f", vector(f32, 4), [(vector(f32, 4), f"x{i}") for i in range(count)])
     b = Builder(function)
     b.ret(FUNCTIONS[name](b, function.args))

@@ -19,6 +19,7 @@ from tilework.targets.llvm.math.lanes import (
     fma,
     from_bits,
     function,
+    narrow,
     polynomial,
     power_of_two,
     rint,
@@ -26,35 +27,43 @@ from tilework.targets.llvm.math.lanes import (
     to_float,
     trunc,
     where,
+    widen,
 )
 from tilework.targets.llvm.math.logarithm import SMALLEST, pow
-from tilework.targets.llvm.types import Type, f64, i32, i64
+from tilework.targets.llvm.types import Type, f32, f64, i32, i64
 from tilework.targets.llvm.values import Value, constant
 
 
 def cbrt(x: Lanes) -> Lanes:
-    """x = m * 2^(3q) with m in [1, 8): a polynomial times a root of 2, then Newton, the last step with fma; f64."""
+    """x = m * 2^(3q) with m in [1, 8): a polynomial times a root of 2, then Newton, the last step with fma."""
+    bias, fraction = BIAS[x.scalar], FRACTION[x.scalar]
     a = abs(x)
-    tiny = a < 2.0**-1022
-    pattern = bits(where(tiny, a * 2.0**54, a))
-    exponent = (pattern.logical_shift(52)) - where(tiny, pattern.const(1023 + 54), pattern.const(1023))
-    m = from_bits((pattern & ((1 << 52) - 1)) | (1023 << 52))
-    shifted = exponent + 3 * 400  # positive, so that the division truncates the right way
+    tiny = a < SMALLEST[x.scalar]
+    up = 3 * (fraction // 3 + 1)
+    pattern = bits(where(tiny, a * 2.0**up, a))
+    exponent = pattern.logical_shift(fraction) - where(tiny, pattern.const(bias + up), pattern.const(bias))
+    m = from_bits((pattern & ((1 << fraction) - 1)) | (bias << fraction))
+    positive = bias // 2  # thirds, so that the division truncates the right way
+    shifted = exponent + 3 * positive
     third = Lanes(x.b, x.b.udiv(shifted.v, shifted.of(3)))
     left = shifted - third * 3
     y = polynomial(m, c.CBRT) * where(left.equal(1), 2.0 ** (1 / 3), where(left.equal(2), 2.0 ** (2 / 3), m.const(1.0)))
     m = m * where(left.equal(1), 2.0, where(left.equal(2), 4.0, m.const(1.0)))
-    for _ in range(2):
+    for _ in range(0 if x.scalar is f32 else 2):
         y = y - (y * y * y - m) / (3.0 * (y * y))
     square = y * y
     rest = fma(square, y, -m) + fma(y, y, -square) * y
     y = y - rest / (3.0 * square)
-    result = copysign(y * power_of_two(third - 400), x)
+    result = copysign(y * power_of_two(third - positive), x)
     return where((a > 0.0) & (a < math.inf), result, x)
 
 
+# larger sizes, and their factor; smaller ones, and theirs: so that no square is too large or too small
+SCALES = {f32: (2.0**60, 2.0**-80, 2.0**-40, 2.0**100), f64: (2.0**500, 2.0**-600, 2.0**-400, 2.0**600)}
+
+
 def norm(*args: Lanes) -> Lanes:
-    """The length of a vector; f64."""
+    """The length of a vector."""
     length, _, back = scaled_norm(*args)
     return length * back
 
@@ -69,8 +78,9 @@ def scaled_norm(*args: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """(length * factor, factor, 1 / factor), squares with their errors; the power of two keeps all of them in range."""
     sizes = [abs(arg) for arg in args]
     big = reduce(lambda big, size: where(size > big, size, big), sizes)
-    factor = where(big > 2.0**500, 2.0**-600, where(big < 2.0**-400, 2.0**600, big.const(1.0)))
-    back = where(big > 2.0**500, 2.0**600, where(big < 2.0**-400, 2.0**-600, big.const(1.0)))
+    most, less, least, more = SCALES[big.scalar]
+    factor = where(big > most, less, where(big < least, more, big.const(1.0)))
+    back = where(big > most, 1 / less, where(big < least, 1 / more, big.const(1.0)))
     total, low = big.const(0.0), big.const(0.0)
     for size in sizes:
         scaled = size * factor
@@ -88,10 +98,10 @@ def scaled_norm(*args: Lanes) -> tuple[Lanes, Lanes, Lanes]:
 
 
 def fmod(x: Lanes, y: Lanes) -> Lanes:
-    """x - trunc(x / y) y, exact; f64. Directly if all quotients are below 2^50, else lane by lane in integers."""
-    b = x.b
+    """x - trunc(x / y) y, exact. Directly if all quotients are below 2^50 (f32: 2^21), else lane by lane in integers (in f64)."""
+    b, is_single = x.b, x.scalar is f32
     a, d = abs(x), abs(y)
-    fits = (a < d * 2.0**50) & (d > 2.0**-960)
+    fits = (a < d * (2.0**21 if is_single else 2.0**50)) & (d > (2.0**-100 if is_single else 2.0**-960))
 
     def fast() -> list[Value]:
         r = fma(-trunc(a / d), d, a)  # the quotient may be one too large
@@ -99,6 +109,8 @@ def fmod(x: Lanes, y: Lanes) -> Lanes:
         return [where(r >= d, r - d, r).v]
 
     def slow() -> list[Value]:
+        if is_single:
+            return [narrow(fmod(widen(a), widen(d))).v]
         return [elementwise_calls(b, "tilework.fmod", f64, [a.v, d.v], fmod_body)]
 
     (result,) = b.if_else(b.any_lane((~fits).v), slow, fast, weights=(1, 100))
@@ -243,14 +255,14 @@ DIRECT: dict[str, Callable[..., Lanes]] = {
     "nearbyint": rint,
     "fma": fma,
     "copysign": copysign,
-}
-THROUGH_F64: dict[str, Callable[..., Lanes]] = {
     "cbrt": cbrt,
     "rcbrt": lambda x: 1.0 / cbrt(x),
-    "rsqrt_rn": lambda x: 1.0 / sqrt(x),
     "fmod": fmod,
-    "remainder": remainder,
-    "powi": lambda x, n: pow(x, Lanes(x.b, x.b.sitofp(n.v, x.v.type))),
     **dict.fromkeys(("hypot", "norm3d", "norm4d"), norm),
     **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), reciprocal_norm),
+}
+THROUGH_F64: dict[str, Callable[..., Lanes]] = {
+    "rsqrt_rn": lambda x: 1.0 / sqrt(x),
+    "remainder": remainder,
+    "powi": lambda x, n: pow(x, Lanes(x.b, x.b.sitofp(n.v, x.v.type))),
 }
