@@ -85,7 +85,7 @@ def test_torch_tensors() -> None:
     assert (list(desc.shape), list(desc.strides)) == ([8, 16], [16, 1])
     with pytest.raises(AssertionError, match="contiguous"):
         TensorDescriptor.from_tensor(torch.zeros((16, 16)).T, [4, 8])
-    with pytest.raises(AssertionError, match="floating-point"):
+    with pytest.raises(AssertionError, match="floating point"):
         TensorDescriptor.from_tensor(torch.zeros((16, 16), dtype=torch.int8), [4, 16], padding="nan")
 
 
