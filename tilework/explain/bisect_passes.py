@@ -17,6 +17,7 @@ from tilework.explain.launch_memory import Kept
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.runtime.compile.sources import frontend_options
+from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.evaluator_launcher import runtime_values
 from tilework.runtime.launch.specialization import Specialization
 from tilework.targets.base import IR_STAGES
@@ -48,8 +49,6 @@ class Compiling:
 def compiling(launch: Launch, **more: Any) -> Compiling:
     """What a launch on the active device would compile."""
     made = unlaunched(launch.fn)
-    from tilework.runtime.devices.active_driver import driver  # here alone
-
     _, _, target, backend, bind = made.device_caches[driver.cache_key(driver.active)]
     values, specs, _, options = bind(*launch.values, **launch.options)
     found = Specialization.of(made, values, specs, {**made.full_options(options, backend), **more})

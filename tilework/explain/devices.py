@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.launch.device_caches import DeviceCaches
 from tilework.runtime.recording.recorder import QUIET
 
@@ -91,8 +91,7 @@ def silence() -> Iterator[None]:
 @contextmanager
 def active(device: str) -> Iterator[None]:
     """What TILEWORK_DEVICE would choose is the active device."""
-    from tilework.runtime.devices.active_driver import default_driver  # here alone
-    from tilework.runtime.devices.cuda.device import GPUS as NVIDIA
+    from tilework.runtime.devices.cuda.device import GPUS as NVIDIA  # lazily: few change the device
     from tilework.runtime.devices.hip.hip_device import GPUS as AMD
 
     before = (driver._active, driver._host)

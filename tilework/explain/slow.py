@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilework import knobs
 from tilework.errors import LIBRARY, Span, TritonError, span_at
 from tilework.explain.findings import Finding, Section, counted, listed, ordered
 from tilework.ir.locations import source_positions
@@ -103,8 +104,6 @@ def compiled(case: Case) -> tuple[Recording, list[Remark], dict[str, Any]]:
 
 
 def has_ptxas() -> bool:
-    from tilework import knobs  # here alone
-
     return knobs.nvidia.find_tool("ptxas") is not None
 
 
