@@ -12,7 +12,7 @@
                                             ttng.async_tma_store_wait {pendings = 0}
 
 Gathers, scatters and reductions go the same ways. A `ttg.local_alloc` of a loaded block in the layout in which TMA
-wrote it is that memory. A descriptor made in the kernel is written to scratch memory (`tensormap.py`). Loads in
+wrote it is that memory. A descriptor made in the kernel is written to scratch memory (`building/tensormap.py`). Loads in
 pipelined loops were lowered before, in `pipeline/`. Stores, scatters and gathers take a `swizzled_shared` descriptor, too;
 a load needs `nvmma_shared`. An op whose descriptor has no layout is left as it is.
 Stage: TTGIR to TTGIR, sm_90 and later. Cost: one walk.
@@ -49,9 +49,9 @@ from tilework.layouts.encodings import (
 )
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
+from tilework.transforms.building.tma_copies import start_load, start_store, stored_value
 from tilework.transforms.passes import Pass
-from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
-from tilework.transforms.ttng.tma_copies import start_load, start_store, stored_value
 
 
 class TMALoweringPass(Pass):

@@ -27,7 +27,7 @@ from tilework.targets.llvm.types import i32, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
 from tilework.targets.nvidia.lower.own_rules import lowers
-from tilework.transforms.ttng.tensormap import SWIZZLE_MODES, box_shape, element_kind
+from tilework.transforms.building.tensormap import SWIZZLE_MODES, box_shape, element_kind
 
 MAP_BYTES = 128
 WORD = 4

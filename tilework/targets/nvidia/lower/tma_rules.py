@@ -32,7 +32,7 @@ from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
 from tilework.targets.nvidia.lower.mbarrier import barrier_address
 from tilework.targets.nvidia.lower.own_rules import lowers
-from tilework.transforms.ttng.tensormap import box_shape, element_kind
+from tilework.transforms.building.tensormap import box_shape, element_kind
 
 BOX_ALIGNMENT = 128
 EVICTIONS = {2: "evict_first", 3: "evict_last"}

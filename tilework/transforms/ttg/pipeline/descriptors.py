@@ -1,7 +1,7 @@
 """Descriptors that a loop makes: several places in global memory for each, used in turn.
 
     %d = tt.make_tensor_descriptor ...   ==>   %slot = %scratch + 128 * %counter
-                                               (the tensor map at %slot, see ../tensormap.py)
+                                               (the tensor map at %slot, see building/tensormap.py)
                                                %counter' = %counter + 1 >= n ? 0 : %counter + 1
 
 A copy that was started with the descriptor of an earlier iteration may still read it. A counter goes through the
@@ -20,9 +20,9 @@ from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.types import TensorDescType, i32
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
 from tilework.transforms.ttg.pipeline.loops import enclosing_op, ops_outside_loops
 from tilework.transforms.ttg.pipeline.lowering import next_in_turn
-from tilework.transforms.ttng.tensormap import TENSORMAP_BYTES, write_tensormap
 
 Replaced = Callable[[Operation, list[Operation]], None]
 

@@ -20,11 +20,11 @@ from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import bit_width, i1, i32, i64, shape_of
 from tilework.layouts.encodings import SwizzledShared
 from tilework.layouts.queries import shape_per_cta
+from tilework.transforms.building.tma_copies import start_load
 from tilework.transforms.ttg.pipeline.load_plans import LoadPlan
 from tilework.transforms.ttg.pipeline.loops import used_values
 from tilework.transforms.ttg.pipeline.lower_copies import replace_allocs
 from tilework.transforms.ttg.pipeline.lowering import Lowering
-from tilework.transforms.ttng.tma_copies import start_load
 
 BARRIER_LAYOUT = SwizzledShared(1, 1, 1, (0,))
 
