@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+import time
 
 import llvmlite.binding
 import numpy as np
@@ -27,8 +28,15 @@ def test_threads_may_run_where_they_could_before() -> None:
     allowed, out = os.sched_getaffinity(0), np.zeros(64 * 256, "f4")
     for _ in range(50):
         work[(64,)](out, 20, BLOCK=256, num_warps=1)
-    for thread in threading.enumerate():
-        assert thread.native_id is not None and os.sched_getaffinity(thread.native_id) == allowed, thread.name
+    others = list_of_threads()
+    end = time.monotonic() + 20
+    while others and time.monotonic() < end:  # a helper may still be on its way to a core that is busy
+        others = [thread for thread in others if os.sched_getaffinity(thread) != allowed]
+    assert not others
+
+
+def list_of_threads() -> list[int]:
+    return [thread.native_id for thread in threading.enumerate() if thread.native_id is not None]
 
 
 @pytest.mark.parametrize("system, moves", [("linux", True), ("darwin", False), ("win32", False)])
@@ -44,7 +52,7 @@ def test_a_process_that_may_use_one_core_only() -> None:
     allowed, out = os.sched_getaffinity(0), np.zeros(64 * 256, "f4")
     work[(64,)](out, 20, BLOCK=256)
     expected = out.copy()
-    threads = [thread.native_id for thread in threading.enumerate() if thread.native_id is not None]
+    threads = list_of_threads()
     try:
         for thread in threads:
             os.sched_setaffinity(thread, {min(allowed)})

@@ -3,6 +3,9 @@
 Linux often wakes a helper on the core of the thread that woke it, and lets the two share it for milliseconds while another
 core is idle. So threads at work mark their cores, a helper that finds itself on a marked one moves to one that is not, and
 whoever has woken others gives way once, so that they can run and see where they are. Other systems are left alone.
+
+The new core may be busy with a thread of another program, and the helper gets there late, maybe after the launch. So it moves before it takes a
+ticket, and nobody waits for it; and if the user has chosen other cores for it meanwhile, these are kept.
 """
 
 from tilework.targets.cpu.run.machine_code import Code, code, memory, num, word
@@ -55,7 +58,7 @@ def find_core(b: Code) -> None:
     """`mark_core`, after a move to a free core if need be; then all that were allowed are allowed again."""
     here = b.run("mark_core")
     if b.platform.is_linux:
-        allowed, free = (b.alloca(array(i8, CORES // 8), align=8) for _ in range(2))
+        allowed, free, found = (b.alloca(array(i8, CORES // 8), align=8) for _ in range(3))
 
         def choose(name: str, cores: Value) -> Value:
             return b.run(f"sched_{name}affinity", word(0), num(CORES // 8), cores)
@@ -72,7 +75,12 @@ def find_core(b: Code) -> None:
         with b.if_(b.icmp("ne", loop.results[0], 0)):
             choose("set", free)
             there = b.run("mark_core")
-            choose("set", allowed)
+            choose("get", found)
+            with b.loop_carrying(0, CORES // 64, 1, [num(0)]) as loop:
+                wanted, other = (b.load(i64, b.gep(cores, loop.index, i64)) for cores in (free, found))
+                loop.next([b.or_(loop.carried[0], b.xor(wanted, other))])
+            with b.if_(b.icmp("eq", loop.results[0], 0)):
+                choose("set", allowed)
             b.ret(there)
     b.ret(here)
 

@@ -2,8 +2,8 @@
 
 A short launch keeps the GIL, a long one releases it. `cost` of the record is the address of a double, the nanoseconds that one
 program took last time. `work` is the code that each thread of a large grid runs, `forks` whether its nests can be shared (`fork.py`), and
-`pool` the address of words: that of `pool_launch`, or 0 before the pool is there, how many helpers it was asked for, the addresses
-of `pool_poll` and of the word that holds the `name` of the kernel that is running. Programs that may wait for each other (`waits`) run
+`pool` the address of words (`Pool.words`): that of `pool_launch`, or 0 before the pool is there, how many helpers it was asked for and so on;
+`name` is put where one of them says while the kernel runs. Programs that may wait for each other (`waits`) run
 in threads of their own, and never with the GIL. Calls of Python: `fault(code, program, x, y, z)` raises what a program that failed
 means, `share(slots, x, y, z)` runs a grid before the pool has its threads.
 """
@@ -15,12 +15,14 @@ from tilework.targets.cpu.run.interface import FAULT, FORK, FUEL, FULL, INTERRUP
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.machine_code import NULL, memory, num
-from tilework.targets.cpu.run.pool import CHUNKS, FORK_NS, WAKE_NS
+from tilework.targets.cpu.run.pool import CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
+from tilework.targets.cpu.run.rest_code import MOST_NS
 from tilework.targets.llvm.types import f64, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 STACK_ARENA = 4096  # kernels that need more scratch memory get it from the heap
 HOLD_NS = 10_000.0  # shorter launches keep the GIL
+READY_AT, MISSED_AT, ENDED_AT = 32, 40, 48  # among the words of the pool
 
 
 SPARE, SPARE_SIZE = memory("spare.memory"), memory("spare.size")
@@ -87,6 +89,8 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     took = b.sub(b.run("now"), start)
     b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
     note_time(b, sizes, start, took)
+    with b.if_(b.icmp("sge", took, JOIN_NS)):
+        b.run("note_missed", pool, start, took)
     program = b.at(scratch.arena, PROGRAM)
     with b.if_(has_pool):
         b.store(NULL, running)
@@ -95,6 +99,17 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     give_scratch(b, scratch)
     report_fault(b, entry, sizes, code, program, launch)
     b.finish(YES)
+
+
+@routine("void note_missed(ptr pool, i64 start, i64 took)")
+def note_missed(b: Writer, pool: Value, start: Value, took: Value) -> None:
+    """This launch would have been shared with a helper that is awake; those that followed each other closely add up."""
+    missed, ended = b.gep(pool, MISSED_AT), b.gep(pool, ENDED_AT)
+    soon = b.icmp("slt", b.sub(start, b.look(ended, "monotonic")), MOST_NS)
+    before = b.select(soon, b.look(missed, "monotonic"), num(0))
+    b.store(b.add(before, took), missed, ordering="monotonic", align=8)
+    b.store(b.add(start, took), ended, ordering="monotonic", align=8)
+    b.ret()
 
 
 def note_time(b: Writer, sizes: Value, start: Value, took: Value) -> None:
@@ -153,7 +168,11 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     few = b.icmp("slt", total, threads)
     long = b.fcmp("oge", b.load(f64, cost), float(FORK_NS))
     forks = b.and_(b.icmp("ne", b.at(record, layout.FORKS), 0), b.and_(few, long))
-    parties = b.smin(threads, total)
+    expected = b.fmul(b.load(f64, cost), b.sitofp(total, f64))
+    unlimited = b.or_(b.icmp("ne", b.at(record, layout.WAITS), 0), b.fcmp("ole", expected, 0.0))
+    worth = b.select(unlimited, threads, b.add(b.fptosi(b.fmul(expected, 1 / JOIN_NS), i64), 1))
+    parties = b.smin(b.smin(threads, total), worth)
+    b.store(num(0), b.gep(pool, MISSED_AT), ordering="monotonic", align=8)
     wanted = b.sub(b.select(forks, threads, parties), 1)
     with b.if_(b.or_(b.is_null(code), b.icmp("slt", b.at(pool, 8), wanted))):
         packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, layout.SLOT_COUNT), 8))
@@ -190,12 +209,26 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     b.finish(YES)
 
 
+def least_worth(b: Writer, record: Value) -> Value:
+    """A grid that takes less nanoseconds is not shared: `Pool.is_at_hand`."""
+    pool = b.at(record, layout.POOL, ptr)
+    ready = b.icmp("sgt", b.look(b.at(pool, READY_AT, ptr), "monotonic"), 0)
+    at_hand = b.or_(ready, b.icmp("sge", b.look(b.gep(pool, MISSED_AT), "monotonic"), WAKE_NS))
+    return b.select(at_hand, constant(f64, float(JOIN_NS)), constant(f64, float(WAKE_NS)))
+
+
 @routine("i32 run_host(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
 def run_host(b: Writer, *call: Value) -> None:
     """Run all programs, here or on several threads."""
     _, record, _, _, total = call
     cost = b.load(f64, b.at(record, layout.COST, ptr))
-    known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", b.fmul(cost, b.sitofp(total, f64)), float(WAKE_NS)))
+    expected = b.fmul(cost, b.sitofp(total, f64))
+    (least,) = b.if_else(
+        b.fcmp("olt", expected, float(JOIN_NS)),
+        lambda: [constant(f64, float(JOIN_NS))],
+        lambda: [least_worth(b, record)],
+    )
+    known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", expected, least))
     whole = b.or_(b.fcmp("olt", cost, float(FORK_NS)), b.icmp("eq", b.at(record, layout.FORKS), 0))
     one_thread = b.or_(known_short, b.icmp("eq", b.at(record, layout.THREADS), 1))
     alone = b.and_(b.icmp("eq", total, 1), whole)

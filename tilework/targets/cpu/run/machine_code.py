@@ -26,7 +26,7 @@ LETTERS: dict[str, Type] = {"Q": ptr, "q": i64, "i": i32}  # of the fields of re
 # what functions of the system and of Python return
 RESULTS: dict[str, Type] = {
     **dict.fromkeys(("malloc", "signal", "CreateThread"), ptr),
-    **dict.fromkeys(("write", "strlen", "pthread_self", "GetTickCount64", "syscall"), i64),
+    **dict.fromkeys(("write", "strlen", "pthread_self", "syscall"), i64),
     **dict.fromkeys(("free", "PyGILState_Release", "PyErr_Fetch", "Sleep"), void),
     **dict.fromkeys(("AcquireSRWLockExclusive", "ReleaseSRWLockExclusive"), void),
     **dict.fromkeys(("WakeConditionVariable", "WakeAllConditionVariable"), void),
@@ -71,6 +71,10 @@ class NativeBuilder(Builder):
     def is_null(self, address: Value) -> Value:
         return self.icmp("eq", address, NULL)
 
+    def look(self, address: Value, ordering: str) -> Value:
+        """An i64 that others change."""
+        return self.load(i64, address, ordering=ordering, align=8)
+
 
 class Code(NativeBuilder):
     """A builder with what the functions of the pool need beside."""
@@ -101,10 +105,6 @@ class Code(NativeBuilder):
     def add_to(self, address: Value, number: int, ordering: str = "acq_rel") -> Value:
         """Add to an i64 that others change too; what was there."""
         return self.atomic_rmw("add", address, num(number), ordering=ordering, align=8)
-
-    def look(self, address: Value, ordering: str) -> Value:
-        """An i64 that others change."""
-        return self.load(i64, address, ordering=ordering, align=8)
 
 
 class Record:

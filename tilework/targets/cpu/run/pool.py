@@ -5,7 +5,8 @@
 The calling thread works too. All threads of a launch take chunks of program ids from one counter, so that slow programs do
 not hold up the rest. Helpers serve all launches of the process: a launch that finds them busy does its work alone, and
 waits only for those that have begun. All of this is machine code (`pool_code.py`): once a helper has started, Python and
-its lock take no part. What one program took last time decides whether it is worth waking anybody.
+its lock take no part. What one program took last time decides whether it is worth waking anybody. Small grids that follow each
+other closely are worth it together: a helper that is awake waits for the next of them (`rest_code.py`).
 
 In a grid with fewer programs than threads the large nests of each program are shared as well (`fork.py`).
 """
@@ -35,7 +36,8 @@ from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACE
 from tilework.targets.cpu.run.library import NativeKernel
 from tilework.targets.llvm.object_loader import load_object
 
-WAKE_NS = 30_000  # a grid that takes less is done before a helper would have started
+WAKE_NS = 50_000  # a grid that takes less is done before a helper that sleeps would be of use
+JOIN_NS = 5_000  # one that is awake is of use for a grid that takes longer, and each for so much of it
 START_NS = 100_000  # what starting a helper takes
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
@@ -145,9 +147,12 @@ class Pool:
         self.source: Callable[[], bytes] = compile_pool
         self.lock = threading.Lock()
         self.count = 0
-        # for machine code: the address of `pool_launch`, the helpers asked for, the address of `pool_poll`, and that of the
-        # word that names the kernel that is running
-        self.words = (ctypes.c_int64 * 4)()
+        # for machine code: the address of `pool_launch`, the helpers asked for, the addresses of `pool_poll`, of the word that
+        # names the kernel that is running, and of the number of helpers that are awake and have no work; how long launches
+        # took that followed each other and would have been shared with those, and when the last of them ended
+        self.words = (ctypes.c_int64 * 7)()
+        self.nobody = ctypes.c_int64(0)
+        self.words[4] = ctypes.addressof(self.nobody)
         self.library: Any = None
         self.launch: Callable[..., None] | None = None
 
@@ -169,7 +174,7 @@ class Pool:
         self.reset()
         self.main(main_thread())
         self.library, self.launch = library, kind(library["pool_launch"])
-        self.words[3], self.words[2] = library["running"], library["pool_poll"]
+        self.words[4], self.words[3], self.words[2] = (library[name] for name in ("ready", "running", "pool_poll"))
         self.words[0] = library["pool_launch"]
         ctypes.CFUNCTYPE(None)(library["pool_watch"])()
 
@@ -189,6 +194,10 @@ class Pool:
             finally:
                 self.lock.release()
         return self.launch
+
+    def is_at_hand(self) -> bool:
+        """Whether helpers are awake, or should be: short grids follow each other."""
+        return ctypes.c_int64.from_address(self.words[4]).value > 0 or self.words[5] >= WAKE_NS
 
     def add_helper(self) -> bool:
         """Start a thread; false if that is not possible."""
@@ -221,7 +230,7 @@ def default_threads() -> int:
 def is_short(kernel: NativeKernel, total: int) -> bool:
     """Whether a grid is done before a helper would have started, going by what one program took last time."""
     cost = kernel.program_ns
-    return cost is not None and cost * total < WAKE_NS
+    return cost is not None and cost * total < (JOIN_NS if POOL.is_at_hand() else WAKE_NS)
 
 
 def run_inline(kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> tuple[int, int] | None:
@@ -248,7 +257,10 @@ def run_shared(
     """
     sharers = threads if total < threads and is_worth_sharing(kernel) else 1
     helpers = min(threads, total) - 1
+    if kernel.program_ns is not None and not waits:
+        helpers = min(helpers, int(kernel.program_ns * total / JOIN_NS))
     chunk = 1 if waits else max(1, total // ((helpers + 1) * CHUNKS))
+    POOL.words[5] = 0
     if POOL.start(max(helpers, sharers - 1)) is None:
         return run_inline(kernel, slots, grid, total, arena)
     return run_launch(kernel, slots, grid, total, arena, helpers, chunk, sharers)

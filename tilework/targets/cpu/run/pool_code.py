@@ -10,7 +10,8 @@
 Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left (high
 half) and the helpers at work (low half). Helpers take a ticket with one compare-and-swap; the owner takes the tickets away
 when its own part is done, and waits until no helper is at work. Whoever joins while tickets are left wakes FAN_OUT more, so
-that many threads start in few steps. A helper without work looks out for it for some microseconds, then sleeps.
+that many threads start in few steps. A helper without work looks out for it as long as work usually takes to come, if that is soon, and makes way
+for others meanwhile; then it sleeps (`rest_code.py`).
 
 The system is asked only for sleep (`system_code.py`).
 
@@ -19,20 +20,23 @@ The system is asked only for sleep (`system_code.py`).
 
 import sys
 
-from tilework.targets.cpu.run import poll_code  # noqa: F401  # registers its functions
+from tilework.targets.cpu.run import poll_code, rest_code  # noqa: F401  # registers their functions
 from tilework.targets.cpu.run.cores import CORES
 from tilework.targets.cpu.run.crash_code import SAVED
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS
 from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word
+from tilework.targets.cpu.run.rest_code import READY, REST_FIELDS, SLEEPERS, pause
 from tilework.targets.cpu.run.system_code import EPOCH, system
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import array, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value
 
 JOBS = 32  # launches and nests that can be on offer at the same time
-SPINS = 2000  # looks at a word before a thread sleeps: some ten microseconds
-OWNER_TURNS = 8  # times as many by the owner of a job, who makes way in between
+OWNER_SPINS, OWNER_TURNS = (
+    2000,
+    8,
+)  # looks of the owner of a job at its helpers, who makes way after each turn, before it sleeps
 FAN_OUT = 4  # a thread of a virtual machine takes some ten microseconds to wake, and the one who wakes it some two
 NEST_CHUNKS = 4  # per thread
 PAGE = 4096
@@ -41,35 +45,36 @@ LINE = 64  # bytes of a job
 JOB_FIELDS = {"word": "q", "code": "Q", "first": "Q", "second": "q", "core": "q"}  # `core` is the owner's
 CLAIMED, WAITING, ACTIVE, TICKET = 1 << 31, 1 << 30, (1 << 30) - 1, 1 << 32  # parts of a job's word
 
-GLOBALS = {"lock": 128, "work": 128, "done": 128, "epoch": 64, "sleepers": 64, "jobs": JOBS * LINE, "cores": CORES // 8}
-GLOBALS |= {"main_thread": 8, "saved": 64 * SAVED, "telling": 4}  # bytes; all begin as zeros
-SLEEPERS, RUNNING, SHARE, POLL = (memory(name) for name in ("sleepers", "running", "pool_share", "pool_poll"))
-PAUSES: dict[str, tuple[str, tuple[Value, ...]]] = {  # a short wait of the processor
-    **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.isb", (word(15),))),
-    **dict.fromkeys(("x86_64", "amd64"), ("llvm.x86.sse2.pause", ())),
+GLOBALS = {
+    "lock": 128,
+    "work": 128,
+    "done": 128,
+    "epoch": 64,
+    "sleepers": 64,
+    "ready": 64,
+    "jobs": JOBS * LINE,
+    "cores": CORES // 8,
 }
+GLOBALS |= {"main_thread": 8, "saved": 64 * SAVED, "telling": 4}  # bytes; all begin as zeros
+RUNNING, SHARE, POLL = (memory(name) for name in ("running", "pool_share", "pool_poll"))
 
 
 def pool_text(architecture: str, platform: str = sys.platform) -> str:
     """The whole module for a machine; `architecture` is what `platform.machine()` calls it."""
     module = Module("pool")
     for name, size in GLOBALS.items():
-        module.global_variable(name, array(i8, size), "zeroinitializer", linkage="internal", align=64)
+        linkage = "" if name in EXPORTS else "internal"
+        module.global_variable(name, array(i8, size), "zeroinitializer", linkage=linkage, align=64)
     module.global_variable("running", ptr, "null", align=8)
     target = Platform(platform, architecture.lower())
     code.write(module, lambda function: Code(function, target), EXPORTS)
     return module.text()
 
 
-def pause(b: Code) -> None:
-    if (found := PAUSES.get(b.platform.processor)) is not None:
-        b.call(found[0], void, found[1])
-
-
 @code("void pool_reset()")
 def pool_reset(b: Code) -> None:
     b.run("prepare")
-    for place in (EPOCH, SLEEPERS):
+    for place in (EPOCH, SLEEPERS, READY):
         b.store(num(0), place)
     b.run("forget_cores")
     b.fill(memory("jobs"), 0, JOBS * LINE)
@@ -78,11 +83,12 @@ def pool_reset(b: Code) -> None:
 
 @code("void wake(i64 wanted)")
 def wake(b: Code, wanted: Value) -> None:
-    """Some of those who are wanted. The one who changes the epoch and then finds no sleeper, and the one who notes that he sleeps and then finds the epoch
-    unchanged, cannot be wrong both: all four accesses are sequentially consistent."""
+    """Some of those who are wanted beside those who are ready. The one who changes the epoch and then finds nobody to wake, and the one who notes that he
+    is no longer ready but sleeps and then finds the epoch unchanged, cannot be wrong both: all these accesses are sequentially consistent."""
     b.add_to(EPOCH, 1, "seq_cst")
-    with b.if_(b.icmp("sgt", b.look(SLEEPERS, "seq_cst"), 0)):
-        b.run("wake_sleepers", b.umin(wanted, num(FAN_OUT)))
+    missing = b.sub(wanted, b.look(READY, "seq_cst"))
+    with b.if_(b.icmp("sgt", missing, 0)), b.if_(b.icmp("sgt", b.look(SLEEPERS, "seq_cst"), 0)):
+        b.run("wake_sleepers", b.umin(missing, num(FAN_OUT)))
         b.run("make_way")
     b.ret()
 
@@ -120,7 +126,7 @@ def close_job(b: Code, place: Value, launch: Value) -> None:
     b.run("leave_core", job.get("core"))
     b.atomic_rmw("and", place, num(TICKET - 1), ordering="acq_rel", align=8)
     with b.loop(0, OWNER_TURNS):
-        with b.loop(0, SPINS):
+        with b.loop(0, OWNER_SPINS):
             leave_if_done()
             pause(b)
         b.run("make_way")
@@ -136,36 +142,49 @@ def close_job(b: Code, place: Value, launch: Value) -> None:
 
 @code("void pool_serve(ptr worker)")
 def pool_serve(b: Code, worker: Value) -> None:
+    """A helper chooses its core before it takes a ticket: the owner waits for whoever has one, and another thread may be running there."""
+    rest = b.alloca(i64, len(REST_FIELDS), align=8)
+    b.run("new_rest", rest)
+    b.add_to(READY, 1, "seq_cst")
     with b.forever() as begin:
         seen = b.look(EPOCH, "seq_cst")
         with b.loop(0, JOBS) as index:
-            job, skip = job_at(b, index), b.function.block("skip")
+            job, skip, leave = job_at(b, index), b.function.block("skip"), b.function.block("leave")
+            with b.if_(b.icmp("ult", job.get("word", "monotonic"), TICKET)):
+                b.br(skip)
+            core = b.run("find_core")
 
             def join(found: Value) -> tuple[Value, Value]:
                 with b.if_(b.icmp("ult", found, TICKET)):
-                    b.br(skip)
+                    b.br(leave)
                 taken = b.add(found, 1 - TICKET)
                 return b.compare_exchange(job.base, found, taken, ordering="acquire", align=8)
 
             left = b.add(b.until(job.get("word", "monotonic"), join), 1 - TICKET)
+            b.add_to(READY, -1, "seq_cst")
             with b.if_(b.icmp("uge", left, TICKET)):
                 b.run("wake", b.lshr(left, 32))
+            b.run("end_rest", rest)
             function, first, second = (job.get(name) for name in ("code", "first", "second"))
-            core = b.run("find_core")
             b.call(function, void, [first, second, worker])
             b.run("leave_core", core)
             before = b.atomic_rmw("sub", job.base, num(1), ordering="acq_rel", align=8)
             with b.if_(b.icmp("eq", b.and_(before, WAITING | ACTIVE), WAITING | 1)):
                 system(b, "take_lock", "wake_owners", "give_lock")
+            b.add_to(READY, 1, "seq_cst")
+            b.run("begin_rest", rest)
             b.br(begin)
+            b.enter(leave)
+            b.run("leave_core", core)
+            b.br(skip)
             b.enter(skip)
-        with b.loop(0, SPINS):
-            with b.if_(b.icmp("ne", b.look(EPOCH, "monotonic"), seen)):
-                b.br(begin)
-            pause(b)
+        with b.if_(b.run("look_out", rest, seen)):
+            b.br(begin)
+        b.add_to(READY, -1, "seq_cst")
         b.add_to(SLEEPERS, 1, "seq_cst")
         b.run("sleep_through", seen)
         b.add_to(SLEEPERS, -1, "seq_cst")
+        b.add_to(READY, 1, "seq_cst")
 
 
 @code("ptr arena_of(ptr worker, i64 bytes)")

@@ -80,8 +80,13 @@ def clock(b: Code, number: int) -> tuple[Value, Value, Value]:
 @code("i64 now()")
 def now(b: Code) -> None:
     """Nanoseconds of a clock that does not jump."""
-    if b.platform.is_windows:
-        b.ret(b.mul(b.run("GetTickCount64"), 1_000_000))
+    if b.platform.is_windows:  # ticks, and how many there are in a second
+        places = [b.alloca(i64, align=8) for _ in range(2)]
+        for name, place in zip(("Counter", "Frequency"), places, strict=True):
+            b.run(f"QueryPerformance{name}", place)
+        ticks, rate = (b.load(i64, place) for place in places)
+        rest = b.udiv(b.mul(b.urem(ticks, rate), SECOND), rate)
+        b.ret(b.add(b.mul(b.udiv(ticks, rate), SECOND), rest))
         return
     _, seconds, rest = clock(b, MONOTONIC.get(b.platform.system, 1))
     b.ret(b.add(b.mul(seconds, SECOND), rest))
