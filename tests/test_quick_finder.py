@@ -6,7 +6,7 @@ import os
 import py_compile
 import sys
 from collections.abc import Iterator
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +147,13 @@ def test_other_ways_to_load_are_respected(package: Package, monkeypatch: pytest.
     monkeypatch.setitem(sys.path_importer_cache, str(package.root), None)
     with finder.installed():
         assert finder.find_spec("owned.one", path) is None
+
+
+def test_a_thread_that_looks_for_a_module_meanwhile_asks_python_too() -> None:
+    """It goes through the list of finders while another thread leaves the block."""
+    finder = QuickFinder(("owned",))
+    with finder.installed():
+        asked = iter(sys.meta_path)
+        while next(asked) is not finder:
+            pass
+    assert next(asked) is PathFinder

@@ -47,8 +47,11 @@ class QuickFinder:
             self.remove()
 
     def remove(self) -> None:
+        """From a new list: another thread that goes through this one would pass over `PathFinder`, and find no module."""
+        finders = list(sys.meta_path)
         with suppress(ValueError):
-            sys.meta_path.remove(self)  # pyright: ignore[reportArgumentType]
+            finders.remove(self)  # pyright: ignore[reportArgumentType]
+            sys.meta_path = finders
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
