@@ -89,7 +89,7 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     took = b.sub(b.run("now"), start)
     b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
     note_time(b, sizes, start, took)
-    with b.if_(b.icmp("sge", took, JOIN_NS)):
+    with b.if_(b.and_(b.icmp("sge", took, JOIN_NS), b.icmp("sgt", total, 1))):
         b.run("note_missed", pool, start, took)
     program = b.at(scratch.arena, PROGRAM)
     with b.if_(has_pool):

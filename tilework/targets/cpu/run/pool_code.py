@@ -45,17 +45,8 @@ LINE = 64  # bytes of a job
 JOB_FIELDS = {"word": "q", "code": "Q", "first": "Q", "second": "q", "core": "q"}  # `core` is the owner's
 CLAIMED, WAITING, ACTIVE, TICKET = 1 << 31, 1 << 30, (1 << 30) - 1, 1 << 32  # parts of a job's word
 
-GLOBALS = {
-    "lock": 128,
-    "work": 128,
-    "done": 128,
-    "epoch": 64,
-    "sleepers": 64,
-    "ready": 64,
-    "jobs": JOBS * LINE,
-    "cores": CORES // 8,
-}
-GLOBALS |= {"main_thread": 8, "saved": 64 * SAVED, "telling": 4}  # bytes; all begin as zeros
+GLOBALS = {"lock": 128, "work": 128, "done": 128, "epoch": 64, "sleepers": 64, "ready": 64, "jobs": JOBS * LINE}
+GLOBALS |= {"cores": CORES // 8, "main_thread": 8, "saved": 64 * SAVED, "telling": 4}  # bytes; all begin as zeros
 RUNNING, SHARE, POLL = (memory(name) for name in ("running", "pool_share", "pool_poll"))
 
 

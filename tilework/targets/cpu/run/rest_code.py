@@ -25,12 +25,8 @@ FIRST_NS = 50_000  # what is expected at the start
 LOOKS = 256  # at the epoch between two looks at the clock
 CROWDED_NS = 20_000  # to make way takes a quarter of one microsecond, unless others use the time
 FEWEST, MOST = 8, 256  # rests after that without looking out
-REST_FIELDS = {
-    "since": "q",
-    "usual": "q",
-    "asleep": "q",
-    "next": "q",
-}  # its start, how long rests were of late, rests without looking out: left, next time
+# when the rest began, how long rests were of late, rests without looking out: those that are left, and how many it will be next time
+REST_FIELDS = {"since": "q", "usual": "q", "asleep": "q", "next": "q"}
 PAUSES: dict[str, tuple[str, tuple[Value, ...]]] = {  # a short wait of the processor
     **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.isb", (constant(i32, 15),))),
     **dict.fromkeys(("x86_64", "amd64"), ("llvm.x86.sse2.pause", ())),
