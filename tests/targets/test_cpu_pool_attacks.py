@@ -1,4 +1,5 @@
-"""The thread pool in odd situations: forks, signals, exits, no threads or memory left, kernels launched by kernels that print.
+"""The thread pool in odd situations: forks, signals, exits, no threads or memory left, kernels launched by kernels that print,
+launches that follow each other and none at all.
 
 Whatever happens, a launch that returns has done its work, and the process goes on. Situations that change a whole process
 are put into scripts, which all start with the same kernels.
@@ -461,3 +462,51 @@ sys.stdout = None
 show[(16,)](x, y, B=1024)
 """
     assert run(text, TILEWORK_NUM_THREADS="1") == "interrupted\n"
+
+
+READY = """
+import ctypes
+def ready():
+    return ctypes.c_int64.from_address(pool.POOL.words[4]).value
+def until(condition):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if condition():
+            return True
+"""
+
+
+def test_a_helper_is_awake_between_launches_and_asleep_after_them(run: Run) -> None:
+    """It uses no more of the processor then; a forked child has none that is awake."""
+    text = """
+print(ready())
+check()
+print(until(lambda: (check_sums(), ready())[1] > 0))
+child = os.fork()
+if child == 0:
+    os._exit(ready())
+print(os.waitpid(child, 0)[1])
+print(until(lambda: ready() == 0))
+start = time.process_time()
+time.sleep(0.1)
+print(time.process_time() - start < 0.05)
+"""
+    assert run(READY + text) == "0\nTrue\n0\nTrue\nTrue\n"
+
+
+@pytest.mark.parametrize("threads, helpers", [("1", 0), ("2", 1)])
+def test_short_launches_that_follow_each_other_are_shared(run: Run, threads: str, helpers: int) -> None:
+    """Of one alone nobody would wake a helper: it takes some ten microseconds."""
+    text = """
+x, y = np.ones(1 << 14, "f4"), np.zeros(1 << 14, "f4")
+def launch():
+    add[(64,)](x, y, 1 << 14, B=256)
+    return pool.POOL.count
+launch()
+end = time.monotonic() + 1
+while not launch() and time.monotonic() < end:
+    pass
+assert (y == 2).all()
+print(launch())
+"""
+    assert run(READY + text, TILEWORK_NUM_THREADS=threads) == f"{helpers}\n"
