@@ -2,7 +2,18 @@
 
 import pytest
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, IntAttr, NameLoc, StringAttr
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    CallSiteLoc,
+    FileLineColLoc,
+    IntAttr,
+    IntegerAttr,
+    IntegerType,
+    NameLoc,
+    Signedness,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.core import SSAValues
 
@@ -147,6 +158,21 @@ def test_create_attr_is_what_the_constructor_makes() -> None:
     ours = callsite_loc(name_loc("x", file_loc("k.py", 3, 8)), UNKNOWN_LOC)
     assert ours == theirs and hash(ours) == hash(theirs) and str(ours) == str(theirs)
     assert ours.parameters == theirs.parameters and ours.callee.parameters[1] == place("k.py", 3, 8, None, (3, 4))
+
+
+def test_equal_types_and_numbers_have_one_hash_and_others_are_told_apart() -> None:
+    make = [
+        lambda: IntegerType(32),
+        lambda: IntegerType(32, Signedness.SIGNED),
+        lambda: IntegerType(16),
+        lambda: TensorType(IntegerType(32), [4]),
+        lambda: TensorType(IntegerType(32), [4, 1]),
+        lambda: IntegerAttr(3, IntegerType(32)),
+        lambda: IntegerAttr(3, IntegerType(64)),
+    ]
+    for one in make:
+        assert hash(one()) == hash(one()) and {one(): 1}[one()] == 1
+    assert len({one() for one in make}) == len(make)
 
 
 def test_clone_region_is_what_clone_makes() -> None:

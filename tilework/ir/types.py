@@ -54,6 +54,10 @@ def cached_hash(self: ParametrizedAttribute) -> int:
     return memo
 
 
+for asked_often in (IntegerType, IntegerAttr, TensorType):  # xDSL's own ask every field, and these its own
+    asked_often.__hash__ = cached_hash
+
+
 @irdl_attr_definition
 class PointerType(ParametrizedAttribute, TypeAttribute):
     """The address of a `pointee`: ``!tt.ptr<f32>``; of a whole block: ``!tt.ptr<tensor<64x32xf16>>``.
