@@ -176,7 +176,7 @@ class Memory:
         """`MemoryFault` for a write to what was lent to be read."""
         for extent in self.lent.values():
             inside = (addresses >= extent.start) & (addresses < extent.end)
-            if not extent.is_writable and inside.any():
+            if not extent.is_writable and np.count_nonzero(inside):
                 at = int(inside.argmax())
                 raise MemoryFault(f"{int(addresses[at]):#x} is read-only", int(threads[at]), int(addresses[at]))
 

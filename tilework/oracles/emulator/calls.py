@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.arenas import LOCAL_BASE, WINDOW, Array
 from tilework.oracles.emulator.printf_text import printf_text
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Trapped, placed
 from tilework.oracles.emulator.translate import Translator
@@ -39,8 +39,12 @@ def vprintf(
     machine: "Machine", t: Translator, ins: Instruction, names: list[str], outs: list[str], mask: Array
 ) -> None:
     formats, buffers = argument(t, names[0], np.uint64), argument(t, names[1], np.uint64)
+    texts: dict[int, str] = {}  # where all threads see the same
     for thread in np.flatnonzero(mask).tolist():
-        text, count = formatted(t, string_at(t, int(formats[thread]), thread), int(buffers[thread]), thread)
+        at = int(formats[thread])
+        if at not in texts or LOCAL_BASE <= at < LOCAL_BASE + WINDOW:
+            texts[at] = string_at(t, at, thread)
+        text, count = formatted(t, texts[at], int(buffers[thread]), thread)
         machine.output(text)
         if outs:
             argument(t, outs[0], np.int32)[thread] = count

@@ -68,7 +68,7 @@ class Checker:
         self.clocks: Clocks
         self.shared: Shadow
         self.ordering: Ordering
-        self.arena = self.new_arena(GLOBAL_SLOTS)
+        self.arena: Shadow
 
     # a launch, a block
 
@@ -181,19 +181,19 @@ class Checker:
 
     def check_written(self, shadow: Shadow, ins: Instruction, accesses: Accesses) -> None:
         unwritten = shadow.unwritten(accesses)
-        if unwritten.any():
+        if np.count_nonzero(unwritten):
             index = int(unwritten.argmax())
             what = f"shared address {int(accesses.at[index]):#x} is read and was never written"
             self.report_at("uninitialised shared memory", what, ins, int(accesses.threads[index]))
-            shadow.agent[0, accesses.at[unwritten]] = accesses.agents[unwritten] + 1  # told once
-            shadow.step[0, accesses.at[unwritten]], shadow.block[0, accesses.at[unwritten]] = 0, self.clocks.block
+            told = replace(accesses, steps=np.zeros_like(accesses.steps))  # once
+            shadow.put(0, told, np.flatnonzero(unwritten), self.clocks.block)
 
     def check_twice(self, space: str, base: int, accesses: Accesses, new: Array) -> None:
         """Two threads that write different values to a byte in one instruction."""
         order = np.argsort(accesses.at, kind="stable")
         at, data, who = accesses.at[order], new[order], accesses.agents[order]
         twice = (at[1:] == at[:-1]) & (data[1:] != data[:-1]) & (who[1:] != who[:-1])
-        if twice.any():
+        if np.count_nonzero(twice):
             index = int(twice.argmax())
             site = Site.of(self.instructions[accesses.ins])
             what = f"{self.who(int(who[index]))} and {self.who(int(who[index + 1]))} write different values to {space} address {int(at[index]) + base:#x}"
@@ -220,7 +220,7 @@ class Checker:
             hidden[some] = ~self.clocks.visible(proxy, *facts) & self.clocks.ordered(*facts)
             if cell:
                 hidden[some] &= ~self.clocks.visible(HANDED, *facts)
-            if hidden.any():
+            if np.count_nonzero(hidden):
                 index = int(hidden.argmax())
                 other = self.instructions[int(shadow.ins[cell, at[index]])]
                 fence = "fence.proxy.tensormap" if proxy == "tensormap" else "fence.proxy.async"
@@ -399,7 +399,11 @@ class CheckingMachine(Machine):
         found: dict[int, list[tuple[int, Run]]] = {}
         order: Sequence[tuple[int, Run]] = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
         whole = [at for at in order if not at[1].collective or self.is_whole(self.strands[at])] or order
-        awake = [at for at in whole if (self.strands[at] & ~self.in_vain).any()] if self.in_vain.any() else whole
+        awake = (
+            [at for at in whole if np.count_nonzero(self.strands[at] & ~self.in_vain)]
+            if np.count_nonzero(self.in_vain)
+            else whole
+        )
         for at in awake or whole:
             found.setdefault(at[0], []).append(at)
         return found

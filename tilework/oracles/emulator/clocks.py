@@ -13,6 +13,7 @@ tensor maps in it (`fence.proxy.tensormap`). A fence counts wherever it stands b
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class Stamp:
 
 def longest_max(a: Array, b: Array) -> Array:
     """The maximum; a missing end counts as zero."""
+    if a.shape == b.shape:
+        return np.maximum(a, b)
     if a.shape[-1] < b.shape[-1]:
         a, b = b, a
     found, common = a.copy(), b.shape[-1]
@@ -64,6 +67,11 @@ def join_foreign(a: Foreign, b: Foreign) -> Foreign:
 
 def join_all(a: tuple[Foreign, ...], b: tuple[Foreign, ...]) -> tuple[Foreign, ...]:
     return tuple(join_foreign(mine, theirs) for mine, theirs in zip(a, b, strict=True))
+
+
+def fenced_at(place: int, known: Foreign, fenced: tuple[Foreign, ...]) -> tuple[Foreign, ...]:
+    """All that is `known` is behind a fence of one of `PROXIES`."""
+    return (*fenced[:place], join_foreign(fenced[place], known), *fenced[place + 1 :]) if known else fenced
 
 
 class Clocks:
@@ -142,19 +150,26 @@ class Clocks:
             foreign = join_foreign(foreign, {stamp.block: stamp.known})
             proxied = join_all(proxied, tuple({stamp.block: row} for row in stamp.proxied))
         if foreign:
-            for thread in threads.tolist():
-                self.foreign[thread] = join_foreign(self.foreign[thread], foreign)
-                self.foreign_proxied[thread] = join_all(self.foreign_proxied[thread], proxied)
+            self.learn_foreign(threads, lambda known, fenced: (join_foreign(known, foreign), join_all(fenced, proxied)))
+
+    def learn_foreign(
+        self, threads: Array, learn: Callable[[Foreign, tuple[Foreign, ...]], tuple[Foreign, tuple[Foreign, ...]]]
+    ) -> None:
+        """What threads know of other blocks becomes what `learn` makes of it; most of them know the same."""
+        learned: dict[tuple[int, int], tuple[Any, Any]] = {}  # by identity: with what stood there, which lasts as long
+        for thread in threads.tolist():
+            before = self.foreign[thread], self.foreign_proxied[thread]
+            key = id(before[0]), id(before[1])
+            if key not in learned:
+                learned[key] = before, learn(*before)
+            self.foreign[thread], self.foreign_proxied[thread] = learned[key][1]
 
     def fence_proxy(self, threads: Array, proxies: Sequence[str] = PROXIES[:2]) -> None:
         """What the threads know of is visible to copies and tensor cores from now on."""
         for place in map(PROXIES.index, proxies):
             self.proxied[place, threads] = np.maximum(self.proxied[place, threads], self.known[threads])
-            for thread in threads.tolist():
-                if self.foreign[thread]:
-                    rows = list(self.foreign_proxied[thread])
-                    rows[place] = join_foreign(rows[place], self.foreign[thread])
-                    self.foreign_proxied[thread] = tuple(rows)
+            if any(map(self.foreign.__getitem__, threads.tolist())):
+                self.learn_foreign(threads, lambda known, fenced, at=place: (known, fenced_at(at, known, fenced)))
 
     def visible(self, proxy: str, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
         """Whether a fence has made that step of that agent of that block visible to the copies that each thread starts."""

@@ -37,7 +37,7 @@ class ClusterPort(Port):
     def check_bounds(self, addresses: Array, size: int, threads: Array) -> None:
         super().check_bounds(addresses, size, threads)
         inside = addresses & np.uint64(BLOCK_BYTES - 1)
-        if (wrong := inside + np.uint64(size) > self.each).any():
+        if np.count_nonzero(wrong := inside + np.uint64(size) > self.each):
             at = int(np.flatnonzero(wrong)[0])
             address = int(inside[at])
             what = f"{size} bytes at shared address {address:#x} are outside of its {self.each} bytes"

@@ -81,9 +81,9 @@ class Definedness:
 
     def require(self, t: Translator, ins: Instruction, names: tuple[str, ...], mask: Array, use: str) -> None:
         for name in names:
-            missing = mask & ~self.array(t, name)
-            if missing.any():
-                thread = int(np.flatnonzero(missing)[0])
+            missing = mask > self.array(t, name)  # and not
+            if np.count_nonzero(missing):
+                thread = int(missing.argmax())
                 self.report("uninitialised register", f"{name} is used as {use} and was never written", ins, thread)
                 self.array(t, name)[mask] = True  # told once
 
@@ -95,7 +95,7 @@ class Definedness:
             groups = self.flight.get((id(t), name))
             if groups is None:
                 continue
-            if (early := mask & (groups > self.finished)).any():
+            if np.count_nonzero(early := mask & (groups > self.finished)):
                 thread = int(np.flatnonzero(early)[0])
                 self.report(
                     "used before its wait", f"{name} belongs to a wgmma that has not been waited for", ins, thread

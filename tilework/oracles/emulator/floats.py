@@ -41,6 +41,6 @@ class Format(Arithmetic):
     def flush(self, values: Array) -> Array:
         """Denormals as zeros of the same sign."""
         tiny = (np.abs(values) < self.dtype.type(self.least)) & (values != 0)
-        if not tiny.any():
+        if not np.count_nonzero(tiny):
             return values
         return np.where(tiny, np.copysign(self.dtype.type(0), values), values).astype(self.dtype)

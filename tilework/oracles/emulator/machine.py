@@ -216,8 +216,8 @@ class Machine(Waiting):
         order = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
         self.patience += 1
         ready = [at for at in order if not at[1].collective or self.is_whole(self.strands[at])] or order
-        if self.in_vain.any():
-            awake = [at for at in ready if (self.strands[at] & ~self.in_vain).any()]
+        if np.count_nonzero(self.in_vain):
+            awake = [at for at in ready if np.count_nonzero(self.strands[at] & ~self.in_vain)]
             if not awake:
                 return min(ready, key=lambda at: int(self.last_run[self.strands[at]].min()))
             ready = awake
@@ -261,7 +261,7 @@ class Machine(Waiting):
                 last = run.instructions[-1] if run.instructions else run.end
                 what = f"all threads wait for something that does not happen{self.elsewhere(run)}"
                 raise Stuck(self.located(what, last, int(np.flatnonzero(mask)[0])))
-        elif self.idle and (mask & ~self.in_vain).any():
+        elif self.idle and np.count_nonzero(mask & ~self.in_vain):
             self.idle = 0
 
     def elsewhere(self, here: Run) -> str:

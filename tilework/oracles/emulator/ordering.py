@@ -258,7 +258,7 @@ def mbarrier(ordering: Now, known: Definedness, ins: Instruction, t: Translator)
                 ordering().initialise(address, int(mine[0]))
                 continue
             maker, step = ordering().mbarrier(address).made
-            if (early := ordering().clocks.known[mine, maker] < step).any():
+            if np.count_nonzero(early := ordering().clocks.known[mine, maker] < step):
                 what = f"the mbarrier at {address:#x} is used, and nothing orders that after its initialisation"
                 known.report("race", what, ins, int(mine[early][0]))
             if kind.startswith("arrive") and not relaxed:

@@ -96,7 +96,7 @@ class Operations:
             ready = (
                 operation.waiting & here[operation.threads] & (operation.groups < last[operation.threads] + uncommitted)
             )
-            if not ready.any():
+            if not np.count_nonzero(ready):
                 continue
             if only_read:
                 operation.look()
@@ -106,7 +106,7 @@ class Operations:
     def do(self, operation: Pending, which: Array) -> None:
         operation.do(which)
         self.machine.progress += 1
-        if not operation.waiting.any() and operation in self.pending:
+        if not np.count_nonzero(operation.waiting) and operation in self.pending:
             self.pending.remove(operation)
 
     def complete(self, barrier: int) -> bool:
@@ -126,7 +126,7 @@ class Operations:
         here = np.zeros(self.block.threads, bool)
         here[signal.threads] = True
         for operation in self.pending[: self.pending.index(signal)]:
-            if operation.kind == "cp.async" and (ready := operation.waiting & here[operation.threads]).any():
+            if operation.kind == "cp.async" and np.count_nonzero(ready := operation.waiting & here[operation.threads]):
                 self.do(operation, np.flatnonzero(ready))
 
     def finish(self) -> None:

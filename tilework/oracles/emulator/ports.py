@@ -60,7 +60,7 @@ class Port:
 
     def check(self, addresses: Array, size: int, align: int, threads: Array) -> None:
         """`MemoryFault` unless all addresses are aligned and inside."""
-        if align > 1 and (wrong := addresses & np.uint64(align - 1)).any():
+        if align > 1 and np.count_nonzero(wrong := addresses & np.uint64(align - 1)):
             at = int(np.flatnonzero(wrong)[0])
             address = int(addresses[at])
             raise MemoryFault(
@@ -188,10 +188,10 @@ class GenericPort:
         found: list[tuple[Port, int, Array | slice]] = []
         for port, base in ((self.shared, SHARED_BASE), (self.local, LOCAL_BASE)):
             inside = (addresses >= base) & (addresses < base + WINDOW)
-            if inside.any():
+            if np.count_nonzero(inside):
                 found.append((port, base, slice(None) if inside.all() else np.flatnonzero(inside)))
         rest = (addresses < LOCAL_BASE) | (addresses >= SHARED_BASE + WINDOW)
-        if rest.any():
+        if np.count_nonzero(rest):
             found.append((self.arena, 0, slice(None) if rest.all() else np.flatnonzero(rest)))
         return found
 

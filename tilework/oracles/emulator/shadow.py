@@ -48,18 +48,21 @@ class Conflict:
 
 
 class Shadow:
-    """The shadow of `size` bytes. An agent is stored as its number + 1; 0 is nobody. Fields are indexed [cell, byte]: cell 0 is the
-    last write, 1 + 2s and 2 + 2s are readers of slot s."""
+    """The shadow of `size` bytes. An agent is stored as its number + 1; 0 is nobody, and then the other fields mean nothing. Fields are
+    indexed [cell, byte]: cell 0 is the last write, 1 + 2s and 2 + 2s are readers of slot s."""
 
     def __init__(self, size: int, slots: int) -> None:
         self.size, self.slots = size, slots
-        shape = (1 + 2 * slots, size)  # zeros are pages that are not there until they are touched
-        self.agent, self.step = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-        self.block, self.ins = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-        self.kind = np.zeros(shape, np.uint8)
+        shape = (1 + 2 * slots, size)
+        self.agent = np.zeros(shape, np.int32)
+        self.step, self.block, self.ins = (np.empty(shape, np.int32) for _ in range(3))
+        self.kind = np.empty(shape, np.uint8)
+        self.is_used = False
 
     def clear(self) -> None:
-        self.agent[:] = 0
+        if self.is_used:
+            self.agent[:] = 0
+            self.is_used = False
 
     def grow(self, size: int) -> None:
         """Make room for `size` bytes or more."""
@@ -86,7 +89,7 @@ class Shadow:
         suspects = there > 0
         if accesses.kind in NEVER_RACE:
             suspects &= self.kind[cell, at] != accesses.kind
-        if not suspects.any():
+        if not np.count_nonzero(suspects):
             return suspects
         some = np.flatnonzero(suspects)
         places = at[some]
@@ -105,16 +108,16 @@ class Shadow:
     def read(self, accesses: Accesses, clocks: Clocks) -> Conflict | None:
         """Note reads; the first one that races."""
         racing = self.conflicts(0, accesses, clocks)
-        if racing.any():
+        if np.count_nonzero(racing):
             racing &= ~self.is_replica(0, accesses, accesses.ins, clocks.block)
-        found = self.conflict(int(racing.argmax()), 0, accesses) if racing.any() else None
+        found = self.conflict(int(racing.argmax()), 0, accesses) if np.count_nonzero(racing) else None
         self.note_warps(accesses, clocks.block)
         slots = accesses.threads // WARP % self.slots
         first, last = 1 + 2 * slots, 2 + 2 * slots
         at = accesses.at
         old = self.agent[first, at]
         keep = (old > 0) & (old != accesses.agents + 1) & (self.block[first, at] == clocks.block)
-        if keep.any():
+        if np.count_nonzero(keep):
             some = np.flatnonzero(keep)
             cells, places = first[some], at[some]
             keep[some] = ~clocks.ordered(
@@ -131,14 +134,14 @@ class Shadow:
         racing = self.conflicts(0, accesses, clocks)
         if harmless is not None:
             racing &= ~(harmless & (self.kind[0, accesses.at] < ASYNC))
-        if racing.any():
+        if np.count_nonzero(racing):
             found = self.conflict(int(racing.argmax()), 0, accesses)
         self.note_own_read(accesses, clocks.block)
         read = () if found is not None else 1 + np.flatnonzero(self.agent[1:, accesses.at].any(axis=1))
         for cell in map(int, read):
-            if found is None and (racing := self.conflicts(cell, accesses, clocks)).any():
+            if found is None and np.count_nonzero(racing := self.conflicts(cell, accesses, clocks)):
                 racing &= ~self.is_replica(cell, accesses, self.ins[cell, accesses.at], clocks.block)
-                found = self.conflict(int(racing.argmax()), cell, accesses) if racing.any() else None
+                found = self.conflict(int(racing.argmax()), cell, accesses) if np.count_nonzero(racing) else None
         self.agent[1:, accesses.at] = 0
         self.put(0, accesses, slice(None), clocks.block)
         return found
@@ -156,6 +159,7 @@ class Shadow:
         return np.zeros(len(accesses), bool)
 
     def put(self, cell: Array | int, accesses: Accesses, which: Array | slice, block: int) -> None:
+        self.is_used = True
         at = accesses.at[which]
         self.agent[cell, at] = accesses.agents[which] + 1
         self.step[cell, at] = accesses.steps[which]
@@ -166,7 +170,7 @@ class PagedShadow(Shadow):
     """The shadow of a large memory of which little is touched: pages get their place when they are first needed."""
 
     def __init__(self, slots: int) -> None:
-        super().__init__(16 * PAGE, slots)
+        super().__init__(4 * PAGE, slots)
         self.table: dict[int, int] = {}  # page of the memory: page of the shadow
 
     def page(self, number: int) -> int:

@@ -85,7 +85,7 @@ class Waiting:
             raise EmulatorError(self.located(f"a barrier for {count} threads, which is not a multiple of {WARP}", end))
         key = number + rank * NEXT_BLOCK
         barrier = self.barriers.setdefault(key, Barrier(np.zeros(self.block.threads, bool)))
-        if (again := barrier.arrived & mask).any():
+        if np.count_nonzero(again := barrier.arrived & mask):
             raise EmulatorError(
                 self.located(f"a thread arrives at barrier {number} twice", end, int(np.flatnonzero(again)[0]))
             )
@@ -110,7 +110,7 @@ class Waiting:
             self.met(mask)
             return self.go(group, run.next(), mask)
         lanes = self.block.everyone % WARP
-        if (outside := mask & (members >> lanes.astype(np.uint32) & np.uint32(1) == 0)).any():
+        if np.count_nonzero(outside := mask & (members >> lanes.astype(np.uint32) & np.uint32(1) == 0)):
             raise EmulatorError(
                 self.located(
                     "a lane that the member mask does not name is at the barrier", end, int(np.flatnonzero(outside)[0])
@@ -146,14 +146,14 @@ class Waiting:
         """barrier.cluster.arrive and .wait: one more barrier, of the threads of all blocks."""
         barrier = self.barriers.get(CLUSTER)
         if "wait" in end.modifiers:
-            if barrier is None or not (barrier.arrived & mask).any():
+            if barrier is None or not np.count_nonzero(barrier.arrived & mask):
                 return self.go(group, run.next(), mask)  # the phase they arrived in is over
-            if (early := mask & ~barrier.arrived).any():
+            if np.count_nonzero(early := mask & ~barrier.arrived):
                 self.go(group, run.next(), early)
             barrier.waiting.append(((group, run.next(), end), mask & barrier.arrived))
             return None
         barrier = self.barriers.setdefault(CLUSTER, Barrier(np.zeros(self.block.threads, bool)))
-        if (again := barrier.arrived & mask).any():
+        if np.count_nonzero(again := barrier.arrived & mask):
             raise EmulatorError(
                 self.located("a thread arrives at the cluster's barrier twice", end, int(np.flatnonzero(again)[0]))
             )

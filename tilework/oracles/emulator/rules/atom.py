@@ -40,7 +40,7 @@ def in_turns(addresses: Array) -> list[Array]:
     sorted_addresses = addresses[order]
     starts = np.flatnonzero(np.r_[True, sorted_addresses[1:] != sorted_addresses[:-1]])
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-    if not rank.any():
+    if not np.count_nonzero(rank):
         return [np.arange(len(addresses))]
     by_rank = np.argsort(rank, kind="stable")
     edges = np.flatnonzero(np.diff(rank[by_rank])) + 1

@@ -130,7 +130,9 @@ def shared_address(t: Translator, operand: Operand, space: str) -> Any:
 
     def generic(threads: Array) -> Array:
         addresses = where(threads)
-        if len(addresses) and (wrong := (addresses < SHARED_BASE) | (addresses >= SHARED_BASE + (1 << 32))).any():
+        if len(addresses) and np.count_nonzero(
+            wrong := (addresses < SHARED_BASE) | (addresses >= SHARED_BASE + (1 << 32))
+        ):
             at = int(np.flatnonzero(wrong)[0])
             raise MemoryFault(
                 f"{int(addresses[at]):#x} is no address of shared memory", int(threads[at]), int(addresses[at])

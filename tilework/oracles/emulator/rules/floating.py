@@ -314,7 +314,7 @@ def float_comparison(ins: Instruction, t: Translator, name: str, type: str, numb
     def op() -> Array:
         a, b, missing = both()
         result = compare(a, b)
-        if not missing.any():
+        if not np.count_nonzero(missing):
             return result
         return result | missing if unordered else result & ~missing
 

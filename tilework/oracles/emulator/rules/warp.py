@@ -36,10 +36,10 @@ def members(t: Translator, operand: object, ins: Instruction) -> Callable[[Array
             raise EmulatorError(f"{ins.name}: the lanes of a warp give different member masks")
         wanted = (first[:, None] >> np.arange(WARP, dtype=np.uint32) & np.uint32(1)).astype(bool) & some[:, None]
         gone = t.machine.finished.reshape(-1, WARP) if t.machine is not None else np.zeros_like(here)
-        if (absent := wanted & ~here & ~gone).any():
+        if np.count_nonzero(absent := wanted & ~here & ~gone):
             warp, lane = np.argwhere(absent)[0]
             raise EmulatorError(f"{ins.name}: the member mask of warp {warp} names lane {lane}, which is not here")
-        if (stranger := here & ~wanted).any():
+        if np.count_nonzero(stranger := here & ~wanted):
             warp, lane = np.argwhere(stranger)[0]
             raise EmulatorError(f"{ins.name}: lane {lane} of warp {warp} is here and not in its member mask")
         return wanted & here
