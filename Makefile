@@ -30,7 +30,7 @@ docs: $(STAMP)            ## site/index.html: guides, tutorials and the referenc
 # products are small: threads would mostly wait for each other, awake
 test test-quick: export OPENBLAS_NUM_THREADS := 1
 test: $(STAMP)            ## all tests; no GPU needed
-	$(BIN)/python -m compileall -q tilework
+	$(BIN)/python -m compileall -q -j $(JOBS) tilework
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
 
 test-quick: $(STAMP)      ## some of every folder, in a minute

@@ -10,6 +10,7 @@ import hashlib
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -91,8 +92,19 @@ class CompileOptions:
         digest = hashlib.sha256(text.encode())
         for path in (self.ir_override, *(path for _, path in self.extern_libs)):
             if path is not None and Path(path).is_file():
-                digest.update(Path(path).read_bytes())
+                digest.update(content_digest(path))
         return digest.hexdigest()
+
+
+def content_digest(path: str) -> bytes:
+    """SHA-256 of a file, which is read again when it has changed: libdevice is half a megabyte, and part of every key."""
+    found = Path(path).stat()
+    return digest_of_version(path, found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+@lru_cache(maxsize=64)
+def digest_of_version(path: str, changed: int, size: int, number: int) -> bytes:
+    return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
 NAMES = tuple(option.name for option in fields(CompileOptions))
