@@ -218,11 +218,13 @@ def test_copies_agree_where_lanes_combine_differently() -> None:
     check_reduce(tile, 0, [x], "%a0", [x[0]], 4)
 
 
-@pytest.mark.parametrize(("scale", "count"), [("divf", 2), ("mulf", 3)])
-def test_lanes_agree_where_arguments_may_change_places(scale: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("last", "by", "count"), [("math.absf %s", 1, 2), ("arith.divf %s, %n", 0.25, 3), ("arith.mulf %s, %n", 4, 3)]
+)
+def test_lanes_agree_where_arguments_may_change_places(last: str, by: float, count: int) -> None:
     """No lane has to tell the others; but a product may be fused with the sum behind it, in one lane and not in another."""
-    body = f"%n = arith.constant 4.0 : f32\n%s = arith.addf %a0, %b0 : f32\n%r = arith.{scale} %s, %n : f32\n%r"
-    tile, by = Tile((4, 8), blocked((1, 1), (4, 8), (1, 1), (0, 1))), 4 if scale == "mulf" else 0.25
+    body = f"%n = arith.constant 4.0 : f32\n%s = arith.addf %a0, %b0 : f32\n%r = {last} : f32\n%r"
+    tile = Tile((4, 8), blocked((1, 1), (4, 8), (1, 1), (0, 1)))
     x = np.arange(32, dtype=np.float32).reshape(4, 8)
     check_reduce(tile, 0, [x], body, [((x[0] + x[1]) * by + (x[2] + x[3]) * by) * by], 1)
     line = tile.without(0)

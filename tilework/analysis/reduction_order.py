@@ -31,13 +31,13 @@ def single_op(region: Region) -> type[Operation] | None:
 def lanes_agree(region: Region) -> bool:
     """Whether lanes that combine each other's parts, each its own first, have the same bits.
 
-    A choice may depend on the order where neither is larger. A multiplication may be fused with the addition behind it, and
-    then one lane rounds what another does not; a division that becomes one is by a power of two, with nothing to round.
+    A choice may depend on the order where neither is larger. A multiplication, or a division that becomes one, may be fused with
+    the addition behind it, and then one lane rounds what another does not.
     """
     if single_op(region) is not None:
         return True
     block = region.blocks[0]
-    is_exact = not any(type(op) is arith.MulfOp for op in block.ops)
+    is_exact = not any(isinstance(op, arith.MulfOp | arith.DivfOp) for op in block.ops)
     return len(region.blocks) == 1 and is_exact and not is_choice(block) and is_symmetric(block)
 
 
