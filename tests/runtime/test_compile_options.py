@@ -1,5 +1,6 @@
 """Options of a compilation: defaults, what each does, and that each is part of the key."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,20 @@ def test_libraries_count_with_their_content(tmp_path: Path) -> None:
         path.write_bytes(content)
         hashes.add(find_backend(HOPPER).parse_options({"extern_libs": {"mine": str(path)}}).hash())
     assert len(hashes) == 2
+
+
+def test_a_library_that_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "mine.bc"
+    path.write_bytes(b"one")
+    os.utime(path, (1, 1))
+    options = find_backend(HOPPER).parse_options({"extern_libs": {"mine": str(path)}})
+    before = options.hash()
+    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was read"))
+    assert options.hash() == before
+    monkeypatch.undo()
+    path.write_bytes(b"two")
+    os.utime(path, (2, 2))
+    assert options.hash() != before
 
 
 @tilework.jit
