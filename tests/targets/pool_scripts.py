@@ -11,7 +11,7 @@ from tests.python_programs import Programs
 
 ROOT = Path(tilework.__file__).parent.parent
 KERNELS = """
-import atexit, gc, os, resource, signal, sys, threading, time
+import atexit, ctypes, gc, os, resource, signal, sys, threading, time
 import numpy as np
 import tilework
 import tilework.language as tl
@@ -63,6 +63,15 @@ def check():
     for _ in range(3):
         check_add()
         check_sums()
+
+def ready():
+    return ctypes.c_int64.from_address(pool.POOL.words[4]).value
+
+def until(condition):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if condition():
+            return True
 
 """
 

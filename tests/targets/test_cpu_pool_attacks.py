@@ -464,18 +464,6 @@ show[(16,)](x, y, B=1024)
     assert run(text, TILEWORK_NUM_THREADS="1") == "interrupted\n"
 
 
-READY = """
-import ctypes
-def ready():
-    return ctypes.c_int64.from_address(pool.POOL.words[4]).value
-def until(condition):
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        if condition():
-            return True
-"""
-
-
 def test_a_helper_is_awake_between_launches_and_asleep_after_them(run: Run) -> None:
     """It uses no more of the processor then; a forked child has none that is awake."""
     text = """
@@ -491,7 +479,7 @@ start = time.process_time()
 time.sleep(0.1)
 print(time.process_time() - start < 0.05)
 """
-    assert run(READY + text) == "0\nTrue\n0\nTrue\nTrue\n"
+    assert run(text) == "0\nTrue\n0\nTrue\nTrue\n"
 
 
 @pytest.mark.parametrize("threads, helpers", [("1", 0), ("2", 1)])
@@ -509,4 +497,4 @@ while not launch() and time.monotonic() < end:
 assert (y == 2).all()
 print(launch())
 """
-    assert run(READY + text, TILEWORK_NUM_THREADS=threads) == f"{helpers}\n"
+    assert run(text, TILEWORK_NUM_THREADS=threads) == f"{helpers}\n"
