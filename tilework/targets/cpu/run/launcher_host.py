@@ -15,7 +15,7 @@ from tilework.targets.cpu.run.interface import FAULT, FORK, FUEL, FULL, INTERRUP
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.machine_code import NULL, memory, num
-from tilework.targets.cpu.run.pool import CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
+from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
 from tilework.targets.cpu.run.rest_code import MOST_NS
 from tilework.targets.llvm.types import f64, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -165,11 +165,13 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     """
     pool, threads = b.at(record, layout.POOL, ptr), b.at(record, layout.THREADS)
     code, cost = b.load(ptr, pool), b.at(record, layout.COST, ptr)
-    few = b.icmp("slt", total, threads)
-    long = b.fcmp("oge", b.load(f64, cost), float(FORK_NS))
+    few, known = b.icmp("slt", total, threads), b.load(f64, cost)
+    unknown = b.fcmp("ole", known, 0.0)
+    one = b.select(unknown, constant(f64, float(CHUNK_NS)), known)
+    long = b.fcmp("oge", known, float(FORK_NS))
     forks = b.and_(b.icmp("ne", b.at(record, layout.FORKS), 0), b.and_(few, long))
-    expected = b.fmul(b.load(f64, cost), b.sitofp(total, f64))
-    unlimited = b.or_(b.icmp("ne", b.at(record, layout.WAITS), 0), b.fcmp("ole", expected, 0.0))
+    expected = b.fmul(known, b.sitofp(total, f64))
+    unlimited = b.or_(b.icmp("ne", b.at(record, layout.WAITS), 0), unknown)
     worth = b.select(unlimited, threads, b.add(b.fptosi(b.fmul(expected, 1 / JOIN_NS), i64), 1))
     parties = b.smin(b.smin(threads, total), worth)
     b.store(num(0), b.gep(pool, MISSED_AT), ordering="monotonic", align=8)
@@ -179,7 +181,10 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
         extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
         b.ret(b.zext(call_with(b, b.item(entry, layout.DEVICE_CALL), [packed, *extent]), i32))
     scratch = take_scratch(b, record)
-    several = b.smax(b.udiv(total, b.mul(parties, CHUNKS)), num(1))
+    at_once = b.smin(
+        b.fptosi(b.fdiv(constant(f64, float(CHUNK_NS)), one), i64), b.udiv(total, b.mul(parties, FEWEST_CHUNKS))
+    )
+    several = b.smax(b.smax(b.udiv(total, b.mul(parties, CHUNKS)), at_once), num(1))  # `chunk_of`
     chunk = b.select(b.icmp("ne", b.at(record, layout.WAITS), 0), num(1), several)
     launch, worker = b.alloca(i8, LAUNCH.size, align=16), b.alloca(i64, 3, align=16)
     b.fill(launch, 0, LAUNCH.size)

@@ -41,6 +41,10 @@ JOIN_NS = 5_000  # one that is awake is of use for a grid that takes longer, and
 START_NS = 100_000  # what starting a helper takes
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
+FEWEST_CHUNKS, CHUNK_NS = (
+    4,
+    1_000,
+)  # per thread at least; down to that number they take so long, as two threads take turns at the counter
 PAGE = mmap.PAGESIZE
 FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a control block
 BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
@@ -247,6 +251,12 @@ def is_worth_sharing(kernel: NativeKernel) -> bool:
     return kernel.has_forks and kernel.program_ns is not None and kernel.program_ns >= FORK_NS
 
 
+def chunk_of(kernel: NativeKernel, total: int, threads: int) -> int:
+    """How many programs a thread takes at once."""
+    long = int(CHUNK_NS / kernel.program_ns) if kernel.program_ns else 1
+    return max(1, total // (threads * CHUNKS), min(long, total // (threads * FEWEST_CHUNKS)))
+
+
 def run_shared(
     kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int, waits: bool = False
 ) -> tuple[int, int] | None:
@@ -259,7 +269,7 @@ def run_shared(
     helpers = min(threads, total) - 1
     if kernel.program_ns is not None and not waits:
         helpers = min(helpers, int(kernel.program_ns * total / JOIN_NS))
-    chunk = 1 if waits else max(1, total // ((helpers + 1) * CHUNKS))
+    chunk = 1 if waits else chunk_of(kernel, total, helpers + 1)
     POOL.words[5] = 0
     if POOL.start(max(helpers, sharers - 1)) is None:
         return run_inline(kernel, slots, grid, total, arena)
@@ -285,7 +295,7 @@ def run_unknown(
     if rest := total - done:
         helpers = min(threads - 1, rest - 1, int((kernel.program_ns or 0) * rest // START_NS))
         POOL.start(helpers)
-        chunk = max(1, rest // ((helpers + 1) * CHUNKS))
+        chunk = chunk_of(kernel, rest, helpers + 1)
         failure = run_launch(kernel, slots, grid, total, arena, helpers, chunk, 1, first=done)
     ARENAS.last_run = start, time.perf_counter_ns() - start
     return failure
