@@ -16,6 +16,7 @@ from tests.runtime.launch_kernels import fill
 from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.compiler import ASTSource
+from tilework.language.dependencies import library_dependencies
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -47,6 +48,29 @@ def test_combine_functions_count(tmp_path: Path) -> None:
     )
     one, two = (load_module(tmp_path, text.format(n=n), "same").k.cache_key for n in (1, 2))
     assert one != two
+
+
+def test_functions_of_the_library_count_by_what_they_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their text is a part of every key and is not parsed; a function that was put into the place of another one counts."""
+
+    @tilework.jit
+    def other(a: Any, b: Any):
+        return a
+
+    def again(function: Any) -> Any:
+        return tilework.jit(function.fn)
+
+    for function in (tl.sum, tl.softmax):
+        found = library_dependencies(function).functions
+        assert {id(item) for item in found} == {id(item) for item in function.dependencies.functions}
+    parsed = again(tl.sum)
+    assert parsed.cache_key == tl.sum.cache_key != again(tl.max).cache_key
+    assert parsed._tree is None
+    (combine,) = (item for item in library_dependencies(tl.sum).functions if item.__name__ == "_sum_combine")
+    monkeypatch.setitem(combine.fn.__globals__, "_sum_combine", other)
+    assert again(tl.sum).cache_key != parsed.cache_key
+    parsed._unsafe_update_src("def sum(x):\n    return x\n")
+    assert parsed.cache_key != tl.sum.cache_key
 
 
 def test_globals_are_recorded(tmp_path: Path) -> None:

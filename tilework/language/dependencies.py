@@ -63,6 +63,26 @@ def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
     return found
 
 
+def library_dependencies(function: Any) -> Dependencies:
+    """The jit functions that a function of this package may call, by the names in its code. Its text and its constants are a part of every
+    key, so the text need not be read and parsed; only what somebody has put into the place of another function counts."""
+    names, holders, called = code_names(function.fn.__code__), [function.get_capture_scope()], {id(function): function}
+    for holder in holders:
+        for value in [holder[name] for name in names if name in holder]:
+            if isinstance(value, ModuleType) and all(vars(value) is not other for other in holders):
+                holders.append(vars(value))
+            called.update((id(item), item) for item in functions_in(value))
+    found = Dependencies(defaults_of(function.fn))
+    found.functions = [item for item in called.values() if item is not function]
+    return found
+
+
+def code_names(code: Any) -> list[str]:
+    """The names of variables and of attributes in code and in what it defines, each once."""
+    inner = (name for constant in code.co_consts if hasattr(constant, "co_names") for name in code_names(constant))
+    return list(dict.fromkeys((*code.co_names, *code.co_freevars, *inner)))
+
+
 def defaults_of(fn: Any) -> dict[str, Any]:
     """The default arguments of a Python function, by name."""
     code, values = fn.__code__, fn.__defaults__ or ()

@@ -25,7 +25,8 @@ from tilework.forks import cached_property, held_at_fork
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
-from tilework.language.dependencies import Dependencies, dependencies_of
+from tilework.language.constant_text import is_of_language
+from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
 from tilework.language.parameters import KernelParam
 
 if TYPE_CHECKING:
@@ -39,17 +40,8 @@ BEING_HASHED: "list[JITCallable]" = []  # each because the one before refers to 
 
 # what is found again from the rest, and what only this process can use
 DERIVED = frozenset(
-    {
-        "_lines",
-        "_tree",
-        "_dependencies",
-        "_block",
-        "_used_global_vals",
-        "device_caches",
-        "_globals",
-        "_argument_globals",
-    }
-    | {"_compiled_as", "_bind_grid", "_hash_lock", "_portable_key"}
+    ("_lines", "_tree", "_dependencies", "_block", "_used_global_vals", "device_caches", "_globals")
+    + ("_argument_globals", "_compiled_as", "_bind_grid", "_hash_lock", "_portable_key")
 )
 
 
@@ -284,9 +276,12 @@ class JITCallable:
         if self.fn is None:
             assert self._hash is not None, f"{self._fn_name} was pickled without its function before it had a key"
             return self._hash
-        digest = hashlib.sha256(self.src.encode())
-        self.dependencies.update(digest)
-        digest.update(f"{self.def_line}{self._place}{getattr(self, 'noinline', False)}".encode())
+        if self._file.startswith(LIBRARY) and is_of_language(self.fn) and not self._is_updated:
+            found, place = library_dependencies(self), f"{self._fn_name} {self.starting_line_number}"
+        else:
+            found, place = self.dependencies, f"{self.src}{self.def_line}{self._place}"
+        digest = hashlib.sha256(f"{place}{getattr(self, 'noinline', False)}".encode())
+        found.update(digest)
         return digest.hexdigest()
 
     def __hash__(self) -> int:

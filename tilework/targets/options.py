@@ -10,8 +10,8 @@ import hashlib
 import time
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,12 @@ from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 REPRODUCIBLE = {"reproducible": True, "enable_fp_fusion": False, "default_dot_input_precision": "ieee"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class CompileOptions:
-    """One value per option, in Triton's order; frozen, because its hash is part of the cache key."""
+    """One value per option, in Triton's order; frozen, because its hash is part of the cache key.
+
+    What finds a kernel in the cache needs nothing that a dataclass compiles: `__init__` is written here, and `names` asks no field.
+    """
 
     num_warps: int = 4
     num_ctas: int = 1
@@ -54,8 +57,15 @@ class CompileOptions:
     auto_tma: bool | str = (
         False  # loads of rectangles become copies through descriptors that the launch makes; or "pays": some
     )
-    cluster_dims: tuple[int, int, int] = field(default=(1, 1, 1))
+    cluster_dims: tuple[int, int, int] = (1, 1, 1)
     reproducible: bool = False  # the same bits everywhere
+
+    def __init__(self, **given: Any) -> None:
+        names = option_names(CompileOptions)
+        if unknown := given.keys() - names:
+            raise TypeError(f"{type(self).__name__} has no option {', '.join(sorted(unknown))}")
+        vars(self).update({name: getattr(CompileOptions, name) for name in names}, **given)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         for name in ("num_warps", "num_ctas", "num_stages"):
@@ -73,7 +83,7 @@ class CompileOptions:
     @classmethod
     def of(cls, settings: Mapping[str, Any], **derived: Any) -> "CompileOptions":
         """Options from launch keywords; None means not given, an unknown name is a KeyError."""
-        known = [option.name for option in fields(cls)]
+        known = option_names(cls)
         settings = without_foreign(settings, derived.get("backend_name", cls.backend_name))
         refuse_others(settings, known)
         given = {name: value for name, value in settings.items() if value is not None}
@@ -89,7 +99,7 @@ class CompileOptions:
 
     def hash(self) -> str:
         """SHA-256 over every field; files that the options name count with their content."""
-        text = "_".join(f"{option.name}-{getattr(self, option.name)}" for option in fields(self))
+        text = "_".join(f"{name}-{getattr(self, name)}" for name in option_names(type(self)))
         digest = hashlib.sha256(text.encode())
         for path in (self.ir_override, *(path for _, path in self.extern_libs)):
             if path is not None and Path(path).is_file():
@@ -113,7 +123,13 @@ def digest_of_version(path: str, changed: int, size: int, number: int) -> bytes:
     return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
-NAMES = tuple(option.name for option in fields(CompileOptions))
+@cache
+def option_names(kind: type[CompileOptions]) -> dict[str, None]:
+    """The options that a class has, those of its bases first: the names of its fields."""
+    return dict.fromkeys(name for cls in kind.__mro__[::-1] for name in getattr(cls, "__annotations__", ()))
+
+
+NAMES = tuple(option_names(CompileOptions))
 AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm", "schedule_hint")
 _warned: set[str] = set()
 

@@ -107,7 +107,7 @@ class ASTSource:
         return compile_to_ttir(self.fn, self.signature, constants, self.attrs, options)
 
 
-ENTRY = re.compile(r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)""")
+ENTRY = r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)"""  # compiled by who reads a file
 
 
 class IRSource:
@@ -139,7 +139,7 @@ class IRSource:
         if self.ext not in (*IR_STAGES, *TEXT_STAGES):
             raise ValueError(f"{self.path.name}: a source is a .{' or .'.join((*IR_STAGES, *TEXT_STAGES))} file")
         self.text = self.path.read_text()
-        found = ENTRY.search(self.text)
+        found = re.search(ENTRY, self.text)
         self.name = self.path.stem if found is None else f"@{found['ir']}" if found["ir"] else found["ptx"]
 
     def hash(self) -> str:

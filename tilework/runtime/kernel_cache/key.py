@@ -69,8 +69,9 @@ def assumed_key() -> Iterator[None]:
     before = getattr(ASSUMED, "key", None)  # a signal handler may compile, too
     if not found_key.cache_info().currsize:
         with suppress(*NOTHING_KEPT):
-            known, paths, _ = marshal.loads(content_of(kept_states(ROOT)))
-            if paths[0] == ROOT and len(known) == HASH_DIGITS:
+            with open(kept_states(ROOT), "rb", 0) as file:
+                known = file.read(HASH_DIGITS).decode()
+            if len(known) == HASH_DIGITS:
                 ASSUMED.key = identity(known)
     try:
         yield
@@ -91,7 +92,8 @@ def hash_of_sources(root: str) -> str:
     """
     kept = kept_states(root)
     try:
-        known, paths, states = marshal.loads(content_of(kept))
+        content = content_of(kept)
+        known, (paths, states) = content[:HASH_DIGITS].decode(), marshal.loads(memoryview(content)[HASH_DIGITS:])
         if paths[0] == root and states_of(paths) == states and len(known) == HASH_DIGITS:
             return known
     except NOTHING_KEPT:
@@ -102,13 +104,13 @@ def hash_of_sources(root: str) -> str:
     found = hash_of_files(root, [path for path, is_source in places if is_source])
     settled = time.time_ns() - max(changed for _, changed in states) > TICK
     if settled and not sys.dont_write_bytecode and states_of(paths) == states:
-        keep(kept, marshal.dumps((found, paths, states)))
+        keep(kept, found.encode() + marshal.dumps((paths, states)))
     return found
 
 
 def kept_states(root: str) -> str:
-    """Where the hash is kept, with the places that it is of and their states."""
-    return cache_from_source(os.path.join(root, "sources.py")) + ".states"
+    """Where the hash is kept, and behind it the places that it is of with their states."""
+    return cache_from_source(os.path.join(root, "sources.py")) + ".known"  # not as in files of earlier versions
 
 
 def states_of(paths: list[str]) -> list[tuple[int, int]]:
