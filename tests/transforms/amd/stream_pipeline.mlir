@@ -13,7 +13,8 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK:      %[[ANY:.*]] = arith.cmpi slt, %lb, %ub : i32
 // CHECK:      tt.load %p, %{{.*}} {amd.pipeliner_part = "prologue"}
 // CHECK:      ttg.local_store
-// CHECK:      %[[END:.*]] = arith.subi %ub, %s : i32
+// CHECK:      %[[BEFORE:.*]] = arith.subi %ub, %s : i32
+// CHECK:      %[[END:.*]] = arith.select %{{.*}}, %[[BEFORE]], %lb : i32
 // CHECK-NEXT: %[[R:.*]]:4 = scf.for %{{.*}} = %lb to %[[END]] step %s iter_args(%[[ACC:.*]] = %{{.*}}, %[[Q:.*]] = %p, %{{.*}}, %[[V:.*]] = %{{.*}})
 // CHECK-NEXT:   %[[NEXT:.*]] = tt.addptr %[[Q]]
 // CHECK-NEXT:   %[[X:.*]] = tt.load %[[NEXT]] :

@@ -1,17 +1,16 @@
 // RUN: tilework opt %s -p triton-loop-unroll
 
 // CHECK-LABEL: tt.func public @dynamic
-// CHECK:       %[[SPAN:.*]] = arith.subi %n, %c0 : i32
-// CHECK-NEXT:  %[[ONE:.*]] = arith.constant 1 : i32
-// CHECK-NEXT:  %[[LESS:.*]] = arith.subi %c1, %[[ONE]] : i32
-// CHECK-NEXT:  %[[UP:.*]] = arith.addi %[[SPAN]], %[[LESS]] : i32
-// CHECK-NEXT:  %[[TRIP:.*]] = arith.divui %[[UP]], %c1 : i32
+// CHECK:       %[[TRIP:.*]] = arith.maxsi %n, %{{.*}} : i32
 // CHECK-NEXT:  %[[TWO:.*]] = arith.constant 2 : i32
-// CHECK-NEXT:  %[[REM:.*]] = arith.remsi %[[TRIP]], %[[TWO]] : i32
-// CHECK-NEXT:  %[[EVEN:.*]] = arith.subi %[[TRIP]], %[[REM]] : i32
-// CHECK-NEXT:  %[[LEN:.*]] = arith.muli %[[EVEN]], %c1 : i32
-// CHECK-NEXT:  %[[MID:.*]] = arith.addi %c0, %[[LEN]] : i32
+// CHECK-NEXT:  %[[LEFT:.*]] = arith.remui %[[TRIP]], %[[TWO]] : i32
 // CHECK-NEXT:  %[[STEP:.*]] = arith.muli %c1, %[[TWO]] : i32
+// CHECK-NEXT:  %[[EVEN:.*]] = arith.subi %[[TRIP]], %[[LEFT]] : i32
+// CHECK-NEXT:  %[[LEN:.*]] = arith.muli %[[EVEN]], %c1 : i32
+// CHECK-NEXT:  %[[ZERO:.*]] = arith.constant 0 : i32
+// CHECK-NEXT:  %[[WHOLE:.*]] = arith.cmpi eq, %[[LEFT]], %[[ZERO]] : i32
+// CHECK-NEXT:  %[[END:.*]] = arith.addi %c0, %[[LEN]] : i32
+// CHECK-NEXT:  %[[MID:.*]] = arith.select %[[WHOLE]], %n, %[[END]] : i32
 // CHECK-NEXT:  %[[MAIN:.*]] = scf.for %k = %c0 to %[[MID]] step %[[STEP]] iter_args(%acc = %f) -> (f32)
 // CHECK-NEXT:    %[[F0:.*]] = arith.sitofp %k : i32 to f32
 // CHECK-NEXT:    %[[T0:.*]] = arith.addf %acc, %[[F0]] : f32
@@ -36,12 +35,15 @@ tt.func public @dynamic(%n: i32, %f: f32) -> f32 {
   tt.return %r : f32
 }
 
-// Another step: an empty loop with its end before its start stays empty. The unused counter is not computed.
+// Another step: if two of them would not fit, the loop behind runs all iterations. The unused counter is not computed.
 // CHECK-LABEL: tt.func public @dynamic_step
-// CHECK:       %[[UP:.*]] = arith.addi
-// CHECK-NEXT:  %[[ZERO:.*]] = arith.constant 0 : i64
-// CHECK-NEXT:  %[[SPAN:.*]] = arith.maxsi %[[UP]], %[[ZERO]] : i64
-// CHECK-NEXT:  arith.divui %[[SPAN]], %s : i64
+// CHECK:       %[[SPAN:.*]] = arith.maxsi %n, %{{.*}} : i64
+// CHECK-NEXT:  %[[TRIP:.*]] = arith.ceildivui %[[SPAN]], %s : i64
+// CHECK:       %[[WIDE:.*]] = arith.muli %s,
+// CHECK-NEXT:  %[[MOST:.*]] = arith.constant 4611686018427387903 : i64
+// CHECK-NEXT:  %[[FITS:.*]] = arith.cmpi sle, %s, %[[MOST]] : i64
+// CHECK-NEXT:  arith.select %[[FITS]], %{{.*}}, %[[TRIP]] : i64
+// CHECK-NEXT:  arith.select %[[FITS]], %[[WIDE]], %s : i64
 // CHECK:       scf.for
 // CHECK-NEXT:    %[[T0:.*]] = arith.addf %a, %b : f32
 // CHECK-NEXT:    %[[T1:.*]] = arith.addf %b, %[[T0]] : f32

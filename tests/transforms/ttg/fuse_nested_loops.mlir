@@ -391,13 +391,17 @@ tt.func @sunk(%n: i32, %m: i32, %p: !tt.ptr<i32>, %pt: tensor<128x!tt.ptr<f32>, 
 
 // Without assuming that the inner loop runs; bounds and steps of i64.
 // CHECK-LABEL: tt.func @always(
-// CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
 // CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
-// CHECK-NEXT: %[[V0:[0-9]+]] = arith.subi %ubj, %lbj : i64
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.ceildivsi %[[V0]], %stepj : i64
+// CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %[[SJ:[0-9]+]] = arith.subi %ubj, %lbj : i64
+// CHECK-NEXT: %[[RJ:[0-9]+]] = arith.cmpi slt, %lbj, %ubj : i64
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.select %[[RJ]], %[[SJ]], %c0_i64 : i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.ceildivui %[[V0]], %stepj : i64
 // CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %[[V1]], %c1_i64 : i64
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.subi %ubi, %lbi : i64
-// CHECK-NEXT: %[[V4:[0-9]+]] = arith.ceildivsi %[[V3]], %stepi : i64
+// CHECK-NEXT: %[[SI:[0-9]+]] = arith.subi %ubi, %lbi : i64
+// CHECK-NEXT: %[[RI:[0-9]+]] = arith.cmpi slt, %lbi, %ubi : i64
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.select %[[RI]], %[[SI]], %c0_i64 : i64
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.ceildivui %[[V3]], %stepi : i64
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V4]], %[[V2]] : i64
 // CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %lbi, %stepi : i64
 // CHECK-NEXT: %[[V7:[0-9]+]]:3 = scf.for %arg7 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg8 = %c0_i64, %arg9 = %[[V6]], %arg10 = %c0_i64) -> (i64, i64, i64)  : i64 {

@@ -33,6 +33,7 @@ from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.ir.types import i1, is_tensor
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.iterations import iterations
 from tilework.transforms.remarks import remark
 from tilework.transforms.tt.flag_logic import (
     OPPOSITE,
@@ -206,10 +207,7 @@ class ExitingLoop:
             limit = self.copied_in_front(limit, copies)
             first = limit if name == "sge" else code.binary(arith.AddiOp, limit, code.constant(1, limit.type))
             stop = code.select(code.compare("slt", limit, stop), first, stop)
-        over = code.binary(arith.SubiOp, self.step, code.constant(1, self.step.type))
-        length = code.binary(arith.SubiOp, stop, self.first)
-        length = code.select(code.compare("slt", self.first, stop), length, code.constant(0, stop.type))
-        count = code.binary(arith.DivUIOp, code.binary(arith.AddiOp, length, over), self.step)
+        count = iterations(code, self.first, stop, self.step)
         return code.binary(arith.AddiOp, self.first, code.binary(arith.MuliOp, count, self.step)), stop
 
     def copied_in_front(self, value: SSAValue, copies: Mapping) -> SSAValue:

@@ -1,24 +1,25 @@
 """Unroll the loops that ask for it.
 
-    scf.for %i = %lb to %ub step %s {          %trip = (%ub - %lb + (%s - 1)) divui %s
-      body(%i)                                 %mid = %lb + (%trip - %trip remsi 2) * %s
+    scf.for %i = %lb to %ub step %s {          %trip = iterations, %left = %trip remui 2
+      body(%i)                                 %mid = %left == 0 ? %ub : %lb + (%trip - %left) * %s
     } {tt.loop_unroll_factor = 2 : i32}  ==>   scf.for %i = %lb to %mid step %s * 2 { body(%i); body(%i + %s * 1) }
                                                scf.for %i = %mid to %ub step %s { body(%i) } {tt.num_stages = 1 : i32}
 
 The second loop runs what is left over and is not pipelined. With constant bounds the arithmetic is done here, a
-remainder of zero needs no second loop, and a loop of one iteration becomes its body. An empty loop may have
-``%ub < %lb``; unless the step is 1, the unsigned division would then find a remainder, so the span is clamped at zero.
+remainder of zero needs no second loop, and a loop of one iteration becomes its body. A loop whose wider step would not fit into
+its type stays as it is; if the step is known only at run time, the second loop runs all of it then.
 Stage: TTIR to TTIR. Cost: one walk, and a copy of the body per unrolled iteration.
 """
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value, erase_op, insert_after, insert_before
-from tilework.ir.types import i32, int_attr
+from tilework.ir.types import bit_width, i32, int_attr
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.iterations import iterations
 from tilework.transforms.passes import Pass
 
 FACTOR = "tt.loop_unroll_factor"
@@ -39,31 +40,36 @@ class LoopUnrollPass(Pass):
 def unroll(loop: Operation, factor: int) -> None:
     """Make `loop` do `factor` iterations at once, and put a loop for the others behind it."""
     bounds = [constant_value(value) for value in loop.operands[:3]]
+    if isinstance(bounds[2], int) and bounds[2] * factor > largest(loop.operands[2].type):
+        return
     if all(isinstance(bound, int) for bound in bounds) and bounds[2] > 0:  # pyright: ignore
         unroll_constant(loop, factor, *bounds)  # pyright: ignore
         return
-    middle, step = split_bounds(loop, factor, is_unit_step=bounds[2] == 1)
+    middle, step = split_bounds(loop, factor, bounds[2])
     add_epilogue(loop, middle)
     repeat_body(loop, factor)
     loop.operands[1], loop.operands[2] = middle, step
 
 
-def split_bounds(loop: Operation, factor: int, is_unit_step: bool) -> tuple[SSAValue, SSAValue]:
-    """The upper bound and the step of the unrolled loop."""
+def split_bounds(loop: Operation, factor: int, known_step: object) -> tuple[SSAValue, SSAValue]:
+    """The upper bound and the step of the unrolled loop. Steps that would not fit are left to the loop behind it."""
     lower, upper, step = loop.operands[:3]
-    type = lower.type
     code = Emitter(loop.location)
-    span = code.binary(arith.SubiOp, upper, lower)
-    span = code.binary(arith.AddiOp, span, code.binary(arith.SubiOp, step, code.constant(1, type)))
-    if not is_unit_step:
-        span = code.binary(arith.MaxSIOp, span, code.constant(0, type))
-    trips = code.binary(arith.DivUIOp, span, step)
-    count = code.constant(factor, type)
-    whole = code.binary(arith.SubiOp, trips, code.binary(arith.RemSIOp, trips, count))
-    middle = code.binary(arith.AddiOp, lower, code.binary(arith.MuliOp, whole, step))
+    trips, count = iterations(code, lower, upper, step), code.constant(factor, lower.type)
+    left = code.binary(arith.RemUIOp, trips, count)
     wide_step = code.binary(arith.MuliOp, step, count)
+    if not isinstance(known_step, int):
+        fits = code.compare("sle", step, code.constant(largest(lower.type) // factor, lower.type))
+        left, wide_step = code.select(fits, left, trips), code.select(fits, wide_step, step)
+    whole = code.binary(arith.MuliOp, code.binary(arith.SubiOp, trips, left), step)
+    is_whole = code.compare("eq", left, code.constant(0, lower.type))
+    middle = code.select(is_whole, upper, code.binary(arith.AddiOp, lower, whole))  # what is behind `upper` may not fit
     code.insert_before(loop)
     return middle, wide_step
+
+
+def largest(type: Attribute) -> int:
+    return (1 << bit_width(type) - 1) - 1
 
 
 def unroll_constant(loop: Operation, factor: int, lower: int, upper: int, step: int) -> None:

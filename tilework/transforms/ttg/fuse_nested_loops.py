@@ -38,6 +38,7 @@ from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_be
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, is_float, is_integer, is_tensor
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.iterations import iterations
 from tilework.transforms.passes import Pass
 from tilework.transforms.warp_specialize.profit import will_split
 
@@ -158,11 +159,9 @@ def is_hoistable(value: SSAValue, inside: Block, hoisted: dict[Operation, None])
 def trip_count(code: Emitter, loop: Operation) -> SSAValue:
     """``ceil((upper - lower) / step)``; zero or less for an empty loop."""
     lower, upper, step = loop.operands[:3]
-    bounds = [constant_value(value) for value in (lower, upper, step)]
-    if all(isinstance(bound, int) for bound in bounds) and bounds[2]:
-        return code.constant(-((bounds[0] - bounds[1]) // bounds[2]), lower.type)  # pyright: ignore
-    span = upper if bounds[0] == 0 else code.binary(arith.SubiOp, upper, lower)
-    return span if bounds[2] == 1 else code.binary(arith.CeilDivSIOp, span, step)
+    if constant_value(lower) != 0 or constant_value(upper) is not None:
+        return iterations(code, lower, upper, step)
+    return upper if constant_value(step) == 1 else code.binary(arith.CeilDivSIOp, upper, step)
 
 
 @dataclass

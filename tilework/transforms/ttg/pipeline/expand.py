@@ -32,6 +32,7 @@ from tilework.ir.create import append_op
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value, erase_op, insert_before, recreate
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.iterations import iterations
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
 from tilework.transforms.ttg.pipeline.predicate import can_predicate, in_branch, predicated
 
@@ -89,7 +90,7 @@ class Expander:
     def run(self) -> Operation:
         """Prologue, new loop, and the uses behind it."""
         self.emit_prologue()
-        end = self.code.binary(arith.SubiOp, self.upper, self.steps(self.last)) if self.peels else self.upper
+        end = self.end_of_peeled() if self.peels else self.upper
         self.code.insert_before(self.loop)
         kernel = Kernel(self)
         new = kernel.build(end)
@@ -103,6 +104,11 @@ class Expander:
             old.replace_all_uses_with(result)
         erase_op(self.loop)
         return new
+
+    def end_of_peeled(self) -> SSAValue:
+        """The bound of the new loop if the last iterations are peeled; they may be all."""
+        end = self.code.binary(arith.SubiOp, self.upper, self.steps(self.last))
+        return self.code.select(self.has_iteration(self.last), end, self.lower)
 
     def made_stage(self, position: int) -> int:
         """The stage in which the next value of the argument at `position` is made."""
@@ -120,8 +126,16 @@ class Expander:
         for argument, value in zip(self.body.args[1:], self.initial, strict=True):
             self.versions[argument] = {0: value}
         for part in range(self.last):
-            self.exists.append(self.code.compare("slt", self.start(part), self.upper))
+            self.exists.append(self.has_iteration(part))
             self.emit_part(part)
+
+    def has_iteration(self, number: int) -> SSAValue:
+        """Whether the loop has so many iterations and one more. From where it starts they might wrap around."""
+        code = self.code
+        if number == 0 or constant_value(self.lower) == 0:
+            return code.compare("slt", self.start(number), self.upper)
+        span = code.binary(arith.SubiOp, self.upper, self.lower)
+        return code.binary(arith.AndIOp, self.exists[0], code.compare("ugt", span, self.steps(number)))
 
     def emit_epilogue(self, kernel: "Kernel", results: Sequence[SSAValue]) -> None:
         """What the last iterations lack. Versions are counted from where the loop would have gone on."""
@@ -138,11 +152,9 @@ class Expander:
     def end_of_kernel(self) -> SSAValue:
         """The counter behind the new loop, which may not have run."""
         code = self.code
-        over = code.binary(arith.SubiOp, self.step, code.constant(1, self.step.type))
-        length = code.binary(arith.AddiOp, code.binary(arith.SubiOp, self.upper, self.lower), over)
-        count = code.binary(arith.DivSIOp, length, self.step)
-        done = code.binary(arith.SubiOp, count, code.constant(self.last, count.type))
-        done = code.binary(arith.MaxSIOp, done, code.constant(0, count.type))
+        count = iterations(code, self.lower, self.upper, self.step)
+        last, zero = code.constant(self.last, count.type), code.constant(0, count.type)
+        done = code.select(code.compare("ugt", count, last), code.binary(arith.SubiOp, count, last), zero)
         return code.binary(arith.AddiOp, self.lower, code.binary(arith.MuliOp, done, self.step))
 
     def emit_part(self, part: int) -> None:

@@ -1,0 +1,54 @@
+"""Passes that count iterations do it for all bounds, also where sums of them do not fit."""
+
+import numpy as np
+import pytest
+
+from tilework.ir.parser import parse_module
+from tilework.tools.check_each import check_each
+
+BODY = """%v = arith.xori %k, %step {loop.cluster = 1 : i32, loop.stage = 0 : i32} : i32
+      %more = arith.addi %v, %k {loop.cluster = 0 : i32, loop.stage = 2 : i32} : i32
+      %next = arith.addi %x, %more {loop.cluster = 0 : i32, loop.stage = 2 : i32} : i32
+      %round = arith.addi %n, %c1 {loop.cluster = 0 : i32, loop.stage = 2 : i32} : i32"""
+NESTED = """%next, %round = scf.for %j = %c0 to %c2 step %c1 iter_args(%y = %x, %m = %n) -> (i32, i32) : i32 {
+        %v = arith.addi %y, %k : i32
+        %r = arith.addi %m, %c1 : i32
+        scf.yield %v, %r : i32, i32
+      }"""
+PROGRAM = """module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @kernel(%q: !tt.ptr<i32>, %low: i32, %high: i32, %step: i32) {{
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c2 = arith.constant 2 : i32
+    %s, %count = scf.for %k = %low to %high step %step iter_args(%x = %c0, %n = %c0) -> (i32, i32) : i32 {{
+      {body}
+      scf.yield %next, %round : i32, i32
+    }} {{{attributes}}}
+    %q1 = tt.addptr %q, %c1 : !tt.ptr<i32>, i32
+    tt.store %q, %s : !tt.ptr<i32>
+    tt.store %q1, %count : !tt.ptr<i32>
+    tt.return
+  }}
+}}
+"""
+PASSES = {
+    "triton-loop-unroll": (BODY, "tt.loop_unroll_factor = 2 : i32"),
+    "tritongpu-fuse-nested-loops": (NESTED, "tt.flatten"),
+    "tritongpu-pipeline": (BODY, "tt.scheduled_max_stage = 2 : i32"),
+    "tritonamdgpu-pipeline": (BODY, "tt.scheduled_max_stage = 2 : i32"),
+}
+MOST = 2**31 - 1
+BOUNDS = [
+    *((MOST - 19, MOST, 8), (MOST - 7, MOST, 5), (0, MOST, 1 << 30), (-MOST, MOST, 1 << 30), (5, -3, 2)),
+    *((-2 * 10**9, 2 * 10**9, 7 * 10**8), (MOST - 6, 2 - MOST, 3), (MOST - 1, 4 - MOST, 2)),
+]
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_iterations_are_counted_without_wrapping_around(name: str) -> None:
+    body, attributes = PASSES[name]
+    module = parse_module(PROGRAM.format(body=body, attributes=attributes))
+    for low, high, step in BOUNDS:
+        given = {"q": np.full(2, -7, np.int32), "low": low, "high": high, "step": step}
+        report = check_each(module, f"{name},canonicalize,cse", given=given, grid=(1, 1, 1))
+        assert report.ok and report.checked, f"{low}, {high}, {step}: {report}"
