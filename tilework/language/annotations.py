@@ -36,3 +36,12 @@ def annotations_of(cls: type) -> dict[str, Any]:
 def as_text(note: Any) -> Any:
     """A forward reference as the text it was written as; anything else unchanged."""
     return note.__forward_arg__ if hasattr(note, "__forward_arg__") else note
+
+
+class FunctionSignature:
+    """What `inspect.signature` finds at a kernel: the parameters of its Python function. Classes keep their own."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return instance.signature

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Self
 from tilework.errors import LIBRARY, SourceMap
 from tilework.forks import cached_property, held_at_fork
 from tilework.language.active import ACTIVE
-from tilework.language.annotations import signature_of
+from tilework.language.annotations import FunctionSignature, signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
 from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
-from tilework.language.parameters import KernelParam
+from tilework.language.parameters import KernelParam, params_of
 
 if TYPE_CHECKING:
     from tilework.language.source_block import Block
@@ -40,18 +40,9 @@ BEING_HASHED: "list[JITCallable]" = []  # each because the one before refers to 
 
 # what is found again from the rest, and what only this process can use
 DERIVED = frozenset(
-    ("_lines", "_tree", "_dependencies", "_block", "_used_global_vals", "device_caches", "_globals")
+    ("_lines", "_tree", "_dependencies", "_block", "_used_global_vals", "device_caches", "_globals", "_written")
     + ("_argument_globals", "_compiled_as", "_bind_grid", "_hash_lock", "_portable_key")
 )
-
-
-class FunctionSignature:
-    """What `inspect.signature` finds at a kernel: the parameters of its Python function. Classes keep their own."""
-
-    def __get__(self, instance: Any, owner: type | None = None) -> inspect.Signature:
-        if instance is None:
-            raise AttributeError("__signature__")
-        return instance.signature
 
 
 class JITCallable:
@@ -60,6 +51,7 @@ class JITCallable:
     runs_at_compile_time = False
     needs_source = True
     _is_in_cycle = False
+    _of_function: tuple[str, ...] = ("signature",)  # what is found in the Python function
     _hash_lock: Any = HASHING
     __signature__ = FunctionSignature()
 
@@ -68,8 +60,7 @@ class JITCallable:
             raise TypeError(f"a Python function is needed, got {type(fn).__name__}")
         if fn.__code__.co_name == "<lambda>" or inspect.iscoroutinefunction(fn):
             raise TypeError(f"{fn.__qualname__}: a function made by a plain `def` is needed")
-        self.fn = fn
-        self.signature = signature_of(fn)
+        self.fn = self._written = fn
         self._file: str = fn.__code__.co_filename
         self.starting_line_number: int = fn.__code__.co_firstlineno  # of `raw_src[0]`, the first decorator
         # the lines are taken now (the file may change later); the block is cut out of them at first use
@@ -106,7 +97,7 @@ class JITCallable:
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process can use."""
-        for name in ("src", "def_line", "where"):  # so that the lines of the file can stay behind
+        for name in ("src", "def_line", "where", *self._of_function):  # so that the lines of the file can stay behind
             getattr(self, name)
         return {
             name: value for name, value in self.__dict__.items() if name not in DERIVED and not is_method(value, self)
@@ -116,6 +107,11 @@ class JITCallable:
         self.__dict__.update(state)
         self._lines, self._tree, self._dependencies = [], None, None
         self._is_updated = True  # the text is all there is
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters of the Python function; few of the library's are ever asked for theirs."""
+        return signature_of(self._written)
 
     @property
     def has_source(self) -> bool:
@@ -325,6 +321,8 @@ class BoundJITMethod:
 class JITFunction(JITCallable):
     """A kernel, or a function that kernels call. See the module docstring."""
 
+    _of_function = ("signature", "params", "arg_names")
+
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -345,17 +343,17 @@ class JITFunction(JITCallable):
         self._repr = repr
         self.launch_metadata = launch_metadata
         self.module = fn.__module__
-        self.params = [
-            KernelParam(
-                number,
-                param,
-                number in self.do_not_specialize or param.name in self.do_not_specialize,
-                number in self.do_not_specialize_on_alignment or param.name in self.do_not_specialize_on_alignment,
-            )
-            for number, param in enumerate(self.signature.parameters.values())
-        ]
-        self.arg_names = [param.name for param in self.params]
         self.pre_run_hooks: list[Callable[..., Any]] = []
+
+    @cached_property
+    def params(self) -> list[KernelParam]:
+        """What is known of each parameter."""
+        return params_of(self.signature, self.do_not_specialize, self.do_not_specialize_on_alignment)
+
+    @cached_property
+    def arg_names(self) -> list[str]:
+        """The names of the parameters."""
+        return [param.name for param in self.params]
 
     @cached_property
     def constexprs(self) -> list[int]:

@@ -7,6 +7,7 @@
 
 import inspect
 import re
+from collections.abc import Collection
 from typing import Any
 
 from tilework.forks import cached_property
@@ -69,6 +70,16 @@ class KernelParam:
     @property
     def has_default(self) -> bool:
         return self._param.default is not inspect.Parameter.empty
+
+
+def params_of(
+    signature: inspect.Signature, plain: Collection[str | int], unaligned: Collection[str | int]
+) -> list[KernelParam]:
+    """The parameters of a function, those that are not specialised, or not on alignment, by name or number."""
+    return [
+        KernelParam(number, param, not {number, name}.isdisjoint(plain), not {number, name}.isdisjoint(unaligned))
+        for number, (name, param) in enumerate(signature.parameters.items())
+    ]
 
 
 def normalize_annotation(note: Any) -> str:
