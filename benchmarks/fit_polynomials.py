@@ -52,7 +52,27 @@ def erf_sensitivity(a: Any) -> Any:
     return mp.mpf(2) if a < 1e-6 else 2 * mp.root(mp.erfc(a), 8) ** 7 * a / mp.erf(a)
 
 
+def inverse_erf(w: Any) -> Any:
+    """erfinv(y) / y, where 1 - y^2 = e^-w."""
+    if w < mp.mpf(10) ** -25:
+        return mp.sqrt(mp.pi) / 2
+    y = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(y) / y
+
+
+def modified_bessel(order: int) -> Callable[[Any], Any]:
+    """I_n(x) / (x/2)^n = 1 + q f(q), q = x^2 / 4."""
+    whole = lambda q: mp.besseli(order, 2 * mp.sqrt(q)) / mp.sqrt(q) ** order  # noqa: E731
+    return lambda q: ONE / (order + 1) if q < mp.mpf(10) ** -20 else (whole(q) - 1) / q
+
+
+def modified_far(order: int) -> Callable[[Any], Any]:
+    """(I_n(x) e^-x sqrt(x) - 1 / sqrt(2 pi)) x in u = 1/x."""
+    return lambda u: (mp.besseli(order, 1 / u) * mp.exp(-1 / u) / mp.sqrt(u) - 1 / mp.sqrt(2 * mp.pi)) / u
+
+
 LED = {"LGAMMA1": 2, "LGAMMA2": 2}  # so many coefficients are also listed in two parts
+FIRST_IN_TWO = ("ROOT_ERFCF", "ERFINVF", "ERFINV_FARF")
 WEIGHTS = {"ROOT_ERFCF": erf_sensitivity}
 
 
@@ -183,6 +203,12 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         13,
     ),
     ("TANHF", 32, "(tanh x - x) / x^3 in x^2", of_square(lambda x: (mp.tanh(x) - x) / x**3, -ONE / 3), 0, 0.4, 5),
+    ("ERFINVF", 32, "erfinv(y) / y in w = -log(1 - y^2)", inverse_erf, 0, 5, 9),
+    ("ERFINV_FARF", 32, "erfinv(y) / y in sqrt(w) - 3.125", lambda u: inverse_erf((u + 3.125) ** 2), -0.9, 0.9, 9),
+    ("I0F", 32, "(I0(x) - 1) / q in q = x^2/4", modified_bessel(0), 0, 4, 6),
+    ("I1F", 32, "(I1(x) / (x/2) - 1) / q in q = x^2/4", modified_bessel(1), 0, 4, 6),
+    ("I0_FARF", 32, "(I0(x) e^-x sqrt(x) - 1 / sqrt(2 pi)) x in 1/x", modified_far(0), 0.0106, 0.2501, 8),
+    ("I1_FARF", 32, "(I1(x) e^-x sqrt(x) - 1 / sqrt(2 pi)) x in 1/x", modified_far(1), 0.0106, 0.2501, 8),
     ("ROOT_ERFCF", 32, "4 (1 - erfc(a)^(1/8)) / a", series(root_erfc, 1 / mp.sqrt(mp.pi)), 0, 3.93, 7),
 ]
 
@@ -225,8 +251,8 @@ def main() -> None:
             for value in exact[: LED[name]]:
                 print(f"    {split('', value, 2)[3:]},")
             print(")")
-        if name == "ROOT_ERFCF":
-            print(split("ROOT_ERFCF0", exact[0], 2, 32))
+        if name in FIRST_IN_TWO:
+            print(split(f"{name}0", exact[0], 2, 32))
         print(f"fitted {name}: {float(error):.1e}", file=sys.stderr)
     print(split("LN2", mp.log(2), 2, 64, 42))
     print(split("LN2_PAIR", mp.log(2), 2))
@@ -246,6 +272,8 @@ def main() -> None:
     print(split("LOG10E_F", 1 / mp.log(10), 2, 32))
     print(split("TWO_THIRDS_F", ONE * 2 / 3, 2, 32))
     print(split("PI_F", mp.pi, 2, 32))
+    print(split("ROOT_TWO_PI_F", 1 / mp.sqrt(2 * mp.pi), 2, 32))
+    print(split("ROOT_HALF_F", 1 / ROOT, 2, 32))
     print(split("LOG10_2_F", mp.log(2, 10), 2, 32, 15))
     print(split("HALF_PI_F", mp.pi / 2, 4, 32))
     mp.mp.dps = 420

@@ -25,6 +25,7 @@ from tilework.targets.llvm.math.exponential import exp_parts
 from tilework.targets.llvm.math.lanes import (
     Lanes,
     Pair,
+    clamp,
     constant_pair,
     copysign,
     elementwise_calls,
@@ -47,7 +48,7 @@ from tilework.targets.llvm.math.lanes import (
 )
 from tilework.targets.llvm.math.logarithm import log1p_pair, log2, log_pair
 from tilework.targets.llvm.math.trigonometric import REDUCED, huge_body
-from tilework.targets.llvm.types import f64, i64, struct
+from tilework.targets.llvm.types import f32, f64, i64, struct
 from tilework.targets.llvm.values import Value, constant
 
 PAIR = struct(f64, f64)
@@ -371,14 +372,40 @@ def modified_body(order: int) -> Callable[[Builder, tuple[Value, ...]], Value]:
     return body
 
 
+# I_n of f32 below 4 and above
+SINGLE = ((c.I0F, c.I0_FARF), (c.I1F, c.I1_FARF))
+
+
+def modified_single(x: Lanes, order: int) -> Lanes:
+    """I_0 or I_1 of f32 x >= 0: (x/2)^n (1 + q f(q)) with q = x^2 / 4, all of whose terms are positive, or e^x / sqrt(x) g(1/x)."""
+    near, far = SINGLE[order]
+    bounded = clamp(x, 1.0, 93.0)  # infinite from 92 on
+    inverse = 1.0 / bounded
+    half = x * 0.5
+    q, q_low = two_product(half, half)
+    above, above_low = two_product(polynomial(q, near), q)
+    high, low = two_sum(above, 1.0)
+    low = low + fma(high, q_low * (inverse + inverse), above_low)  # I_n' is about I_n where the rounding of q counts
+    small = fma(half, high, half * low) if order else high + low
+    growth, growth_low, n = exp_parts(bounded)
+    lead, lead_low = c.ROOT_TWO_PI_F
+    flat = fast_two_sum(x.const(lead), fma(inverse, polynomial(inverse, far), lead_low))
+    large = Pair(growth, growth_low) * flat / exact(bounded).root()
+    return where(x < 4.0, small, scale(large.hi + large.lo, n))
+
+
 def modified(x: Lanes, order: int) -> Lanes:
+    if x.scalar is f32:
+        return modified_single(abs(x), order)
     return Lanes(x.b, elementwise_calls(x.b, f"tilework.i{order}", f64, [abs(x).v], modified_body(order)))
 
 
-FUNCTIONS: dict[str, Callable[..., Lanes]] = {
+THROUGH_F64: dict[str, Callable[..., Lanes]] = {
     **{name: of_kind(name, kind) for kind, name in enumerate(("j0", "j1", "y0", "y1"))},
     "jn": of_order("jn", jn_body, False),
     "yn": of_order("yn", yn_body, True),
+}
+DIRECT: dict[str, Callable[..., Lanes]] = {
     "cyl_bessel_i0": lambda x: modified(x, 0),
     "cyl_bessel_i1": lambda x: copysign(modified(x, 1), x),
 }

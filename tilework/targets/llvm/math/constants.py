@@ -10,6 +10,7 @@ LN2 = {f32: c.LN2_F, f64: c.LN2}
 LOG10E = {f32: c.LOG10E_F, f64: c.LOG10E}
 PI = {f32: c.PI_F, f64: c.PI}
 HALF_PI = {f32: c.HALF_PI_F, f64: c.HALF_PI}
+ROOT_HALF = {f32: c.ROOT_HALF_F, f64: c.ROOT_HALF}
 TWO_THIRDS = {f32: c.TWO_THIRDS_F, f64: c.TWO_THIRDS}
 
 EXP = {f32: c.EXPF[1:], f64: c.EXP}  # that of f32 begins with r^2, whose factor is 1/2 too

@@ -27,6 +27,7 @@ from tilework.targets.llvm.math.lanes import (
     floor,
     fma,
     less_parts,
+    narrow,
     pair_where,
     polynomial,
     polynomial_led,
@@ -37,10 +38,11 @@ from tilework.targets.llvm.math.lanes import (
     two_product,
     two_sum,
     where,
+    widen,
 )
-from tilework.targets.llvm.math.logarithm import log1p_pair, log_pair
-from tilework.targets.llvm.math.trigonometric import cosine_pair, reduce_half_turns, sine_pair
-from tilework.targets.llvm.types import f64, i64
+from tilework.targets.llvm.math.logarithm import log, log1p_pair, log_pair
+from tilework.targets.llvm.math.trigonometric import cosine, cosine_pair, reduce_half_turns, sine, sine_pair
+from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant
 
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400, 43867 / 244188)
@@ -110,8 +112,38 @@ def sine_of_pi(x: Lanes) -> Pair:
     return pair_where(minus, -found, found)
 
 
+def lgamma_single(x: Lanes) -> Lanes:
+    """log |gamma(x)| of f32 in f64, whose other half of the bits makes up for what cancels."""
+    narrow_x, x = x, widen(x)
+    reflect = x < 0.5
+    y = where(reflect, 1.0 - x, x)
+
+    def shift(y: Lanes, product: Lanes) -> list[Lanes]:
+        low = y < float(SHIFTS)
+        return [where(low, y + 1.0, y), where(low, product * y, product)]
+
+    y, product = repeat(SHIFTS, [y, x.const(1.0)], shift)
+    inverse = 1.0 / y
+    tail = inverse * polynomial(inverse * inverse, STIRLING)
+    value = fma(y - 0.5, log(y), (c.HALF_LOG_2PI[0] + tail) - y)
+    r, low, n = reduce_half_turns(x)
+    sized = abs(where((n & 1).differs(0), cosine(r, low), sine(r, low)))
+    logarithm = log(where(reflect, product * math.pi / sized, product))
+    one, two = x - 1.0, x - 2.0
+    right = where(
+        (x >= 0.7) & (x < 1.35),
+        one * polynomial(one, c.LGAMMA1),
+        where((x >= 1.35) & (x < 2.6), two * polynomial(two, c.LGAMMA2), value - logarithm),
+    )
+    result = narrow(where(reflect, logarithm - value, right + 0.0))
+    infinite = (narrow_x <= 0.0) & floor(narrow_x).equal(narrow_x) | abs(narrow_x).equal(math.inf)
+    return where(infinite, math.inf, where(narrow_x.is_nan(), narrow_x, result))
+
+
 def lgamma(x: Lanes) -> Lanes:
     """log |gamma(x)|."""
+    if x.scalar is f32:
+        return lgamma_single(x)
     reflect = x < 0.5
     y, product = shifted(reflected(x, 1e306))
     value = stirling(y) - log_of(product)

@@ -8,7 +8,7 @@ last place.
 import math
 
 from tilework.targets.llvm.math import coefficients as c
-from tilework.targets.llvm.math.constants import ERFCX
+from tilework.targets.llvm.math.constants import ERFCX, ROOT_HALF
 from tilework.targets.llvm.math.exponential import exp, exp_parts
 from tilework.targets.llvm.math.lanes import (
     Lanes,
@@ -29,6 +29,7 @@ from tilework.targets.llvm.math.lanes import (
 from tilework.targets.llvm.math.logarithm import log, log1p
 from tilework.targets.llvm.types import f32, f64
 
+HUGE = {f32: 2.0**60, f64: 2.0**300}  # its inverse is all that counts
 VANISHES = {f32: 11.0, f64: 28.0}  # erfc is 0
 
 
@@ -89,9 +90,10 @@ def erf_single(x: Lanes) -> Lanes:
 def erfcx(x: Lanes) -> Lanes:
     """exp(x^2) erfc(x)."""
     a = abs(x)
-    high, low = scaled_erfc(smaller(a, 2.0**300))
-    positive = where(a > 2.0**300, (0.5 * c.TWO_OVER_SQRT_PI[0]) / a, high + low)
-    bounded = smaller(a, 30.0)
+    huge = HUGE[x.scalar]
+    high, low = scaled_erfc(smaller(a, huge))
+    positive = where(a > huge, (0.5 * c.TWO_OVER_SQRT_PI[0]) / a, high + low)
+    bounded = smaller(a, VANISHES[x.scalar] + 2.0)
     square, square_low = two_product(bounded, bounded)
     big, big_low, n = exp_parts(square, square_low)
     twice, twice_low = scale(big, n + 1), scale(big_low, n + 1)
@@ -102,9 +104,11 @@ def erfcx(x: Lanes) -> Lanes:
 
 def normcdf(x: Lanes) -> Lanes:
     """The normal distribution below x: erfc(-x / sqrt(2)) / 2."""
-    bounded = where(abs(x) < 40.0, x, copysign(x.const(40.0), x))
-    high, low = two_product(-bounded, c.ROOT_HALF[0])
-    high, low = fast_two_sum(high, fma(-bounded, c.ROOT_HALF[1], low))
+    most = VANISHES[x.scalar] * 1.42
+    bounded = where(abs(x) < most, x, copysign(x.const(most), x))
+    root, root_low = ROOT_HALF[x.scalar]
+    high, low = two_product(-bounded, root)
+    high, low = fast_two_sum(high, fma(-bounded, root_low, low))
     negative = high < 0.0
     (big, big_low), n = erfc_positive(abs(high), where(negative, -low, low))
     positive = scale(big + big_low, n - 1)
@@ -155,8 +159,23 @@ def near_inverse(y: Lanes) -> Lanes:
     return repeat(4, [y * (math.sqrt(math.pi) / 2)], halley)[0]
 
 
+def erfinv_single(y: Lanes) -> Lanes:
+    """y times a polynomial in w = -log(1 - y^2), and in its root where the inverse grows as that does."""
+    w = -log(fma(-y, y, 1.0))
+    u = sqrt(w) - 3.125
+    near = w < 5.0
+    lead = where(near, c.ERFINVF0[0], y.const(c.ERFINV_FARF0[0]))
+    near_rest = fma(polynomial(w, c.ERFINVF[1:]), w, c.ERFINVF0[1])
+    far_rest = fma(polynomial(u, c.ERFINV_FARF[1:]), u, c.ERFINV_FARF0[1])
+    result = fma(y, lead, y * where(near, near_rest, far_rest))
+    a = abs(y)
+    return where(a < 1.0, copysign(result, y), where(a.equal(1.0), y * math.inf, math.nan))
+
+
 def erfinv(y: Lanes) -> Lanes:
     """By erfcinv(1 - |y|) above 1/2, where that difference is exact."""
+    if y.scalar is f32:
+        return erfinv_single(y)
     a = abs(y)
     near = a <= 0.5
     far = erfcinv(1.0 - where(near, 0.75, a))

@@ -38,9 +38,11 @@ DIRECT: dict[str, Formula] = {
     **named(exponential.exp, exponential.exp2, exponential.exp10, exponential.expm1, exponential.tanh),
     **named(exponential.sinh, exponential.cosh, logarithm.log, logarithm.log1p, logarithm.log2, logarithm.log10),
     **named(logarithm.pow, logarithm.asinh, logarithm.acosh, logarithm.atanh, special.erf, special.erfc),
+    **named(special.erfinv, special.erfcx, special.normcdf, gamma.lgamma),
     **named(trigonometric.sin, trigonometric.cos, trigonometric.tan, trigonometric.sinpi, trigonometric.cospi),
     **named(inverse.asin, inverse.acos, inverse.atan, inverse.atan2),
     **algebraic.DIRECT,
+    **bessel.DIRECT,
     **integers.FUNCTIONS,
     "double2loint": lambda x: integers.as_i32(bits(x)),
     "double2hiint": lambda x: integers.as_i32(bits(x).logical_shift(32)),
@@ -52,10 +54,9 @@ DIRECT |= {f"{op}_{mode}": rounding.arithmetic(op, mode) for op in rounding.EXAC
 DIRECT |= rounding.conversions()
 
 THROUGH_F64: dict[str, Formula] = {
-    **named(special.erfcx, special.erfinv, special.erfcinv, special.normcdf, special.normcdfinv),
-    **named(gamma.lgamma, gamma.tgamma),
+    **named(special.erfcinv, special.normcdfinv, gamma.tgamma),
     **algebraic.THROUGH_F64,
-    **bessel.FUNCTIONS,
+    **bessel.THROUGH_F64,
 }
 
 OUTLINED = frozenset(
