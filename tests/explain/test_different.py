@@ -77,6 +77,16 @@ def test_all_devices_agree() -> None:
     assert found.facts["equal"] == ["evaluator", "native", "emulator:sm_90"]
 
 
+@tilework.jit(do_not_specialize=["n"])
+def successor(out, n):
+    tl.store(out, n.to(tl.int64) + 1)
+
+
+def test_numbers_that_are_not_specialised_are_none_in_the_interpreter_either() -> None:
+    (found,) = why_different([Launch(successor, (np.zeros(1, np.int64), 1), (1, 1, 1))], HOSTS).findings
+    assert found.facts["equal"] == ["evaluator", "native"]
+
+
 @tilework.jit
 def mean(x, out, BLOCK: tl.constexpr):
     tl.store(out, tl.sum(tl.exp(tl.load(x + tl.arange(0, BLOCK)))) / BLOCK)

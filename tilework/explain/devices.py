@@ -61,7 +61,7 @@ def interpreted(launch: Launch) -> None:
     from tilework.oracles.interpreter.function import COMPILER_OPTIONS
 
     fn = launch.fn
-    kernel = InterpretedFunction(fn.fn, debug=fn.debug)
+    kernel = InterpretedFunction(fn.fn, debug=fn.debug, do_not_specialize=fn.do_not_specialize)
     kernel.sanitize, kernel.reproducible = None, fn.reproducible
     options = {name: value for name, value in launch.options.items() if name in COMPILER_OPTIONS}
     kernel[launch.grid](*launch.values, **options)
