@@ -1,5 +1,6 @@
 """What the checker takes for an order between two accesses, and what it does not."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from tilework.oracles.emulator.check import Checker
 from tilework.oracles.emulator.clocks import Clocks
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import CheckFailed, Finding
-from tilework.oracles.emulator.shadow import PAGE, PLAIN, STRONG, Accesses, PagedShadow, Shadow
+from tilework.oracles.emulator.shadow import PAGE, PLAIN, STRONG, Accesses, PagedShadow, ReplicaShadow, Shadow
 
 HEAD = """.version 8.6
 .target sm_90a
@@ -236,6 +237,45 @@ def test_pages_of_a_shadow_are_made_when_they_are_needed() -> None:
     assert len(set(places.tolist())) == 4 and len(shadow.table) == 3
     assert (shadow.locate(far) == places).all() and shadow.size <= 32 * PAGE
     assert len(shadow.locate(np.arange(40 * PAGE))) == 40 * PAGE and shadow.size >= 40 * PAGE
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Shadow(512, 2), lambda: PagedShadow(2), lambda: ReplicaShadow(2)],
+    ids="plain paged replicas".split(),
+)
+def test_units_of_a_shadow_say_what_bytes_say(make: Callable[[], Shadow]) -> None:
+    """Words become halves and bytes when the first access is of one; what was known before is found as before."""
+    random = np.random.default_rng(1)
+    races = 0
+    for _ in range(12):
+        clocks, units, bytes = Clocks(64, 0), make(), make()
+        bytes.refine(1)
+        sizes = [16, 8, 4]
+        for step in range(24):
+            if step in (10, 17):
+                sizes.append({10: 2, 17: 1}[step])
+            size = int(random.choice(sizes))
+            threads = random.permutation(64)[: random.integers(1, 8)]
+            addresses = random.integers(0, 512 // size, len(threads)).astype(np.uint64) * np.uint64(size)
+            if step % 6 == 5:
+                clocks.deliver(threads, clocks.collect(threads))
+                clocks.tick(threads)
+            writes, number = random.random() < 0.5, int(random.integers(3))
+            found = []
+            for shadow in (units, bytes):
+                unit = shadow.unit_of(addresses, size)
+                at = (addresses.astype(np.int64)[:, None] // unit + np.arange(size // unit)).reshape(-1)
+                who = np.repeat(threads, size // unit)
+                given = Accesses(shadow.locate(at), who, clocks.own(who), who, number, PLAIN, unit)
+                conflict = shadow.write(given, clocks) if writes else shadow.read(given, clocks)
+                found.append(
+                    conflict and (conflict.agent, conflict.ins, conflict.was_write, int(at[conflict.index]) * unit)
+                )
+            assert found[0] == found[1], (step, size)
+            races += found[0] is not None
+        assert units.unit in (1, 2)
+    assert races > 20
 
 
 def test_clocks_learn_from_one_another() -> None:

@@ -29,9 +29,11 @@ from tilework.oracles.emulator.findings import CheckFailed, Finding, Site
 from tilework.oracles.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
 from tilework.oracles.emulator.ordering import HOOKS, Ordering
 from tilework.oracles.emulator.pending import STATE, Access, Pending
+from tilework.oracles.emulator.ports import BITS, COLUMNS
 from tilework.oracles.emulator.shadow import (
     ASYNC,
     COMBINED,
+    LARGEST,
     PLAIN,
     STRONG,
     Accesses,
@@ -75,7 +77,7 @@ class Checker:
     def begin_launch(self, machine: "CheckingMachine") -> None:
         self.machine, self.block = machine, machine.block
         self.findings, self.told, self.blocks = [], set(), []
-        self.shared = Shadow(self.block.shared.size, min(SHARED_SLOTS, self.block.threads // WARP))
+        self.shared = Shadow(-(-self.block.shared.size // LARGEST), min(SHARED_SLOTS, self.block.threads // WARP))
         self.arena = self.new_arena(GLOBAL_SLOTS)
         self.atomics: dict[int, dict[int, Stamp]] = {}
 
@@ -107,7 +109,7 @@ class Checker:
 
     def report_conflict(self, space: str, base: int, verb: str, accesses: Accesses, conflict: Conflict) -> None:
         ins, other = self.instructions[accesses.ins], self.instructions[conflict.ins]
-        thread, address = int(accesses.threads[conflict.index]), int(accesses.at[conflict.index]) + base
+        thread, address = int(accesses.threads[conflict.index]), accesses.address(conflict.index) + base
         was = self.agent(conflict.agent, conflict.block, conflict.was_write, other)
         kind = "used before its wait" if conflict.agent >= self.block.threads else "race"
         subject = self.who(thread)
@@ -152,10 +154,16 @@ class Checker:
             strong = False
         writes = kind == "store" or (kind == "atomic" and values is not None)
         base = FIRST if space == "global" else 0
-        at = spread(addresses - np.uint64(base), size)
-        who = np.repeat(threads, size)
-        accesses = Accesses(at, who, self.clocks.own(who), who, self.number(ins), STRONG if strong else PLAIN)
+        unit, at = self.units(space, addresses - np.uint64(base), size)
+        who = np.repeat(threads, size // unit)
+        accesses = Accesses(at, who, self.clocks.own(who), who, self.number(ins), STRONG if strong else PLAIN, unit)
         self.check(ins, space, base, accesses, writes, values)
+
+    def units(self, space: str, addresses: Array, size: int) -> tuple[int, Array]:
+        """How many bytes the shadow keeps as one, and every such unit of accesses of `size` bytes."""
+        unit = (self.shared if space == "shared" else self.arena).unit_of(addresses, size)
+        first = addresses.astype(np.int64) // unit
+        return unit, first if size == unit else (first[:, None] + COLUMNS[size // unit]).reshape(-1)
 
     def check(
         self, ins: Instruction, space: str, base: int, accesses: Accesses, writes: bool, values: Array | None
@@ -171,9 +179,9 @@ class Checker:
         else:
             harmless = None
             if values is not None and accesses.kind == PLAIN:
-                new = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
-                data = self.block.shared.data.data if space == "shared" else self.memory.bytes.data
-                harmless = data[accesses.at] == new
+                new = np.ascontiguousarray(values).view(BITS[accesses.unit]).reshape(-1)
+                data = self.block.shared.data if space == "shared" else self.memory.bytes
+                harmless = data.views[accesses.unit][accesses.at] == new
                 self.check_twice(space, base, accesses, new)
             found = shadow.write(located, self.clocks, harmless)
         if found is not None:
@@ -183,20 +191,20 @@ class Checker:
         unwritten = shadow.unwritten(accesses)
         if np.count_nonzero(unwritten):
             index = int(unwritten.argmax())
-            what = f"shared address {int(accesses.at[index]):#x} is read and was never written"
+            what = f"shared address {accesses.address(index):#x} is read and was never written"
             self.report_at("uninitialised shared memory", what, ins, int(accesses.threads[index]))
             told = replace(accesses, steps=np.zeros_like(accesses.steps))  # once
             shadow.put(0, told, np.flatnonzero(unwritten), self.clocks.block)
 
     def check_twice(self, space: str, base: int, accesses: Accesses, new: Array) -> None:
-        """Two threads that write different values to a byte in one instruction."""
+        """Two threads that write different values to one place in one instruction."""
         order = np.argsort(accesses.at, kind="stable")
         at, data, who = accesses.at[order], new[order], accesses.agents[order]
         twice = (at[1:] == at[:-1]) & (data[1:] != data[:-1]) & (who[1:] != who[:-1])
         if np.count_nonzero(twice):
             index = int(twice.argmax())
-            site = Site.of(self.instructions[accesses.ins])
-            what = f"{self.who(int(who[index]))} and {self.who(int(who[index + 1]))} write different values to {space} address {int(at[index]) + base:#x}"
+            site, address = Site.of(self.instructions[accesses.ins]), int(at[index]) * accesses.unit + base
+            what = f"{self.who(int(who[index]))} and {self.who(int(who[index + 1]))} write different values to {space} address {address:#x}"
             self.add(Finding("race", what, (site, site)))
 
     def check_proxy(self, ins: Instruction, space: str, base: int, proxy: str, accesses: Accesses, verb: str) -> None:
@@ -227,7 +235,7 @@ class Checker:
                 number = int(agents[index]) - 1
                 thread = number if number < self.block.threads else (self.clocks.owner(number) or (0,))[0]
                 did = f"{self.who(thread, int(blocks[index]))} {'read' if cell else 'wrote'}"
-                what = f"{ins.opcode} {verb} {space} address {int(accesses.at[index]) + base:#x}, which {did}, without {fence} between them"
+                what = f"{ins.opcode} {verb} {space} address {accesses.address(index) + base:#x}, which {did}, without {fence} between them"
                 self.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
                 return
 
@@ -269,10 +277,11 @@ class Checker:
             valid = self.memory.valid(addresses, access.size)
             if valid is not True:  # copies that read nothing may have any address
                 addresses, which = addresses[valid], which[valid]
-        which = np.repeat(which, access.size)
-        at = spread(addresses - np.uint64(base), access.size)
+        unit, at = self.units(space, addresses - np.uint64(base), access.size)
+        which = np.repeat(which, access.size // unit)
         kind = COMBINED if writes and "reduce" in operation.ins.modifiers else ASYNC
-        accesses = Accesses(at, agents[which], steps[which], operation.threads[which], self.number(operation.ins), kind)
+        number = self.number(operation.ins)
+        accesses = Accesses(at, agents[which], steps[which], operation.threads[which], number, kind, unit)
         if operation.kind in ("bulk", "wgmma") and len(at):
             proxy = "tensormap" if access.is_map else space
             self.check_proxy(operation.ins, space, base, proxy, accesses, "writes" if writes else "reads")
@@ -336,12 +345,6 @@ def by_warp(mask: Array) -> list[Array]:
     for part, warp in zip(parts, warps, strict=True):
         part[warp * WARP : (warp + 1) * WARP] = mask[warp * WARP : (warp + 1) * WARP]
     return parts
-
-
-def spread(addresses: Array, size: int) -> Array:
-    """Every byte of accesses of `size` bytes."""
-    first = addresses.astype(np.int64)
-    return first if size == 1 else (first[:, None] + np.arange(size)).reshape(-1)
 
 
 class CheckingMachine(Machine):

@@ -3,6 +3,8 @@
     byte 12 of shared memory    written by agent 0 in step 1, read by agent 37 in step 1
     now thread 0 writes byte 12, and does not know of step 1 of agent 37: a race
 
+As long as all accesses are of whole words, a word is kept instead of its four bytes, which are then the same: `Shadow.unit`.
+
 Readers are kept per warp (modulo `slots`), two of each, so that of many threads that read a byte one is found that is not
 the writer. A write that was ordered after all readers replaces them; one that was not has been reported.
 """
@@ -18,12 +20,14 @@ from tilework.oracles.emulator.clocks import Clocks
 PLAIN, STRONG, ASYNC, COMBINED = range(4)
 NEVER_RACE = (STRONG, COMBINED)  # two of the same
 WARP = 32
-PAGE = 4096
+PAGE = 4096  # units
+LARGEST = 4  # bytes of a unit, at first
 
 
 @dataclass(frozen=True)
 class Accesses:
-    """One access per byte: the byte, who does it (and in which step), and the thread on whose behalf, which knows what it knows."""
+    """One access per unit of memory: its number, who does it (and in which step), and the thread on whose behalf, which knows what it
+    knows."""
 
     at: Array
     agents: Array
@@ -31,9 +35,13 @@ class Accesses:
     threads: Array
     ins: int  # number of the instruction
     kind: int  # PLAIN, STRONG, ASYNC or COMBINED
+    unit: int = 1  # bytes
 
     def __len__(self) -> int:
         return len(self.at)
+
+    def address(self, index: int) -> int:
+        return int(self.at[index]) * self.unit
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,11 @@ class Conflict:
 
 
 class Shadow:
-    """The shadow of `size` bytes. An agent is stored as its number + 1; 0 is nobody, and then the other fields mean nothing. Fields are
-    indexed [cell, byte]: cell 0 is the last write, 1 + 2s and 2 + 2s are readers of slot s."""
+    """The shadow of `size` units. An agent is stored as its number + 1; 0 is nobody, and then the other fields mean nothing. Fields are
+    indexed [cell, unit]: cell 0 is the last write, 1 + 2s and 2 + 2s are readers of slot s."""
 
-    def __init__(self, size: int, slots: int) -> None:
-        self.size, self.slots = size, slots
+    def __init__(self, size: int, slots: int, unit: int = LARGEST) -> None:
+        self.size, self.slots, self.unit = size, slots, unit
         shape = (1 + 2 * slots, size)
         self.agent = np.zeros(shape, np.int32)
         self.step, self.block, self.ins = (np.empty(shape, np.int32) for _ in range(3))
@@ -64,8 +72,22 @@ class Shadow:
             self.agent[:] = 0
             self.is_used = False
 
+    def unit_of(self, addresses: Array, size: int) -> int:
+        """The unit, from now on, that accesses of `size` bytes at these addresses are whole numbers of."""
+        together = int(np.bitwise_or.reduce(addresses)) | size if len(addresses) else 0
+        if together & (self.unit - 1):
+            self.refine(together & -together)
+        return self.unit
+
+    def refine(self, unit: int) -> None:
+        """What is known of a unit is known of its parts."""
+        parts = self.unit // unit
+        for name in ("agent", "step", "block", "ins", "kind"):
+            setattr(self, name, np.repeat(getattr(self, name), parts, axis=1))
+        self.size, self.unit = self.size * parts, unit
+
     def grow(self, size: int) -> None:
-        """Make room for `size` bytes or more."""
+        """Make room for `size` units or more."""
         if size <= self.size:
             return
         new = Shadow(max(size, 2 * self.size), self.slots)
@@ -75,11 +97,11 @@ class Shadow:
         self.size = new.size
 
     def locate(self, at: Array) -> Array:
-        """Where the shadows of these bytes are."""
+        """Where the shadows of these units are."""
         return at
 
     def unwritten(self, accesses: Accesses) -> Array:
-        """Which of the bytes nobody has written."""
+        """Which of the units nobody has written."""
         return self.agent[0, accesses.at] == 0
 
     def conflicts(self, cell: int, accesses: Accesses, clocks: Clocks) -> Array:
@@ -173,6 +195,13 @@ class PagedShadow(Shadow):
         super().__init__(4 * PAGE, slots)
         self.table: dict[int, int] = {}  # page of the memory: page of the shadow
 
+    def refine(self, unit: int) -> None:
+        parts = self.unit // unit
+        super().refine(unit)
+        self.table = {
+            page * parts + part: place * parts + part for page, place in self.table.items() for part in range(parts)
+        }
+
     def page(self, number: int) -> int:
         if number not in self.table:
             self.table[number] = len(self.table)
@@ -198,6 +227,10 @@ class ReplicaShadow(PagedShadow):
         self.last = np.zeros(
             (4, self.size), np.int64
         )  # instruction, block and warps (a bit each) of reads; what the writer had read
+
+    def refine(self, unit: int) -> None:
+        self.last = np.repeat(self.last, self.unit // unit, axis=1)
+        super().refine(unit)
 
     def grow(self, size: int) -> None:
         super().grow(size)
