@@ -41,10 +41,8 @@ JOIN_NS = 5_000  # one that is awake is of use for a grid that takes longer, and
 START_NS = 100_000  # what starting a helper takes
 FORK_NS = 100_000  # nests of a program that takes less are not shared
 CHUNKS = 64  # per thread, where there are enough programs: at the end a thread waits for at most so small a part
-FEWEST_CHUNKS, CHUNK_NS = (
-    4,
-    1_000,
-)  # per thread at least; down to that number they take so long, as two threads take turns at the counter
+FEWEST_CHUNKS = 4  # per thread, where there are as many programs
+CHUNK_NS = 1_000  # a chunk takes at least so long if there are more: threads that come to the counter at the same time wait for each other
 PAGE = mmap.PAGESIZE
 FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a control block
 BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
