@@ -1,5 +1,6 @@
 """Helpers leave the core of the thread that woke them; what the user allowed them stays as it was."""
 
+import ctypes
 import os
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tilework.targets.cpu.run.pool import CROWDED_WAKE_NS, JOIN_NS, WAKE_NS, Pool
 from tilework.targets.cpu.run.pool_code import pool_text
 
 
@@ -62,3 +64,16 @@ def test_a_process_that_may_use_one_core_only() -> None:
     finally:
         for thread in threads:
             os.sched_setaffinity(thread, allowed)
+
+
+def test_what_a_launch_must_take_to_be_shared() -> None:
+    """Little if somebody waits for it, or if others before it would have been shared; much where other programs use the cores."""
+    pool, ready, crowded = Pool(), ctypes.c_int64(0), ctypes.c_int64(0)
+    assert pool.least_ns() == WAKE_NS
+    pool.words[4], pool.words[7] = ctypes.addressof(ready), ctypes.addressof(crowded)
+    pool.words[5] = WAKE_NS
+    assert pool.least_ns() == JOIN_NS
+    crowded.value = time.perf_counter_ns() + 60 * 10**9
+    assert pool.least_ns() == CROWDED_WAKE_NS
+    ready.value = 1
+    assert pool.least_ns() == JOIN_NS

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 EXPORTS = (
     *("pool_launch", "pool_share", "pool_serve", "pool_reset", "pool_poll", "pool_main", "pool_watch"),
-    *("running", "ready"),
+    *("running", "ready", "crowded"),
 )
 MOST_EXTRA = 1024  # threads that one launch may start for programs that wait
 

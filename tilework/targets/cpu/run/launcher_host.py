@@ -15,14 +15,14 @@ from tilework.targets.cpu.run.interface import FAULT, FORK, FUEL, FULL, INTERRUP
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.machine_code import NULL, memory, num
-from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
+from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, CROWDED_WAKE_NS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
 from tilework.targets.cpu.run.rest_code import MOST_NS
 from tilework.targets.llvm.types import f64, i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 STACK_ARENA = 4096  # kernels that need more scratch memory get it from the heap
 HOLD_NS = 10_000.0  # shorter launches keep the GIL
-READY_AT, MISSED_AT, ENDED_AT = 32, 40, 48  # among the words of the pool
+READY_AT, MISSED_AT, ENDED_AT, CROWDED_AT = 32, 40, 48, 56  # among the words of the pool
 
 
 SPARE, SPARE_SIZE = memory("spare.memory"), memory("spare.size")
@@ -214,12 +214,16 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     b.finish(YES)
 
 
-def least_worth(b: Writer, record: Value) -> Value:
-    """A grid that takes less nanoseconds is not shared: `Pool.is_at_hand`."""
-    pool = b.at(record, layout.POOL, ptr)
-    ready = b.icmp("sgt", b.look(b.at(pool, READY_AT, ptr), "monotonic"), 0)
-    at_hand = b.or_(ready, b.icmp("sge", b.look(b.gep(pool, MISSED_AT), "monotonic"), WAKE_NS))
-    return b.select(at_hand, constant(f64, float(JOIN_NS)), constant(f64, float(WAKE_NS)))
+@routine("i64 least_ns(ptr pool)")
+def least_ns(b: Writer, pool: Value) -> None:
+    """`Pool.least_ns`."""
+    ready, crowded = (b.look(b.at(pool, place, ptr), "monotonic") for place in (READY_AT, CROWDED_AT))
+    with b.if_(b.icmp("sgt", ready, 0)):
+        b.ret(num(JOIN_NS))
+    with b.if_(b.icmp("ne", crowded, 0)), b.if_(b.icmp("sgt", crowded, b.run("now"))):
+        b.ret(num(CROWDED_WAKE_NS))
+    together = b.icmp("sge", b.look(b.gep(pool, MISSED_AT), "monotonic"), WAKE_NS)
+    b.finish(b.select(together, num(JOIN_NS), num(WAKE_NS)))
 
 
 @routine("i32 run_host(ptr entry, ptr record, ptr slots, ptr sizes, i64 total)")
@@ -231,7 +235,7 @@ def run_host(b: Writer, *call: Value) -> None:
     (least,) = b.if_else(
         b.fcmp("olt", expected, float(JOIN_NS)),
         lambda: [constant(f64, float(JOIN_NS))],
-        lambda: [least_worth(b, record)],
+        lambda: [b.sitofp(b.run("least_ns", b.at(record, layout.POOL, ptr)), f64)],
     )
     known_short = b.and_(b.fcmp("ogt", cost, 0.0), b.fcmp("olt", expected, least))
     whole = b.or_(b.fcmp("olt", cost, float(FORK_NS)), b.icmp("eq", b.at(record, layout.FORKS), 0))

@@ -37,6 +37,7 @@ from tilework.targets.cpu.run.library import NativeKernel
 from tilework.targets.llvm.object_loader import load_object
 
 WAKE_NS = 50_000  # a grid that takes less is done before a helper that sleeps would be of use
+CROWDED_WAKE_NS = 200_000  # where it would have to take its core from others
 JOIN_NS = 5_000  # one that is awake is of use for a grid that takes longer, and each for so much of it
 START_NS = 100_000  # what starting a helper takes
 FORK_NS = 100_000  # nests of a program that takes less are not shared
@@ -151,10 +152,11 @@ class Pool:
         self.count = 0
         # for machine code: the address of `pool_launch`, the helpers asked for, the addresses of `pool_poll`, of the word that
         # names the kernel that is running, and of the number of helpers that are awake and have no work; how long launches
-        # took that followed each other and would have been shared with those, and when the last of them ended
-        self.words = (ctypes.c_int64 * 7)()
+        # took that followed each other and would have been shared with those, and when the last of them ended; the address
+        # of the time until which helpers have no core of their own
+        self.words = (ctypes.c_int64 * 8)()
         self.nobody = ctypes.c_int64(0)
-        self.words[4] = ctypes.addressof(self.nobody)
+        self.words[4] = self.words[7] = ctypes.addressof(self.nobody)
         self.library: Any = None
         self.launch: Callable[..., None] | None = None
 
@@ -177,7 +179,7 @@ class Pool:
         self.main(main_thread())
         self.library, self.launch = library, kind(library["pool_launch"])
         self.words[4], self.words[3], self.words[2] = (library[name] for name in ("ready", "running", "pool_poll"))
-        self.words[0] = library["pool_launch"]
+        self.words[7], self.words[0] = library["crowded"], library["pool_launch"]
         ctypes.CFUNCTYPE(None)(library["pool_watch"])()
 
     def start(self, helpers: int) -> Callable[..., None] | None:
@@ -197,9 +199,14 @@ class Pool:
                 self.lock.release()
         return self.launch
 
-    def is_at_hand(self) -> bool:
-        """Whether helpers are awake, or should be: short grids follow each other."""
-        return ctypes.c_int64.from_address(self.words[4]).value > 0 or self.words[5] >= WAKE_NS
+    def least_ns(self) -> int:
+        """What a grid must take to be shared: less if helpers are awake, or should be, as short grids follow each other."""
+        ready, crowded = (ctypes.c_int64.from_address(self.words[index]).value for index in (4, 7))
+        if ready > 0:
+            return JOIN_NS
+        if crowded > time.perf_counter_ns():
+            return CROWDED_WAKE_NS
+        return JOIN_NS if self.words[5] >= WAKE_NS else WAKE_NS
 
     def add_helper(self) -> bool:
         """Start a thread; false if that is not possible."""
@@ -232,7 +239,7 @@ def default_threads() -> int:
 def is_short(kernel: NativeKernel, total: int) -> bool:
     """Whether a grid is done before a helper would have started, going by what one program took last time."""
     cost = kernel.program_ns
-    return cost is not None and cost * total < (JOIN_NS if POOL.is_at_hand() else WAKE_NS)
+    return cost is not None and cost * total < POOL.least_ns()
 
 
 def run_inline(kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ from tilework.targets.cpu.run.crash_code import SAVED
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS
 from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word
-from tilework.targets.cpu.run.rest_code import READY, REST_FIELDS, SLEEPERS, pause
+from tilework.targets.cpu.run.rest_code import CROWDED, READY, REST_FIELDS, SLEEPERS, pause
 from tilework.targets.cpu.run.system_code import EPOCH, system
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import array, i8, i32, i64, ptr, void
@@ -45,8 +45,14 @@ LINE = 64  # bytes of a job
 JOB_FIELDS = {"word": "q", "code": "Q", "first": "Q", "second": "q", "core": "q"}  # `core` is the owner's
 CLAIMED, WAITING, ACTIVE, TICKET = 1 << 31, 1 << 30, (1 << 30) - 1, 1 << 32  # parts of a job's word
 
-GLOBALS = {"lock": 128, "work": 128, "done": 128, "epoch": 64, "sleepers": 64, "ready": 64, "jobs": JOBS * LINE}
-GLOBALS |= {"cores": CORES // 8, "main_thread": 8, "saved": 64 * SAVED, "telling": 4}  # bytes; all begin as zeros
+GLOBALS = {"lock": 128, "work": 128, "done": 128, "epoch": 64, "sleepers": 64, "ready": 64, "crowded": 64}
+GLOBALS |= {
+    "jobs": JOBS * LINE,
+    "cores": CORES // 8,
+    "main_thread": 8,
+    "saved": 64 * SAVED,
+    "telling": 4,
+}  # bytes; all begin as zeros
 RUNNING, SHARE, POLL = (memory(name) for name in ("running", "pool_share", "pool_poll"))
 
 
@@ -65,7 +71,7 @@ def pool_text(architecture: str, platform: str = sys.platform) -> str:
 @code("void pool_reset()")
 def pool_reset(b: Code) -> None:
     b.run("prepare")
-    for place in (EPOCH, SLEEPERS, READY):
+    for place in (EPOCH, SLEEPERS, READY, CROWDED):
         b.store(num(0), place)
     b.run("forget_cores")
     b.fill(memory("jobs"), 0, JOBS * LINE)

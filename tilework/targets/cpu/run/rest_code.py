@@ -8,9 +8,11 @@ A helper that sleeps takes some thirty microseconds to start, one that looks out
 took to come of late: where launches follow each other in 60 us, for 120 us; where a millisecond is between them, for LEAST_NS only, as nearly all of the
 time would be wasted. Whoever gets none of the work of others rests on, and sleeps when its time is over.
 
-Meanwhile it makes way for other threads every microsecond or so. If that takes long, the core is not its own: another program runs there, or a thread
-of another pool (OpenMP's, in torch) which looks out for work in turn, without making way. A helper that waits for such a core is of no use, while one that sleeps
-has the core as soon as it is woken, and leaves it as soon as it has worked. So for some rests it does not look out at all; for more, each time that this happens again.
+Meanwhile it makes way for other threads every microsecond or so. If that takes long, the core is not its own, and for some time it does not look out at all; for
+longer, each time that this happens again. Has this process used the core, as much as two threads can? Then it was a thread of another pool (OpenMP's, in torch), which
+looks out for work in turn, without making way: a helper that sleeps takes the core from it as soon as it is woken, and leaves it as soon as it has worked.
+Otherwise it was another program. Then the thread that is put off gets its core back late, and whoever waits for it does so, too: only long
+launches wake a helper (`Pool.least_ns`).
 """
 
 from tilework.targets.cpu.run.machine_code import Code, code, memory, num
@@ -22,11 +24,12 @@ SLEEPERS, READY = memory("sleepers"), memory("ready")  # helpers that sleep, and
 LEAST_NS, MOST_NS = 10_000, 200_000  # to look out for work
 FAR_NS = 2 * MOST_NS  # longer rests count as this long: one among many short ones changes little
 FIRST_NS = 50_000  # what is expected at the start
-LOOKS = 256  # at the epoch between two looks at the clock
+LOOKS = 512  # at the epoch between two looks at the clock
 CROWDED_NS = 20_000  # to make way takes a quarter of one microsecond, unless others use the time
-FEWEST, MOST = 8, 256  # rests after that without looking out
-# when the rest began, how long rests were of late, rests without looking out: those that are left, and how many it will be next time
-REST_FIELDS = {"since": "q", "usual": "q", "asleep": "q", "next": "q"}
+CROWDED = memory("crowded")  # until when other programs are taken to use the core of some helper
+SHORT_NS, LONG_NS = 2_000_000, 128_000_000  # how long that is believed, the first time and at most
+# when the rest began, how long rests were of late, until when the core is not its own, for how long that will be next time
+REST_FIELDS = {"since": "q", "usual": "q", "crowded": "q", "next": "q"}
 PAUSES: dict[str, tuple[str, tuple[Value, ...]]] = {  # a short wait of the processor
     **dict.fromkeys(("aarch64", "arm64"), ("llvm.aarch64.isb", (constant(i32, 15),))),
     **dict.fromkeys(("x86_64", "amd64"), ("llvm.x86.sse2.pause", ())),
@@ -41,7 +44,7 @@ def pause(b: Code) -> None:
 @code("void new_rest(ptr rest)")
 def new_rest(b: Code, place: Value) -> None:
     """Of a new helper."""
-    b.record(place, REST_FIELDS).set(usual=num(FIRST_NS), asleep=num(0), next=num(FEWEST))
+    b.record(place, REST_FIELDS).set(usual=num(FIRST_NS), crowded=num(0), next=num(SHORT_NS))
     b.run("begin_rest", place)
     b.ret()
 
@@ -57,14 +60,13 @@ def end_rest(b: Code, place: Value) -> None:
     rest = b.record(place, REST_FIELDS)
     took = b.smin(b.sub(b.run("now"), rest.get("since")), num(FAR_NS))
     rest.set(usual=b.lshr(b.add(b.mul(rest.get("usual"), 3), took), 2))
-    rest.set(asleep=b.smax(b.sub(rest.get("asleep"), 1), num(0)))
     b.ret()
 
 
 @code("i1 look_out(ptr rest, i64 epoch)")
 def look_out(b: Code, place: Value, epoch: Value) -> None:
     rest = b.record(place, REST_FIELDS)
-    with b.if_(b.icmp("sgt", rest.get("asleep"), 0)):
+    with b.if_(b.icmp("slt", rest.get("since"), rest.get("crowded"))):
         b.ret(constant(i1, 0))
     usual, again = rest.get("usual"), rest.get("next")
     long = b.smax(b.smin(b.mul(usual, 2), num(MOST_NS)), num(LEAST_NS))
@@ -72,13 +74,20 @@ def look_out(b: Code, place: Value, epoch: Value) -> None:
     with b.forever():
         with b.loop(0, LOOKS):
             with b.if_(b.icmp("ne", b.look(EPOCH, "monotonic"), epoch)):
-                rest.set(next=b.smax(b.lshr(again, 1), num(FEWEST)))
+                rest.set(next=b.smax(b.lshr(again, 1), num(SHORT_NS)))
                 b.ret(constant(i1, 1))
             pause(b)
         time = b.run("now")
         with b.if_(b.icmp("sge", time, end)):
             b.ret(constant(i1, 0))
-        b.run("make_way")
-        with b.if_(b.icmp("sgt", b.sub(b.run("now"), time), CROWDED_NS)):
-            rest.set(asleep=again, next=b.smin(b.mul(again, 2), num(MOST)))
-            b.ret(constant(i1, 0))
+        if b.platform.is_linux:
+            used = b.run("used")
+            b.run("make_way")
+            took = b.sub(b.run("now"), time)
+            with b.if_(b.icmp("sgt", took, CROWDED_NS)):
+                until = b.add(b.add(time, took), again)
+                rest.set(crowded=until, next=b.smin(b.mul(again, 2), num(LONG_NS)))
+                of_two = b.mul(b.sub(b.run("used"), used), 2)
+                with b.if_(b.icmp("slt", of_two, b.mul(took, 3))):
+                    b.store(until, CROWDED, ordering="monotonic", align=8)
+                b.ret(constant(i1, 0))

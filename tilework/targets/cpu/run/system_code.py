@@ -7,7 +7,7 @@ from tilework.targets.llvm.values import Value
 LOCK, WORK, DONE, EPOCH = (memory(name) for name in ("lock", "work", "done", "epoch"))
 FUTEX = {"aarch64": 98, "x86_64": 202}  # the number of the system call
 FUTEX_WAIT, FUTEX_WAKE = 128, 129  # of this process only
-MONOTONIC, REALTIME = {"darwin": 6}, 0  # clocks; Linux counts the first as 1
+MONOTONIC, REALTIME, PROCESS_TIME = {"darwin": 6}, 0, 2  # clocks; Linux counts the first as 1
 SECOND, NAP = 1_000_000_000, 50_000_000  # ns
 # what each wish is on POSIX systems and on Windows
 WISHES: dict[str, tuple[tuple[str, tuple[Value, ...]], tuple[str, tuple[Value, ...]]]] = {
@@ -89,6 +89,16 @@ def now(b: Code) -> None:
         b.ret(b.add(b.mul(b.udiv(ticks, rate), SECOND), rest))
         return
     _, seconds, rest = clock(b, MONOTONIC.get(b.platform.system, 1))
+    b.ret(b.add(b.mul(seconds, SECOND), rest))
+
+
+@code("i64 used()")
+def used(b: Code) -> None:
+    """Nanoseconds of the processor that all threads of this process have had; on Linux."""
+    if not b.platform.is_linux:
+        b.ret(num(0))
+        return
+    _, seconds, rest = clock(b, PROCESS_TIME)
     b.ret(b.add(b.mul(seconds, SECOND), rest))
 
 
