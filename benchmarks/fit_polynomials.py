@@ -179,6 +179,15 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
         ROOT - 1,
         8,
     ),
+    (
+        "LOG10F",
+        32,
+        "(log10(1+f)/f - log10 e) / f",
+        series(lambda f: (mp.log(1 + f) / f - 1) / f / mp.log(10), -1 / mp.log(10) / 2),
+        ROOT / 2 - 1,
+        ROOT - 1,
+        8,
+    ),
     ("SINF", 32, "(sin r - r) / r^3 in r^2", of_square(lambda r: (mp.sin(r) - r) / r**3, -ONE / 6), 0, P * P, 3),
     (
         "COSF",
@@ -191,6 +200,7 @@ FITS: list[tuple[str, int, str, Callable[[Any], Any], Any, Any, int]] = [
     ),
     ("ATANHF", 32, "(2 atanh s - 2s - 2s^3/3) / s^5 in s^2", of_square(atanh_tail, ONE * 2 / 5), 0, 0.0295, 3),
     ("ATANF", 32, "(atan t - t) / t^3 in t^2", of_square(lambda t: (mp.atan(t) - t) / t**3, -ONE / 3), 0, 0.1717, 4),
+    ("ATAN1F", 32, "(atan t - t) / t^3 in t^2", of_square(lambda t: (mp.atan(t) - t) / t**3, -ONE / 3), 0, 1, 8),
     ("ASINF", 32, "(asin x - x) / x^3 in x^2", of_square(lambda x: (mp.asin(x) - x) / x**3, ONE / 6), 0, 0.2501, 5),
     ("SINHF", 32, "(sinh x - x) / x^3 in x^2", of_square(lambda x: (mp.sinh(x) - x) / x**3, ONE / 6), 0, 1, 3),
     (

@@ -7,7 +7,6 @@ from tilework.targets.llvm.math import coefficients as c
 from tilework.targets.llvm.types import f32, f64
 
 LN2 = {f32: c.LN2_F, f64: c.LN2}
-LOG10E = {f32: c.LOG10E_F, f64: c.LOG10E}
 PI = {f32: c.PI_F, f64: c.PI}
 HALF_PI = {f32: c.HALF_PI_F, f64: c.HALF_PI}
 ROOT_HALF = {f32: c.ROOT_HALF_F, f64: c.ROOT_HALF}

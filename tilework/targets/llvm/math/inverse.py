@@ -6,6 +6,7 @@ division kept as a pair. asin: above 1/2 by asin(x) = pi/2 - 2 asin(sqrt((1 - x)
 
 import math
 
+from tilework.targets.llvm.math import coefficients as c
 from tilework.targets.llvm.math.constants import ASIN, ATAN, HALF_PI, PI
 from tilework.targets.llvm.math.lanes import (
     Lanes,
@@ -17,6 +18,7 @@ from tilework.targets.llvm.math.lanes import (
     fma,
     pair_where,
     polynomial,
+    polynomial_paired,
     two_sum,
     where,
 )
@@ -48,7 +50,20 @@ def atan_quotient(above: Lanes, below: Lanes) -> Pair:
     return Pair(where(swap, turned, high), where(swap, turned_low + (half_pi[1] - low), low))
 
 
+def atan_single(x: Lanes) -> Lanes:
+    """One polynomial up to 1, and beyond of the inverse."""
+    a = abs(x)
+    swap = a > 1.0
+    t = where(swap, 1.0 / a, a)
+    z = t * t
+    rest = t * z * polynomial_paired(z, c.ATAN1F)
+    high, low = fast_two_sum(t.const(HALF_PI[f32][0]), -t)
+    return copysign(where(swap, high + (low + (HALF_PI[f32][1] - rest)), t + rest), x)
+
+
 def atan(x: Lanes) -> Lanes:
+    if x.scalar is f32:
+        return atan_single(x)
     a = abs(x)
     huge = a > 2.0**60
     high, low = atan_quotient(where(huge, 2.0**60, a), a.const(1.0))

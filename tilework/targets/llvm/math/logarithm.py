@@ -7,7 +7,7 @@ logarithm to about 2^-64. That is what `pow` needs: an error in log x is multipl
 import math
 
 from tilework.targets.llvm.math import coefficients as c
-from tilework.targets.llvm.math.constants import LN2, LOG, LOG10E, TWO_THIRDS
+from tilework.targets.llvm.math.constants import LN2, LOG, TWO_THIRDS
 from tilework.targets.llvm.math.exponential import exp_parts
 from tilework.targets.llvm.math.lanes import (
     BIAS,
@@ -84,7 +84,12 @@ def log2(x: Lanes) -> Lanes:
 
 
 def log10(x: Lanes) -> Lanes:
-    high, low = log_pair(x) * constant_pair(x, LOG10E[x.scalar])
+    if x.scalar is f32:
+        m, whole = decompose(x)
+        f, k = m - 1.0, to_float(whole)
+        rest = fma(k, c.LOG10_2_F[1], f * fma(f, polynomial_paired(f, c.LOG10F), c.LOG10E_F[1]))
+        return edges(x, fma(k, c.LOG10_2_F[0], fma(f, c.LOG10E_F[0], rest)))
+    high, low = log_pair(x) * constant_pair(x, c.LOG10E)
     return edges(x, high + low)
 
 
