@@ -76,6 +76,7 @@ class Checker:
 
     def begin_launch(self, machine: "CheckingMachine") -> None:
         self.machine, self.block = machine, machine.block
+        self.everyone = np.ones(self.block.threads, bool)
         self.findings, self.told, self.blocks = [], set(), []
         self.shared = Shadow(-(-self.block.shared.size // LARGEST), min(SHARED_SLOTS, self.block.threads // WARP))
         self.arena = self.new_arena(GLOBAL_SLOTS)
@@ -295,7 +296,7 @@ class Checker:
         orders = self.ordering_of(ins, t)
         issues = ins.opcode in ISSUES
         guard = ins.predicate.name if ins.predicate is not None else None
-        everyone = np.ones(t.threads, bool)
+        everyone = self.everyone
 
         def in_turn(mask: Mask) -> None:
             for part in by_warp(everyone if mask is True else mask):

@@ -82,6 +82,7 @@ class Clocks:
         self.agents = threads
         self.known = np.zeros((threads, threads + 64), np.int32)
         self.proxied = np.zeros((len(PROXIES), *self.known.shape), np.int32)
+        self.has_fences = False  # otherwise `proxied` is zero
         everyone = np.arange(threads)
         self.known[everyone, everyone] = 1
         self.foreign: list[Foreign] = [{}] * threads
@@ -135,17 +136,18 @@ class Clocks:
             id(self.foreign_proxied[thread]): self.foreign_proxied[thread] for thread in threads.tolist()
         }.values():
             proxied = join_all(proxied, found)
-        return Stamp(
-            self.known[threads].max(axis=0), self.proxied[:, threads].max(axis=1), foreign, self.block, proxied
-        )
+        fenced = self.proxied[:, threads].max(axis=1) if self.has_fences else np.zeros_like(self.proxied[:, 0])
+        return Stamp(self.known[threads].max(axis=0), fenced, foreign, self.block, proxied)
 
     def deliver(self, threads: Array, stamp: Stamp) -> None:
         foreign, proxied = stamp.foreign, stamp.foreign_proxied
         if stamp.block == self.block:
             count = len(stamp.known)
             self.known[threads, :count] = np.maximum(self.known[threads, :count], stamp.known)
-            count = stamp.proxied.shape[-1]
-            self.proxied[:, threads, :count] = np.maximum(self.proxied[:, threads, :count], stamp.proxied[:, None])
+            if np.count_nonzero(stamp.proxied):
+                self.has_fences = True
+                count = stamp.proxied.shape[-1]
+                self.proxied[:, threads, :count] = np.maximum(self.proxied[:, threads, :count], stamp.proxied[:, None])
         else:
             foreign = join_foreign(foreign, {stamp.block: stamp.known})
             proxied = join_all(proxied, tuple({stamp.block: row} for row in stamp.proxied))
@@ -166,6 +168,7 @@ class Clocks:
 
     def fence_proxy(self, threads: Array, proxies: Sequence[str] = PROXIES[:2]) -> None:
         """What the threads know of is visible to copies and tensor cores from now on."""
+        self.has_fences = True
         for place in map(PROXIES.index, proxies):
             self.proxied[place, threads] = np.maximum(self.proxied[place, threads], self.known[threads])
             if any(map(self.foreign.__getitem__, threads.tolist())):
@@ -187,8 +190,10 @@ class Clocks:
     ) -> Array:
         """Whether what a thread has in `own`, or of other blocks in `foreign`, is at least that step."""
         here = blocks == self.block
+        if np.count_nonzero(here) == len(here):
+            return own[threads, agents] >= steps
         found = here & (own[threads, np.where(here, agents, 0)] >= steps)
-        for index in () if here.all() else np.flatnonzero(~here).tolist():
+        for index in np.flatnonzero(~here).tolist():
             known = foreign(int(threads[index])).get(int(blocks[index]))
             agent = int(agents[index])
             found[index] = known is not None and agent < len(known) and known[agent] >= steps[index]

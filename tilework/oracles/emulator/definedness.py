@@ -10,7 +10,7 @@ it is a mistake where it decides something: in an address, a predicate, a store,
 The accumulator of a wgmma is not there until wgmma.wait_group; a plain mov only renames it, anything else is a mistake.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -80,12 +80,16 @@ class Definedness:
         return found
 
     def require(self, t: Translator, ins: Instruction, names: tuple[str, ...], mask: Array, use: str) -> None:
-        for name in names:
-            missing = mask > self.array(t, name)  # and not
+        self.require_all(ins, [(name, self.array(t, name)) for name in names], mask, use)
+
+    def require_all(self, ins: Instruction, named: Sequence[tuple[str, Array]], mask: Array, use: str) -> None:
+        """The same of registers that have been looked up."""
+        for name, defined in named:
+            missing = mask > defined  # and not
             if np.count_nonzero(missing):
                 thread = int(missing.argmax())
                 self.report("uninitialised register", f"{name} is used as {use} and was never written", ins, thread)
-                self.array(t, name)[mask] = True  # told once
+                defined[mask] = True  # told once
 
     def require_landed(self, t: Translator, ins: Instruction, names: tuple[str, ...], mask: Array) -> None:
         """The registers belong to no wgmma that is under way."""
@@ -121,6 +125,8 @@ class Definedness:
             return self.watch_matrix(ins, t, written, values)
         outs = [self.array(t, name) for name in written]
         strict = ins.opcode in USES and not QUIET_SPACES.intersection(ins.modifiers)
+        addresses = [(name, self.array(t, name)) for name in places]
+        operands = [(name, self.array(t, name)) for name in values] if strict else []
         chosen = self.chosen(ins, t) if ins.opcode == "selp" else None
         packs = ins.opcode == "mov" and len(values) > 1
         moves = ins.opcode == "mov" and len(values) == 1 == len(written)
@@ -129,10 +135,10 @@ class Definedness:
             first = None
 
         def before(mask: Mask) -> None:
-            if places:
-                self.require(t, ins, places, mask, "an address")
-            if strict:
-                self.require(t, ins, values, mask, "an operand")
+            if addresses:
+                self.require_all(ins, addresses, mask, "an address")
+            if operands:
+                self.require_all(ins, operands, mask, "an operand")
             if self.flight:
                 if moves:
                     self.rename(t, written[0], values[0], mask)
@@ -155,9 +161,10 @@ class Definedness:
     def watch_matrix(self, ins: Instruction, t: Translator, written: tuple[str, ...], values: tuple[str, ...]) -> Op:
         """wgmma may take an accumulator that another wgmma is still working on; they happen in order."""
         outs = [self.array(t, name) for name in written]
+        operands = [(name, self.array(t, name)) for name in values]
 
         def before(mask: Mask) -> None:
-            self.require(t, ins, values, mask, "an operand")
+            self.require_all(ins, operands, mask, "an operand")
             for out in outs:
                 np.copyto(out, True, where=mask)
 
