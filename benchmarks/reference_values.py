@@ -1,8 +1,8 @@
-"""Make tests/backends/elementary_reference.txt: exact values of the f64 elementary functions at drawn points,
+"""Make tests/targets/elementary_reference.txt: exact values of the f64 elementary functions at drawn points,
 and at chosen ones: the floats on both sides of zeros, extrema, powers of ten.
 
     python -m venv fit-env && fit-env/bin/pip install mpmath
-    fit-env/bin/python benchmarks/reference_values.py > tests/backends/elementary_reference.txt
+    fit-env/bin/python benchmarks/reference_values.py > tests/targets/elementary_reference.txt
 
 A line is a function, its arguments, and its value as high + low (hexadecimal floats), so that errors below one unit
 in the last place can be measured. mpmath is needed only here.

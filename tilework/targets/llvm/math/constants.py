@@ -19,4 +19,3 @@ SIN = {f32: c.SINF, f64: c.SIN}
 COS = {f32: c.COSF, f64: c.COS}
 ATAN = {f32: c.ATANF, f64: c.ATAN}
 ASIN = {f32: c.ASINF, f64: c.ASIN}
-ERFCX = {f32: c.ERFCXF, f64: c.ERFCX}

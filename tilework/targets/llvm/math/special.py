@@ -8,7 +8,7 @@ last place.
 import math
 
 from tilework.targets.llvm.math import coefficients as c
-from tilework.targets.llvm.math.constants import ERFCX, ROOT_HALF
+from tilework.targets.llvm.math.constants import ROOT_HALF
 from tilework.targets.llvm.math.exponential import exp, exp_parts
 from tilework.targets.llvm.math.lanes import (
     Lanes,
@@ -17,6 +17,7 @@ from tilework.targets.llvm.math.lanes import (
     fast_two_sum,
     fma,
     polynomial,
+    polynomial_led,
     polynomial_paired,
     repeat,
     scale,
@@ -36,11 +37,14 @@ VANISHES = {f32: 11.0, f64: 28.0}  # erfc is 0
 def scaled_erfc(x: Lanes) -> Pair:
     """exp(x^2) erfc(x) for x >= 0."""
     u, u_low = Pair(x + x, x.const(0.0)) / two_sum(x, 4.0)
-    slope = polynomial(u - 1.0, ERFCX[x.scalar])
-    product, product_low = two_product(slope, u)
+    if x.scalar is f32:
+        product, product_low = polynomial_led(u - 1.0, c.ERFCXF_LEAD, c.ERFCXF[2:]) * Pair(u, u_low)
+    else:
+        slope = polynomial(u - 1.0, c.ERFCX)
+        product, product_low = two_product(slope, u)
+        product_low = fma(slope, u_low, product_low)
     high, low = fast_two_sum(x.const(1.0), product)
-    flat = Pair(high, low + fma(slope, u_low, product_low))
-    return flat / two_sum(x + x, 1.0)
+    return Pair(high, low + product_low) / two_sum(x + x, 1.0)
 
 
 def erfc_positive(x: Lanes, tail: Lanes | None = None) -> tuple[Pair, Lanes]:
