@@ -52,3 +52,15 @@ def test_iterations_are_counted_without_wrapping_around(name: str) -> None:
         given = {"q": np.full(2, -7, np.int32), "low": low, "high": high, "step": step}
         report = check_each(module, f"{name},canonicalize,cse", given=given, grid=(1, 1, 1))
         assert report.ok and report.checked, f"{low}, {high}, {step}: {report}"
+
+
+def test_an_empty_loop_around_a_long_one_stays_empty() -> None:
+    """-65535 * 65537 is 1 in 32 bits."""
+    body = NESTED.replace("to %c2", "to %low").replace("%v =", "tt.store %q2, %j : !tt.ptr<i32>\n        %v =")
+    text = PROGRAM.format(body=body, attributes="tt.flatten").replace(
+        "%low to %high step %step", "%c0 to %high step %c1"
+    )
+    module = parse_module(text.replace("%s, %count =", "%q2 = tt.addptr %q, %c2 : !tt.ptr<i32>, i32\n    %s, %count ="))
+    given = {"q": np.full(3, -7, np.int32), "low": 65537, "high": -65535, "step": 1}
+    report = check_each(module, "tritongpu-fuse-nested-loops", given=given, grid=(1, 1, 1))
+    assert report.ok and report.checked, report

@@ -13,7 +13,8 @@
 // CHECK-NEXT: } {tt.flatten}
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %[[OUTER]], %[[V1]] : i32
 // CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
@@ -74,7 +75,8 @@ tt.func @flatten(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: scf.yield %r : f32
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %n, %[[V2]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %[[OUTER]], %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]]:6 = scf.for %arg4 = %c0_i32 to %[[V3]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %c-1_i32, %arg7 = %x, %arg8 = %c0_i32, %arg9 = %cst, %arg10 = %cst) -> (i32, i32, f32, i32, f32, f32)  : i32 {
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
 // CHECK-NEXT: %[[V6:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg8 : i32
@@ -130,7 +132,8 @@ tt.func @carried(%n: i32, %m: i32, %p: !tt.ptr<i32>, %x: f32) -> f32 {
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c8_i32 = arith.constant 8 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
-// CHECK-NEXT: %[[V0:[0-9]+]] = arith.muli %n, %c8_i32 : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.muli %[[OUTER]], %c8_i32 : i32
 // CHECK-NEXT: %[[V1:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V0]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
 // CHECK-NEXT: %[[V2:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
 // CHECK-NEXT: %[[V3:[0-9]+]] = arith.select %[[V2]], %c0_i32, %arg6 : i32
@@ -183,7 +186,8 @@ tt.func @constant_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: scf.if %[[V0]] {
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %[[OUTER]], %[[V1]] : i32
 // CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
@@ -230,7 +234,8 @@ tt.func @no_epilogue(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: scf.if %[[V0]] {
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m2, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %[[OUTER]], %[[V1]] : i32
 // CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
@@ -282,7 +287,8 @@ tt.func @hoisted_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: } {tt.disallow_acc_multi_buffer, tt.flatten, tt.num_stages = 7 : i32}
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %[[OUTER]], %[[V1]] : i32
 // CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i32 {
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
@@ -343,7 +349,8 @@ tt.func @options(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: } {tt.flatten}
 // CHECK-NEXT: } else {
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %n, %[[V1]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %[[OUTER]], %[[V1]] : i32
 // CHECK-NEXT: %[[V3:[0-9]+]]:4 = scf.for %arg4 = %c0_i32 to %[[V2]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %c-1_i32, %arg7 = %c0_i32, %arg8 = %cst) -> (i32, i32, i32, tensor<128xf32, #blocked>)  : i32 {
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg7 : i32
@@ -459,7 +466,8 @@ tt.func @always(%lbi: i64, %ubi: i64, %stepi: i64, %lbj: i64, %ubj: i64, %stepj:
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.subi %[[V0]], %c1_i32 : i32
 // CHECK-NEXT: %[[V2:[0-9]+]] = arith.addi %[[V1]], %[[V0]] : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %n, %[[V2]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %[[OUTER]], %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]]:4 = scf.for %arg3 = %c0_i32 to %[[V3]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32, %arg7 = %c0_i32) -> (i32, i32, i32, i32)  : i32 {
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
 // CHECK-NEXT: %[[V6:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg6 : i32
@@ -521,9 +529,11 @@ tt.func @two_children(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.muli %m, %[[V0]] : i32
+// CHECK-NEXT: %[[MIDDLE:[0-9]+]] = arith.maxsi %m, %c0_i32 : i32
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.muli %[[MIDDLE]], %[[V0]] : i32
 // CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %[[V1]], %c1_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %n, %[[V2]] : i32
+// CHECK-NEXT: %[[OUTER:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.muli %[[OUTER]], %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]]:9 = scf.for %arg3 = %c0_i32 to %[[V3]] step %c1_i32 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32, %arg7 = %c0_i32, %arg8 = %c0_i32, %arg9 = %c0_i32, %arg10 = %c0_i32, %arg11 = %c0_i32, %arg12 = %c0_i32) -> (i32, i32, i32, i32, i32, i32, i32, i32, i32)  : i32 {
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
 // CHECK-NEXT: %[[V6:[0-9]+]] = arith.select %[[V5]], %c0_i32, %arg6 : i32

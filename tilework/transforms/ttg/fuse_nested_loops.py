@@ -282,7 +282,7 @@ class Fusion:
                 child.start = code.binary(arith.SubiOp, length, one)
                 length = code.binary(arith.AddiOp, child.start, at_least_one)
         assert length is not None
-        return length, code.binary(arith.MuliOp, self.widened(code, trip_count(code, self.outer)), length)
+        return length, code.binary(arith.MuliOp, self.widened(code, iterations(code, *self.outer.operands[:3])), length)
 
     def widened(self, code: Emitter, count: SSAValue) -> SSAValue:
         if count.type == self.time_type:
