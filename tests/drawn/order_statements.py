@@ -21,6 +21,7 @@ class OrderStatements(MemoryStatements):
         """One element that belongs to this program, and holds 0."""
         pointer, name = self.pointer(INT32, "io"), self.fresh("p")
         self.line(f"{name} = {pointer} + {OWN + 16 * self.random.randrange(6)} + pid")
+        self.line("tl.debug_barrier()")  # in a loop, threads may still look at what the round before has left
         self.line(f"tl.store({name}, 0)")
         self.line("tl.debug_barrier()")
         return name
