@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# tests are independent of each other: one process per core, at most four
-JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
+# tests are independent of each other: a process per core, at most four, and one more where nothing else uses the cores while some wait
+CORES := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
+JOBS ?= $(if $(filter check,$(MAKECMDGOALS)),$(CORES),$(shell echo $$(($(CORES) + 1))))
 # the cores are taken
 BESIDE_TESTS := $(filter test,$(MAKECMDGOALS))
 # tests start hundreds of processes: each of them would compile every source again
@@ -34,7 +35,7 @@ test: $(STAMP)            ## all tests; no GPU needed
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
 
 test-quick: $(STAMP)      ## some of every folder, in a minute
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --quick tests
+	$(BIN)/python -m pytest -n $(CORES) --dist worksteal --quick tests
 
 check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
