@@ -19,6 +19,7 @@ from tilework.targets.llvm.math.lanes import (
     fma,
     from_bits,
     function,
+    into_range,
     narrow,
     polynomial,
     power_of_two,
@@ -58,10 +59,6 @@ def cbrt(x: Lanes) -> Lanes:
     return where((a > 0.0) & (a < math.inf), result, x)
 
 
-# larger sizes, and their factor; smaller ones, and theirs: so that no square is too large or too small
-SCALES = {f32: (2.0**60, 2.0**-80, 2.0**-40, 2.0**100), f64: (2.0**500, 2.0**-600, 2.0**-400, 2.0**600)}
-
-
 def norm(*args: Lanes) -> Lanes:
     """The length of a vector."""
     length, _, back = scaled_norm(*args)
@@ -78,9 +75,7 @@ def scaled_norm(*args: Lanes) -> tuple[Lanes, Lanes, Lanes]:
     """(length * factor, factor, 1 / factor), squares with their errors; the power of two keeps all of them in range."""
     sizes = [abs(arg) for arg in args]
     big = reduce(lambda big, size: where(size > big, size, big), sizes)
-    most, less, least, more = SCALES[big.scalar]
-    factor = where(big > most, less, where(big < least, more, big.const(1.0)))
-    back = where(big > most, 1 / less, where(big < least, 1 / more, big.const(1.0)))
+    factor, back = into_range(big)
     total, low = big.const(0.0), big.const(0.0)
     for size in sizes:
         scaled = size * factor

@@ -16,6 +16,7 @@ from tilework.targets.llvm.math.lanes import (
     exact,
     fast_two_sum,
     fma,
+    into_range,
     pair_where,
     polynomial,
     polynomial_paired,
@@ -25,11 +26,7 @@ from tilework.targets.llvm.math.lanes import (
 from tilework.targets.llvm.types import f32, f64
 
 TAN_EIGHTH = math.tan(math.pi / 8)
-# atan2: larger arguments, and their factor; smaller ones, and theirs; below which the angle is the quotient
-SCALES = {
-    f32: (2.0**60, 2.0**-80, 2.0**-40, 2.0**80, 2.0**-14),
-    f64: (2.0**500, 2.0**-600, 2.0**-400, 2.0**600, 2.0**-60),
-}
+STRAIGHT = {f32: 2.0**-14, f64: 2.0**-60}  # below it the angle is the quotient
 
 
 def atan_quotient(above: Lanes, below: Lanes) -> Pair:
@@ -81,8 +78,7 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     )
     plain = a / b
     big = where(a > b, a, b)
-    most, less, least, more, straight = SCALES[x.scalar]
-    factor = where(big > most, less, where(big < least, more, big.const(1.0)))
+    factor, _ = into_range(big)
     a, b = a * factor, b * factor
     nothing = a.equal(0.0) & b.equal(0.0)
     high, low = atan_quotient(a, where(nothing, 1.0, b))
@@ -91,7 +87,7 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     turned, turned_low = fast_two_sum(high.const(pi), -high)
     result = where(left, turned + (turned_low + (pi_low - low)), high + low)
     result = where(
-        ~left & (plain < straight) & ~nothing, plain, result
+        ~left & (plain < STRAIGHT[x.scalar]) & ~nothing, plain, result
     )  # the angle is the quotient; a pair would underflow
     return where(x.is_nan() | y.is_nan(), x + y, copysign(result, y))
 

@@ -300,6 +300,18 @@ def scale(a: Lanes, n: Lanes) -> Lanes:
     return (a * power_of_two(half)) * power_of_two(n - half)
 
 
+# larger numbers, and their factor; smaller ones, and theirs: so that no square is too large or too small
+EXTREMES = {f32: (2.0**60, 2.0**-80, 2.0**-40, 2.0**100), f64: (2.0**500, 2.0**-600, 2.0**-400, 2.0**600)}
+
+
+def into_range(size: Lanes) -> tuple[Lanes, Lanes]:
+    """A power of two that brings a size to where it can be squared, and its inverse."""
+    most, less, least, more = EXTREMES[size.scalar]
+    one = size.const(1.0)
+    large, small = size > most, size < least
+    return where(large, less, where(small, more, one)), where(large, 1 / less, where(small, 1 / more, one))
+
+
 def repeat(count: int, initial: Sequence[Lanes], step: Callable[..., Sequence[Lanes]]) -> tuple[Lanes, ...]:
     """``values = step(*values)``, `count` times in a loop, so that the code is there once."""
     b = initial[0].b
