@@ -8,8 +8,10 @@ import ctypes
 from typing import Any
 
 from tilework.runtime.devices.cuda import device as cuda_device
+from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
 from tilework.runtime.devices.gpu.parameters import Parameter, parameters_of_ptx
+from tilework.runtime.devices.launcher import Launcher
 from tilework.targets import driver_library
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia import libcuda
@@ -103,21 +105,19 @@ class CudaDriver(GpuDriver):
     asked_by = ("cuda",)
     kind, words, pointer_type, descriptor_type = "cuda", "an NVIDIA GPU", "CUdeviceptr", "CUtensorMap"
     gpus, own_interface, array_cls = cuda_device.GPUS, cuda_device, cuda_device.DeviceArray
+    kernel_launcher = CudaLauncher
 
     def __init__(self) -> None:
         super().__init__()
         self.utils: CudaUtils = CudaUtils()
 
-    def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        # lazily: only launches on a GPU need it
-        from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
-        from tilework.runtime.devices.cuda.proved_launch import with_proof
+    def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
+        launcher = super().launcher_cls(source, metadata)
+        if not getattr(metadata, "rectangles", None):
+            return launcher
+        from tilework.runtime.devices.cuda.proved_launch import ProvedLauncher  # lazily: few kernels need it
 
-        if getattr(metadata, "sanitizer", None):
-            from tilework.runtime.sanitize.gpu_checked_launch import checked  # lazily: only checked launches need it
-
-            return checked(CudaLauncher)(self.utils, source, metadata)
-        return with_proof(CudaLauncher(self.utils, source, metadata), source, metadata)
+        return ProvedLauncher(launcher, source, metadata)
 
     def architecture(self, device: int) -> tuple[int, int]:
         return cuda_device.get_device_capability(device)

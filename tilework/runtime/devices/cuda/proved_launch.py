@@ -174,8 +174,3 @@ def as_kind(kind: str, word: int) -> int:
     bits = 8 * WIDTHS[kind]
     low = word % (1 << bits)
     return low - (1 << bits) if kind != "ptr" and low >> (bits - 1) else low
-
-
-def with_proof(launcher: Launcher, source: Any, metadata: Any) -> Launcher:
-    """What launches a kernel: the launcher itself, if it has no hidden arguments."""
-    return ProvedLauncher(launcher, source, metadata) if getattr(metadata, "rectangles", None) else launcher

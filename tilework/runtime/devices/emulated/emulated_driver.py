@@ -13,6 +13,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.runtime.devices.cuda.driver import CudaDriver
+from tilework.runtime.devices.emulated.emulated_launch import EmulatedCudaLauncher, EmulatedHipLauncher
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver
 from tilework.runtime.devices.hip.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
@@ -94,24 +95,10 @@ class EmulatedDriver(GpuDriver):
 class EmulatedCudaDriver(EmulatedDriver, CudaDriver):
     """NVIDIA's."""
 
-    def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        # lazily: with the emulator
-        from tilework.runtime.devices.cuda.proved_launch import with_proof
-        from tilework.runtime.devices.emulated.emulated_launch import EmulatedCudaLauncher
-        from tilework.runtime.sanitize.gpu_checked_launch import checked
-
-        is_checked = bool(getattr(metadata, "sanitizer", None))
-        launcher = checked(EmulatedCudaLauncher) if is_checked else EmulatedCudaLauncher
-        return with_proof(launcher(self.utils, source, metadata), source, metadata)
+    kernel_launcher = EmulatedCudaLauncher
 
 
 class EmulatedHipDriver(EmulatedDriver, HipDriver):
     """AMD's."""
 
-    def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        # lazily: with the emulator
-        from tilework.runtime.devices.emulated.emulated_launch import EmulatedHipLauncher
-        from tilework.runtime.sanitize.gpu_checked_launch import checked
-
-        is_checked = bool(getattr(metadata, "sanitizer", None))
-        return (checked(EmulatedHipLauncher) if is_checked else EmulatedHipLauncher)(self.utils, source, metadata)
+    kernel_launcher = EmulatedHipLauncher

@@ -80,12 +80,10 @@ class EmulatedCuda(EmulatedLibrary):
         return results.OK
 
     def cuDriverGetVersion(self, version: Any) -> int:
-        version._obj.value = 12080
-        return results.OK
+        return results.given(version, 12080)
 
     def cuGetErrorString(self, code: int, text: Any) -> int:
-        text._obj.value = results.TEXTS.get(code, "unknown error").encode()
-        return results.OK
+        return results.given(text, results.TEXTS.get(code, "unknown error").encode())
 
     def cuDeviceGetCount(self, count: Any) -> int:
         return super().count_devices(count) if self.initialized else results.NOT_INITIALIZED
@@ -97,17 +95,14 @@ class EmulatedCuda(EmulatedLibrary):
     def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
         if device >= len(self.devices):
             return results.INVALID_DEVICE
-        value._obj.value = self.facts[attribute]
-        return results.OK
+        return results.given(value, self.facts[attribute])
 
     def cuDevicePrimaryCtxRetain(self, context: Any, device: int) -> int:
         self.retained.append(device)
-        context._obj.value = device + 1
-        return results.OK
+        return results.given(context, device + 1)
 
     def cuCtxGetCurrent(self, context: Any) -> int:
-        context._obj.value = getattr(self.thread, "context", None)
-        return results.OK
+        return results.given(context, getattr(self.thread, "context", None))
 
     def cuCtxSetCurrent(self, context: ctypes.c_void_p) -> int:
         self.thread.context = context.value
@@ -116,8 +111,7 @@ class EmulatedCuda(EmulatedLibrary):
     def cuCtxGetDevice(self, device: Any) -> int:
         if not self.has_context():
             return results.INVALID_CONTEXT
-        device._obj.value = self.thread.context - 1
-        return results.OK
+        return results.given(device, self.thread.context - 1)
 
     def cuCtxSetLimit(self, limit: int, value: int) -> int:
         if not self.has_context():
@@ -126,8 +120,7 @@ class EmulatedCuda(EmulatedLibrary):
         return results.OK if limit in self.limits else results.INVALID_VALUE
 
     def cuCtxGetLimit(self, value: Any, limit: int) -> int:
-        value._obj.value = self.limits[limit]
-        return results.OK
+        return results.given(value, self.limits[limit])
 
     # code
 
@@ -142,24 +135,21 @@ class EmulatedCuda(EmulatedLibrary):
             text = f"ptxas: {error}".encode()[: places[libcuda.JIT_ERROR_LOG_SIZE] - 1] + b"\0"
             ctypes.memmove(places[libcuda.JIT_ERROR_LOG], text, len(text))
             return results.INVALID_PTX
-        module._obj.value = self.keep(loaded)
-        return results.OK
+        return results.given(module, self.keep(loaded))
 
     def cuModuleGetFunction(self, function: Any, module: int, name: bytes) -> int:
         try:
             found = self.objects[module].function(name.decode())
         except EmulatorError:
             return results.NOT_FOUND
-        function._obj.value = self.keep(LoadedKernel(found, self.thread.context - 1))
-        return results.OK
+        return results.given(function, self.keep(LoadedKernel(found, self.thread.context - 1)))
 
     def cuFuncGetAttribute(self, value: Any, attribute: int, function: int) -> int:
         kernel = self.objects[function]
         names = {0: "max_threads_per_block", 1: "shared_size_bytes", 3: "local_size_bytes", 4: "num_regs"}
         facts = kernel.function.attributes
         facts["local_size_bytes"] += frame_layout(kernel.function.function, 0)[1]
-        value._obj.value = facts[names[attribute]] if attribute in names else kernel.set.get(attribute, 0)
-        return results.OK
+        return results.given(value, facts[names[attribute]] if attribute in names else kernel.set.get(attribute, 0))
 
     def cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> int:
         kernel = self.objects[function]
@@ -173,8 +163,7 @@ class EmulatedCuda(EmulatedLibrary):
         parameters = self.objects[function].function.function.params
         if index >= len(parameters):
             return results.INVALID_VALUE
-        size._obj.value = parameters[index].size
-        return results.OK
+        return results.given(size, parameters[index].size)
 
     def cuLaunchKernelEx(self, config: Any, function: int, addresses: Any, extra: None) -> int:
         if not self.has_context():

@@ -87,8 +87,7 @@ class EmulatedHip(EmulatedLibrary):
         return getattr(self.thread, "device", 0)
 
     def driver_version(self, version: Any) -> int:
-        version._obj.value = VERSION
-        return results.OK
+        return results.given(version, VERSION)
 
     def hipGetErrorString(self, code: int) -> bytes:
         return results.TEXTS.get(code, "unknown error").encode()
@@ -98,8 +97,7 @@ class EmulatedHip(EmulatedLibrary):
         return results.OK
 
     def hipGetDevice(self, device: Any) -> int:
-        device._obj.value = self.current()
-        return results.OK
+        return results.given(device, self.current())
 
     def hipSetDevice(self, device: int) -> int:
         if not 0 <= device < len(self.devices):
@@ -123,26 +121,24 @@ class EmulatedHip(EmulatedLibrary):
             return results.INVALID_IMAGE
         if notes.target.partition("--")[2].partition(":")[0] != self.arch:
             return results.NO_BINARY
-        module._obj.value = self.keep(LoadedObject(text, notes, self.current()))
-        return results.OK
+        return results.given(module, self.keep(LoadedObject(text, notes, self.current())))
 
     def find_function(self, function: Any, module: int, name: bytes) -> int:
         loaded: LoadedObject = self.objects[module]
         if loaded.notes.name != name.decode():
             return results.NOT_FOUND
         kernel = load_kernel(loaded.text, self.arch, loaded.notes.name, self.devices[loaded.device].memory)
-        function._obj.value = self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, []))
-        return results.OK
+        return results.given(function, self.keep(LoadedFunction(kernel, loaded.notes, loaded.device, [])))
 
     def ask_function(self, value: Any, attribute: int, function: int) -> int:
         notes: KernelNotes = self.objects[function].notes
-        value._obj.value = {
+        facts = {
             driver_library.FUNCTION_MAX_THREADS: min(notes.max_threads, LARGEST_BLOCK),
             driver_library.FUNCTION_SHARED: notes.lds_bytes,
             driver_library.FUNCTION_LOCAL: notes.private_bytes,
             driver_library.FUNCTION_REGISTERS: notes.vgprs,
-        }[attribute]
-        return results.OK
+        }
+        return results.given(value, facts[attribute])
 
     def hipModuleLaunchKernel(self, function: int, *rest: Any) -> int:
         *given, extra = rest

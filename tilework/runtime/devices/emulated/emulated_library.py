@@ -21,7 +21,7 @@ from tilework.oracles.emulator.counters import Counters
 from tilework.oracles.emulator.findings import CheckFailed, Finding
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.devices.emulated import results
-from tilework.runtime.devices.emulated.callbacks import CALLBACKS
+from tilework.runtime.devices.emulated.callbacks import callback
 from tilework.targets import driver_library
 
 PATIENCE = 10_000_000  # instructions of a block, some minutes
@@ -130,7 +130,7 @@ class EmulatedLibrary:
     def address(self, name: str) -> int:
         """Where machine code calls a function."""
         if name not in self.callbacks:
-            self.callbacks[name] = CALLBACKS[name](self)
+            self.callbacks[name] = callback(self, name)
         return ctypes.cast(self.callbacks[name], ctypes.c_void_p).value or 0
 
     @contextmanager
@@ -171,8 +171,7 @@ class EmulatedLibrary:
     # devices
 
     def count_devices(self, count: Any) -> int:
-        count._obj.value = len(self.devices)
-        return results.OK
+        return results.given(count, len(self.devices))
 
     def synchronize(self) -> int:
         if not self.has_context():
@@ -189,10 +188,9 @@ class EmulatedLibrary:
         if not self.has_context():
             return results.INVALID_CONTEXT
         try:
-            address._obj.value = self.device.memory.allocate(size)
+            return results.given(address, self.device.memory.allocate(size))
         except EmulatorError:
             return results.OUT_OF_MEMORY
-        return results.OK
 
     def free(self, address: int) -> int:
         for device in self.devices:
@@ -211,8 +209,7 @@ class EmulatedLibrary:
         assert attribute == driver_library.POINTER_DEVICE_ADDRESS
         if not any(device.memory.index(address) is not None for device in self.devices):
             return results.INVALID_VALUE
-        value._obj.value = address
-        return results.OK
+        return results.given(value, address)
 
     def copy_in(self, target: int, source: int, size: int, stream: int) -> int:
         data, device = ctypes.string_at(source, size), self.device
@@ -236,8 +233,7 @@ class EmulatedLibrary:
     def create_stream(self, stream: Any, flags: int) -> int:
         if not self.has_context():
             return results.INVALID_CONTEXT
-        stream._obj.value = self.keep("stream")
-        return results.OK
+        return results.given(stream, self.keep("stream"))
 
     def destroy_stream(self, stream: int) -> int:
         return self.run(lambda one: one == stream)
@@ -254,28 +250,19 @@ class EmulatedLibrary:
     def end_capture(self, stream: int, graph: Any) -> int:
         if stream not in self.captures:
             return results.INVALID_VALUE
-        graph._obj.value = self.keep(self.captures.pop(stream))
-        return results.OK
+        return results.given(graph, self.keep(self.captures.pop(stream)))
 
     def make_executable(self, executable: Any, graph: int, flags: int) -> int:
-        executable._obj.value = self.keep(list(self.objects[graph]))
-        return results.OK
+        return results.given(executable, self.keep(list(self.objects[graph])))
 
     def launch_graph(self, executable: int, stream: int) -> int:
         work = self.objects[executable]
         return self.enqueue(stream, lambda: [step() for step in work])
 
-    def destroy_executable(self, executable: int) -> int:
-        return results.OK
-
-    def destroy_graph(self, graph: Any) -> int:
-        return results.OK
-
     def create_event(self, event: Any, flags: int) -> int:
         if not self.has_context():
             return results.INVALID_CONTEXT
-        event._obj.value = self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING))
-        return results.OK
+        return results.given(event, self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING)))
 
     def record_event(self, event: int, stream: int) -> int:
         return self.enqueue(stream, lambda: setattr(self.objects[event], "moment", self.clock))
@@ -289,11 +276,12 @@ class EmulatedLibrary:
             return results.INVALID_HANDLE
         if first.moment is None or last.moment is None:
             return results.NOT_READY
-        milliseconds._obj.value = last.moment - first.moment
-        return results.OK
+        return results.given(milliseconds, last.moment - first.moment)
 
     def destroy_event(self, event: int) -> int:
         return results.OK
+
+    destroy_executable = destroy_graph = destroy_event
 
 
 def is_bad_access(error: EmulatorError) -> bool:

@@ -1,5 +1,7 @@
 """What functions of drivers return, and what they say about that: CUDA and HIP have the same numbers."""
 
+from typing import Any
+
 OK, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
 NO_DEVICE, INVALID_DEVICE, INVALID_IMAGE, INVALID_CONTEXT, NO_BINARY, INVALID_PTX = 100, 101, 200, 201, 209, 218
 INVALID_HANDLE, NOT_FOUND, NOT_READY = 400, 500, 600
@@ -21,3 +23,9 @@ TEXTS = {
     LAUNCH_FAILED: "unspecified launch failure",
     CAPTURE_UNSUPPORTED: "operation not permitted when stream is capturing",
 }
+
+
+def given(place: Any, value: Any) -> int:
+    """The result of a function that has put a value where its caller wants it."""
+    place._obj.value = value
+    return OK

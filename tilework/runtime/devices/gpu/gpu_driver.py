@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 from tilework import knobs
 from tilework.runtime.devices.dlpack import is_cuda_export
 from tilework.runtime.devices.driver import C_TYPES, Driver
+from tilework.runtime.devices.gpu.gpu_launcher import GpuLauncher
 from tilework.runtime.devices.gpu.own_interface import DeviceArray, Gpus
 from tilework.runtime.devices.gpu.parameters import Parameter
 from tilework.runtime.devices.gpu.torch_stream import NO_FUNCTIONS, StreamFunctions, torch_stream_functions
-from tilework.runtime.devices.launcher import refuse_negated
+from tilework.runtime.devices.launcher import Launcher, refuse_negated
 from tilework.runtime.devices.memory_places import DEVICE, place_of
 from tilework.runtime.launch.specialize import is_array
 from tilework.targets import driver_library
@@ -128,6 +129,7 @@ class GpuDriver(Driver):
     gpus: ClassVar[Gpus]
     own_interface: ClassVar[Any]  # the module with torch's names
     array_cls: ClassVar[type[DeviceArray]]
+    kernel_launcher: ClassVar[type[GpuLauncher]]
     pointer_type: ClassVar[str]  # in C
     descriptor_type: ClassVar[str]
     utils: GpuUtils
@@ -177,6 +179,14 @@ class GpuDriver(Driver):
     def map_python_to_cpp_type(self, ty: str) -> str:
         is_descriptor = ty.startswith(("tensordesc", "nvTmaDesc"))
         return self.pointer_type if ty.startswith("*") else self.descriptor_type if is_descriptor else C_TYPES[ty]
+
+    def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
+        launcher = self.kernel_launcher
+        if getattr(metadata, "sanitizer", None):
+            from tilework.runtime.sanitize.gpu_checked_launch import checked  # lazily: only checked launches need it
+
+            launcher = checked(launcher)
+        return launcher(self.utils, source, metadata)
 
     # the current device and stream
 

@@ -15,6 +15,7 @@ from tilework.errors import StageError
 from tilework.runtime.devices.gpu.gpu_driver import GpuDriver, GpuUtils
 from tilework.runtime.devices.gpu.parameters import Parameter
 from tilework.runtime.devices.hip import hip_device
+from tilework.runtime.devices.hip.launch_kernel import HipLauncher
 from tilework.targets.amd import libhip
 from tilework.targets.amd.libhip import library
 from tilework.targets.base import GPUTarget
@@ -74,6 +75,7 @@ class HipDriver(GpuDriver):
     is_hip = True
     kind, words, pointer_type, descriptor_type = "hip", "an AMD GPU", "hipDeviceptr_t", "TDMDescriptor"
     gpus, own_interface, array_cls = hip_device.GPUS, hip_device, hip_device.DeviceArray
+    kernel_launcher = HipLauncher
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,16 +85,6 @@ class HipDriver(GpuDriver):
     def is_likely(cls) -> bool:
         """Whether the kernel of the system has a driver for such a GPU, of Linux or of WSL, or somebody names the library."""
         return libhip.FOUND.found is not None or has_amd_device()
-
-    def launcher_cls(self, source: Any, metadata: Any) -> Any:
-        # lazily: only launches on a GPU need it
-        from tilework.runtime.devices.hip.launch_kernel import HipLauncher
-
-        if getattr(metadata, "sanitizer", None):
-            from tilework.runtime.sanitize.gpu_checked_launch import checked  # lazily: only checked launches need it
-
-            return checked(HipLauncher)(self.utils, source, metadata)
-        return HipLauncher(self.utils, source, metadata)
 
     def architecture(self, device: int) -> str:
         return self.utils.get_device_properties(device)["arch"].partition(":")[0]
