@@ -12,11 +12,11 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 from tilework.language.function import JITFunction
-from tilework.runtime.bundle.written_constants import find
 from tilework.runtime.workers.module_slice import load_slice
 
 MAIN = "__main__"
@@ -127,7 +127,7 @@ def executed(file: str, name: str) -> ModuleType:
 def kernel_in(module: ModuleType, qualname: str) -> JITFunction:
     """The kernel of that name; a tuned one is the kernel inside."""
     try:
-        found = find(module, qualname)
+        found = attrgetter(qualname)(module)
     except AttributeError:
         raise NotFound(f"{getattr(module, '__file__', module)} does not define {qualname}") from None
     while not isinstance(found, JITFunction):

@@ -19,7 +19,8 @@ from tilework.language.function import JITFunction
 from tilework.language.portable_key import globals_of, is_portable, portable_key, portable_text
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.launch.specialization import Specialization
-from tilework.runtime.launch.specialize import FACTS
+from tilework.runtime.launch.specialize import FACTS, leaves_of
+from tilework.runtime.recording.source_parts import arguments_of
 
 VERSION = 1  # of the lines
 SMALL = "S"  # the fact that an array is small, which only some targets ask for
@@ -35,12 +36,11 @@ class Needed:
     ) -> None:
         self.fn, self.specialization = specialization.fn, specialization
         self.source = portable_key(specialization.fn)
-        leaves, constants = dict(leaves_of(specialization)), specialization.constants
-        self.types = {leaf: type for leaf, (_, type) in leaves.items()}
-        self.facts = {leaf: letters(specialization.attrs.get(path, ())) for leaf, (path, _) in leaves.items()}
-        self.constants = {
-            leaf: portable_text(constants[path]) for leaf, (path, _) in leaves.items() if path in constants
-        }
+        self.arguments = arguments = arguments_of(specialization, portable_text)
+        self.types = {leaf: parts["type"] for leaf, parts in arguments.items()}
+        self.facts = {leaf: parts["facts"] for leaf, parts in arguments.items()}
+        constants = {leaf: parts["constant"] for leaf, parts in arguments.items()}
+        self.constants = {leaf: text for leaf, text in constants.items() if text is not None}
         self.given = given_options(specialization, backend.launch_defaults())
         self.environment = cache_invalidating_env_vars() if environment is None else environment
 
@@ -74,18 +74,9 @@ class Needed:
 
     def parts(self) -> dict[str, Any]:
         """As `KeyParts.from_json` takes it."""
-        declared = {param.name: param.is_constexpr for param in self.fn.params}
         return {
             "kernel": f"{self.fn.fn.__module__}.{self.fn.__qualname__}",
-            "arguments": {
-                leaf: {
-                    "type": type,
-                    "facts": self.facts[leaf],
-                    "constant": self.constants.get(leaf),
-                    "declared": declared.get(leaf.partition("[")[0], False),
-                }
-                for leaf, type in self.types.items()
-            },
+            "arguments": self.arguments,
             "others": {
                 **source_parts(self.fn),
                 **{f"option {name}": text for name, text in self.options.items()},
@@ -105,7 +96,7 @@ class Needed:
         from tilework.runtime.bundle.written_constants import Unwritable  # lazily: what is served is not written
 
         specialization = self.specialization
-        paths = {path: leaf for leaf, (path, _) in leaves_of(specialization)}
+        paths = {path: leaf for leaf, path, _ in leaves_of(specialization.signature, self.fn.arg_names)}
         for leaf, text in (*self.constants.items(), *self.options.items()):
             if not is_portable(text):
                 raise Unwritable(f"`{leaf}` is {text.partition('@')[0]}, which no other process can have")
@@ -160,28 +151,6 @@ def read_line(line: Mapping[str, Any], fn: Any, backend: Any) -> Specialization:
         {**backend.launch_defaults(), **{name: read(value) for name, value in line["options"].items()}},
         line["key"],
     )  # fmt: skip
-
-
-def leaves_of(specialization: Specialization) -> Iterator[tuple[str, tuple[Path, str]]]:
-    """The arguments by name, with their paths and types; those in tuples as ``pair[1]``, and named and empty tuples themselves."""
-
-    def inside(name: str, type: Any, path: Path) -> Iterator[tuple[str, tuple[Path, str]]]:
-        if isinstance(type, tuple):
-            fields = getattr(type, "_fields", None)
-            if not type or fields is not None:  # which its items do not say
-                yield name, (path, "()" if fields is None else f"{type.__class__.__qualname__}({', '.join(fields)})")
-            for index, inner in enumerate(type):
-                yield from inside(f"{name}[{index}]", inner, (*path, index))
-        else:
-            yield name, (path, str(type))
-
-    for position, (name, type) in enumerate(specialization.signature.items()):
-        yield from inside(name, type, (position,))
-
-
-def letters(facts: Any) -> str:
-    """``[["tt.divisibility", 16]]`` -> ``D``."""
-    return "".join(letter for letter, fact in FACTS.items() if list(fact) in [list(one) for one in facts])
 
 
 def given_options(specialization: Specialization, defaults: Mapping[str, Any]) -> dict[str, Any]:

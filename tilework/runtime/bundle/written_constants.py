@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from importlib import import_module
+from operator import attrgetter
+from pkgutil import resolve_name
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -92,7 +93,7 @@ def name_of(value: Any) -> str:
     owner = getattr(value, "fn", value)
     module, name = module_name(owner.__module__), owner.__qualname__
     try:
-        found = find(sys.modules[owner.__module__], name)
+        found = attrgetter(name)(sys.modules[owner.__module__])
     except (KeyError, AttributeError):
         found = None
     if found is not value and unwrapped(found) is not unwrapped(value):
@@ -114,18 +115,6 @@ def unwrapped(value: Any) -> Any:
     while hasattr(value, "fn"):
         value = value.fn
     return value
-
-
-def find(module: Any, qualname: str) -> Any:
-    for part in qualname.split("."):
-        module = getattr(module, part)
-    return module
-
-
-def imported(name: str) -> Any:
-    """What is called ``module:qualname``; that of the main program is in whatever stands for it."""
-    module, _, qualname = name.partition(":")
-    return find(sys.modules.get(module) or import_module(module), qualname)
 
 
 def shown(value: Any) -> str:
@@ -160,8 +149,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "dtype": tl.dtype,
     "pointer": lambda inner: tl.pointer_type(read(inner[0]), inner[1], inner[2]),
     "tl.tuple": lambda inner: tl.tuple([read(item) for item in inner]),
-    "enum": lambda inner: imported(inner[0])[inner[1]],
-    "named tuple": lambda inner: imported(inner[0])(*map(read, inner[1])),
+    "enum": lambda inner: resolve_name(inner[0])[inner[1]],
+    "named tuple": lambda inner: resolve_name(inner[0])(*map(read, inner[1])),
     "tuple": lambda inner: tuple(map(read, inner)),
     "list": lambda inner: list(map(read, inner)),
     "dict": lambda inner: {read(key): read(item) for key, item in inner},
@@ -169,8 +158,8 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "frozenset": lambda inner: frozenset(map(read, inner)),
     "bytes": bytes.fromhex,
     "range": lambda inner: range(*inner),
-    "object": imported,
-    "dataclass": lambda inner: imported(inner[0])(**{name: read(item) for name, item in inner[1].items()}),
+    "object": resolve_name,
+    "dataclass": lambda inner: resolve_name(inner[0])(**{name: read(item) for name, item in inner[1].items()}),
 }
 
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
 from typing import Any
 
 from tilework.language import core as tl
@@ -162,17 +161,9 @@ def decode(value: Any, is_plain: bool = False) -> Any:
         return inner
     if kind == "list":
         return [decode(item, is_plain) for item in inner]
-    if kind == "jit_function":
-        return import_object(inner)
-    if kind == "named_tuple":
-        return import_object(inner)(*(decode(item, is_plain) for item in value["items"]))
+    if kind in ("jit_function", "named_tuple"):
+        from pkgutil import resolve_name  # lazily: few preload
+
+        found = resolve_name(inner)
+        return found if kind == "jit_function" else found(*(decode(item, is_plain) for item in value["items"]))
     return value
-
-
-def import_object(text: str) -> Any:
-    """The function or class ``module:qualname``."""
-    module, _, qualname = text.partition(":")
-    found: Any = import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    return found

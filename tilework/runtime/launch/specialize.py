@@ -10,7 +10,7 @@ Arrays are recognised by what they offer, never by importing their library: NumP
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilework.errors import ArgumentError
@@ -278,3 +278,27 @@ def mangle_type(arg: Any, specialize: bool = False) -> Any:
 def parse_attr(key: Any) -> list[list[Any]]:
     """The argument attributes that a key stands for: ``"D"`` is divisibility by 16, ``"S"`` a small array (`small_arrays.py`)."""
     return [fact for letter, fact in FACTS.items() if letter in key] if isinstance(key, str) else []
+
+
+def letters(facts: Iterable[Sequence[Any]]) -> str:
+    """The inverse of `parse_attr`: ``[["tt.divisibility", 16]]`` is ``"D"``."""
+    known = [list(fact) for fact in facts]
+    return "".join(letter for letter, fact in FACTS.items() if fact in known)
+
+
+def leaves_of(signature: Mapping[str, Any], names: Sequence[str]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
+    """(name, path, type) of each argument; those in tuples are called ``pair[1]``, and named and empty tuples are there themselves."""
+
+    def inside(name: str, type: Any, path: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...], str]]:
+        if not isinstance(type, tuple):
+            yield name, path, str(type)
+            return
+        fields = getattr(type, "_fields", None)
+        if not type or fields is not None:  # which its items do not say
+            yield name, path, "()" if fields is None else f"{type.__class__.__qualname__}({', '.join(fields)})"
+        for index, inner in enumerate(type):
+            yield from inside(f"{name}[{index}]", inner, (*path, index))
+
+    places: dict[str, Any] = {name: position for position, name in enumerate(names)}
+    for name, type in signature.items():
+        yield from inside(name, type, (places.get(name, name),))

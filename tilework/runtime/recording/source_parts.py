@@ -4,15 +4,15 @@ Nothing is defined here that takes time: each process that compiles loads this. 
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable
 from tilework.runtime.kernel_cache.key import triton_key
+from tilework.runtime.launch.specialize import leaves_of, letters
 
 LONGEST = 120  # characters of a constant that is kept as it is
-LETTERS = {"tt.divisibility": "D", "tt.pointer_range": "S"}  # as `specialize.FACTS`
 
 
 def source_parts(source: Any, backend: Any) -> dict[str, Any]:
@@ -20,29 +20,23 @@ def source_parts(source: Any, backend: Any) -> dict[str, Any]:
     fn = source.fn
     return {
         "kernel": fn._fn_name.replace("__mp_main__", "__main__"),  # as multiprocessing calls the main program
-        "arguments": dict(arguments_of(source)),
+        "arguments": arguments_of(source, lambda constant: shortened(constant_text(constant))),
         "others": {"package": triton_key(), "tools": backend.hash(), **code_parts(fn)},
     }
 
 
-def arguments_of(source: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The arguments of a source by name; the leaves of tuples as ``pair[1]``."""
+def arguments_of(source: Any, text: Callable[[Any], str]) -> dict[str, dict[str, Any]]:
+    """The arguments of a source, or of a specialisation, by name; `text` shows their constants."""
     declared = {param.name: param.is_constexpr for param in source.fn.params}
-    order = {name: position for position, name in enumerate(source.fn.arg_names)}
-    for name, type_ in source.signature.items():
-        yield from leaves(name, type_, (order[name],) if name in order else (name,), source, declared.get(name, False))
-
-
-def leaves(
-    name: str, type_: Any, path: tuple[Any, ...], source: Any, declared: bool
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(type_, tuple):
-        for index, inner in enumerate(type_):
-            yield from leaves(f"{name}[{index}]", inner, (*path, index), source, declared)
-        return
-    facts = "".join(LETTERS.get(fact[0], "") for fact in source.attrs.get(path, ()))
-    constant = shortened(constant_text(source.constants[path])) if path in source.constants else None
-    yield name, {"type": str(type_), "facts": facts, "constant": constant, "declared": declared}
+    return {
+        leaf: {
+            "type": type,
+            "facts": letters(source.attrs.get(path, ())),
+            "constant": text(source.constants[path]) if path in source.constants else None,
+            "declared": declared.get(leaf.partition("[")[0], False),
+        }
+        for leaf, path, type in leaves_of(source.signature, source.fn.arg_names)
+    }
 
 
 def code_parts(fn: JITCallable) -> dict[str, str]:
