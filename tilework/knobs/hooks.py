@@ -83,7 +83,11 @@ RELEASE_KEEPERS: list[Callable[[str, Callable[[], str | None]], str | None]] = [
 
 
 # What rooms above the runtime do for it: they import it, so it knows them by name.
-ABOVE = {"explain": "tilework.explain.kernels", "watch": "tilework.explain.watcher"}
+ABOVE = {
+    "explain": "tilework.explain.kernels",
+    "explore": "tilework.explorer.interactive",
+    "watch": "tilework.explain.watcher",
+}
 
 
 def above(name: str) -> Any:

@@ -14,7 +14,6 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
@@ -318,10 +317,7 @@ class CompiledKernel:
 
     def explore(self, target: str | None = None, output: Any = None, open: bool = True) -> Any:
         """Open a page that shows this kernel from its source to machine code (docs/explorer.md); the path of the page."""
-        explorer = import_module(
-            "tilework.explorer.interactive"
-        )  # by its name: it stands above the runtime, and few look
-        return explorer.explore_compiled(self, target, output, open)
+        return above("explore").explore_compiled(self, target, output, open)
 
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
         """What launch hooks receive; None when nobody listens.

@@ -30,22 +30,20 @@ AUTO = "auto"
 HOST_NAMES = {"native": "cpu", "evaluator": "cpu"}  # what asks for the host, and what that is called among the drivers
 
 
-def registered_drivers() -> "list[type[Driver]]":
-    """The driver classes of all packages, ours too; the host comes last. The emulator is for those who ask for it."""
-    from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
-
-    found = (plugin.load() for plugin in plugins(GROUP) if plugin.name != EMULATOR)
-    return sorted(found, key=lambda cls: -cls.priority)
-
-
-def likely_drivers() -> "list[type[Driver]]":
-    """The same without those of ours that would find no device."""
+def registered_drivers(is_likely: Callable[[str], bool] = lambda name: True) -> "list[type[Driver]]":
+    """The driver classes of all packages, ours too if they are likely; the host comes last. The emulator is for those who ask for it."""
     from tilework.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
-    from tilework.targets.likely_drivers import is_likely
 
     found = (plugin for plugin in plugins(GROUP) if plugin.name != EMULATOR)
     classes = (plugin.load() for plugin in found if plugin.package != OWN or is_likely(plugin.name))
     return sorted(classes, key=lambda cls: -cls.priority)
+
+
+def likely_drivers() -> "list[type[Driver]]":
+    """The same without those of ours that would find no device."""
+    from tilework.targets.likely_drivers import is_likely  # lazily: as above
+
+    return registered_drivers(is_likely)
 
 
 def default_driver() -> "Driver":

@@ -191,11 +191,7 @@ class EntryStore:
             self.discard(folder, info)
         with self.temporary() as temporary:
             write_file(os.path.join(temporary, STAMP), b"")
-            try:
-                os.rename(temporary, path)
-            except OSError as error:
-                if error.errno not in TAKEN or not os.path.isdir(path):
-                    raise
+            rename_unless_taken(temporary, path)
 
     def install(self, temporary: str, folder: str, group: str, manifest: Manifest) -> None:
         """Rename a full folder into place; keep what is there if it is equal, replace it if it is not."""
@@ -216,11 +212,7 @@ class EntryStore:
                 os.rename(path, os.path.join(aside, folder))
             except OSError:
                 self.discard(folder)
-            try:
-                os.rename(temporary, path)
-            except OSError as error:  # another writer was faster, and its entry is as good
-                if error.errno not in TAKEN or not os.path.isdir(path):
-                    raise
+            rename_unless_taken(temporary, path)
 
     def holds(self, folder: str, group: str, manifest: Manifest) -> bool:
         """Whether a group is there, whole and with the same content."""
@@ -233,6 +225,15 @@ class EntryStore:
             return self.read(folder, group) is not None
         except Damaged:
             return False
+
+
+def rename_unless_taken(temporary: str, path: str) -> None:
+    """Put an entry in place, unless another writer was faster, whose entry is as good."""
+    try:
+        os.rename(temporary, path)
+    except OSError as error:
+        if error.errno not in TAKEN or not os.path.isdir(path):
+            raise
 
 
 def retried(attempt: Callable[[], T]) -> T:
@@ -262,8 +263,16 @@ def read_manifest(path: str) -> Manifest | None:
     """A manifest that we wrote, or None."""
     try:
         with open(path, "rb") as source:
-            manifest = json.loads(source.read())
-    except (OSError, ValueError):
+            return parse_manifest(source.read())
+    except OSError:
+        return None
+
+
+def parse_manifest(text: bytes) -> Manifest | None:
+    """What is no manifest of ours is None."""
+    try:
+        manifest = json.loads(text)
+    except ValueError:
         return None
     return manifest if isinstance(manifest, dict) and isinstance(manifest.get("files"), dict) else None
 
@@ -294,24 +303,20 @@ def read_file(handle: int, file: str, size: int = 1 << 16) -> bytes:
         raise Damaged(f"{file!r} is not a file name")
     try:
         source = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=handle)
+        try:
+            info = os.fstat(source)
+            if not stat.S_ISREG(info.st_mode) or not is_private(info):
+                raise Damaged(f"{file} is not a private file")
+            parts = [data := os.read(source, size + 1)]
+            while data:
+                parts.append(data := os.read(source, 1 << 20))
+            return b"".join(parts)
+        finally:
+            os.close(source)
     except OSError as error:
         if error.errno not in BROKEN:
             raise
         raise Damaged(f"{file}: {error.strerror}") from error
-    try:
-        info = os.fstat(source)
-        if not stat.S_ISREG(info.st_mode) or not is_private(info):
-            raise Damaged(f"{file} is not a private file")
-        parts = [data := os.read(source, size + 1)]
-        while data:
-            parts.append(data := os.read(source, 1 << 20))
-        return b"".join(parts)
-    except OSError as error:
-        if error.errno not in BROKEN:
-            raise
-        raise Damaged(f"{file}: {error.strerror}") from error
-    finally:
-        os.close(source)
 
 
 def write_file(path: str, data: bytes, flush: bool = False) -> None:

@@ -101,15 +101,7 @@ class FileCacheManager(CacheManager):
 
     def get_group(self, filename: str) -> dict[str, str] | None:
         for store in (self.store, *fallback(self.store.root, make=False)):
-            try:
-                files = store.read(self.key, filename)
-            except Damaged as damage:
-                drop_damaged(store, self.key, damage)
-                continue
-            except OSError as error:
-                warn_unusable(store.root, error)
-                continue
-            if files is not None:
+            if (files := read_entry(store, self.key, filename)) is not None:
                 return {file: os.path.join(store.path(self.key), file) for file in files}
         return None
 
@@ -152,6 +144,17 @@ def warn_unusable(root: str, error: OSError, effect: str = KEPT) -> None:
         UserWarning,
         stacklevel=3,
     )
+
+
+def read_entry(store: EntryStore, folder: str, group: str) -> dict[str, bytes] | None:
+    """The files of a group; None if there is none, it cannot be read, or it is damaged: then it is deleted, with a warning."""
+    try:
+        return store.read(folder, group)
+    except Damaged as damage:
+        drop_damaged(store, folder, damage)
+    except OSError as error:
+        warn_unusable(store.root, error)
+    return None
 
 
 def drop_damaged(store: EntryStore, folder: str, damage: Damaged) -> None:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.knobs.hooks import RELEASE_KEEPERS
-from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
-from tilework.runtime.kernel_cache.files import DISK, CacheManager, FileCacheManager, drop_damaged, warn_unusable
+from tilework.runtime.kernel_cache.entry import EntryStore
+from tilework.runtime.kernel_cache.files import DISK, CacheManager, FileCacheManager, read_entry, warn_unusable
 from tilework.runtime.kernel_cache.key import file_stem, folder_of, get_cache_key, triton_key
 
 if TYPE_CHECKING:
@@ -90,13 +90,7 @@ def load_entry(key: str, name: str) -> dict[str, bytes] | None:
         ORIGIN.where = getattr(manager, "origin", DISK)
         return files
     store, folder, group = EntryStore(knobs.cache.dir), folder_of(key), group_of(name)
-    files = None
-    try:
-        files = store.read(folder, group)
-    except Damaged as damage:
-        drop_damaged(store, folder, damage)
-    except OSError as error:
-        warn_unusable(store.root, error)
+    files = read_entry(store, folder, group)
     if files is None and _memory:
         files = _memory.get((store.root, folder, group))
     return None if files is None else dict(files)

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.kernel_cache.entry import GROUP, digest, make_manifest
+from tilework.runtime.kernel_cache.entry import GROUP, digest, make_manifest, parse_manifest, read_manifest
 from tilework.runtime.kernel_cache.files import DISK, REMOTE, CacheManager, FileCacheManager
 
 
@@ -112,10 +112,10 @@ class RemoteCacheManager(CacheManager):
     def get_group(self, filename: str) -> dict[str, str] | None:
         if (group := self.local.get_group(filename)) is not None or self.remote is None:
             return group
-        listed = self.remote.get([GROUP + filename]).get(GROUP + filename)
-        wanted = digests_in(listed)
+        manifest = parse_manifest(self.remote.get([GROUP + filename]).get(GROUP + filename, b""))
+        wanted = {} if manifest is None else manifest["files"]
         found = self.remote.get(list(wanted))
-        if listed is None or any(file not in found or digest(found[file]) != wanted[file] for file in wanted):
+        if manifest is None or any(file not in found or digest(found[file]) != wanted[file] for file in wanted):
             return None
         paths = {file: self.local.put(data, file) for file, data in found.items()}
         self.origin = REMOTE
@@ -124,19 +124,7 @@ class RemoteCacheManager(CacheManager):
 
     def put_group(self, filename: str, group: dict[str, str]) -> str:
         path = self.local.put_group(filename, group)
-        if self.remote is not None:
-            with open(path, "rb") as source:
-                digests = digests_in(source.read())
-            names = {file: file for file in digests}  # paths mean nothing on another machine
-            manifest = make_manifest(names, digests)
-            self.remote.put(GROUP + filename, json.dumps(manifest).encode())
+        if self.remote is not None and (manifest := read_manifest(path)) is not None:
+            names = {file: file for file in manifest["files"]}  # paths mean nothing on another machine
+            self.remote.put(GROUP + filename, json.dumps(make_manifest(names, manifest["files"])).encode())
         return path
-
-
-def digests_in(manifest: bytes | None) -> dict[str, dict[str, Any]]:
-    """The files that a manifest lists; none if it is not one."""
-    try:
-        files = json.loads(manifest or b"{}")["files"]
-    except (ValueError, TypeError, KeyError):
-        return {}
-    return files if isinstance(files, dict) else {}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from tilework import knobs
@@ -104,10 +103,7 @@ class KernelInterface:
                 page = kernel.explore(output=pathlib.Path(folder, "kernel.html"), open=False)
                 assert "tl.store" in pathlib.Path(page).read_text()
         """
-        explorer = import_module(
-            "tilework.explorer.interactive"
-        )  # by its name: it stands above the runtime, and few look
-        return explorer.explore_kernel(self, args, kwargs, grid, target, output, open)
+        return above("explore").explore_kernel(self, args, kwargs, grid, target, output, open)
 
 
 def by_python(fn: Any, grid: Any) -> Callable[..., Any]:

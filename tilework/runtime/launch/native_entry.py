@@ -367,7 +367,7 @@ def is_describable(value: Any, memory_of: Callable[[Any], Memory | None]) -> boo
 
 def tensor_memory(value: Any) -> Memory | None:
     """A torch tensor, of a class whose attributes are torch's own."""
-    if not is_tensor_class(type(value)):
+    if class_name(type(value)) not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
         return None
     from tilework.runtime.launch.tensor_places import tensor_facts  # lazily: only programs with torch need it
 
@@ -378,20 +378,15 @@ def tensor_memory(value: Any) -> Memory | None:
 
 
 @cache
-def is_tensor_class(cls: type) -> bool:
-    return f"{cls.__module__}.{cls.__qualname__}" in ("torch.Tensor", "torch.nn.parameter.Parameter")
+def class_name(cls: type) -> str:
+    """``numpy.ndarray``: by its name a class is known whose library may not be loaded."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
-@cache
 def is_array_class(cls: type) -> bool:
-    return f"{cls.__module__}.{cls.__qualname__}" == "numpy.ndarray"
+    return class_name(cls) == "numpy.ndarray"
 
 
 def is_descriptor(value: Any) -> bool:
     """A host descriptor of exactly our class, whose members are what they seem to be."""
-    return is_descriptor_class(type(value))
-
-
-@cache
-def is_descriptor_class(cls: type) -> bool:
-    return f"{cls.__module__}.{cls.__qualname__}" == "tilework.tools.tensor_descriptor.TensorDescriptor"
+    return class_name(type(value)) == "tilework.tools.tensor_descriptor.TensorDescriptor"

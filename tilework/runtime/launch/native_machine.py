@@ -95,6 +95,13 @@ def load_machine() -> Machine:
     return made
 
 
+class Holder:
+    """An object with a dictionary, to look at."""
+
+    def __init__(self) -> None:
+        self.name: Any = None
+
+
 def dictionaries_have_versions() -> bool:
     """Whether a word of each dictionary changes when it does, as up to Python 3.13, also if it is that of an object."""
     return dict.__basicsize__ >= native.DICT_VERSION + 8 and tells_changes(version_of)
@@ -102,10 +109,6 @@ def dictionaries_have_versions() -> bool:
 
 def tells_changes(count: Callable[[dict[Any, Any]], int], begin: Callable[[dict[Any, Any]], Any] = id) -> bool:
     """Whether `count` is another one after every change of a dictionary for which `begin` was called, and the same as long as there is none."""
-
-    class Holder:
-        def __init__(self) -> None:
-            self.name: Any = None
 
     holder, plain = Holder(), dict[Any, Any](name=None)
     for dictionary in (plain, vars(holder)):
@@ -137,10 +140,6 @@ def dictionary_place() -> int:
 
     Before somebody asks for a dictionary there may be none: then there is no address, or an odd one.
     """
-
-    class Holder:
-        def __init__(self) -> None:
-            self.name: Any = None
 
     def word(holder: Holder) -> int:
         return pointer_at(id(holder) + native.DICTIONARY)

@@ -9,6 +9,7 @@ of them, since a kernel may look at what is in front of it.
 from typing import Any
 
 from tilework.runtime.launch.specialize import Spec, array_address, is_array, specialize
+from tilework.runtime.launch.wrappers import address
 
 LIMIT = 2**31 - 2  # bytes that buffer instructions reach
 
@@ -58,7 +59,3 @@ def small_address(arg: Any) -> int:
     if not is_small(arg):
         raise ValueError("an array of 2 GiB or more, or a part of one, in place of a small one")
     return address(arg)
-
-
-def address(arg: Any) -> int:
-    return arg.data_ptr() if hasattr(arg, "data_ptr") else array_address(arg)

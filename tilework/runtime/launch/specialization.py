@@ -11,6 +11,7 @@ from tilework.language.function import JITCallable
 from tilework.runtime.launch.specialize import Spec, parse_attr
 
 Path = tuple[int, ...]
+TOLD = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")  # options, to hooks
 
 
 class Specialization:
@@ -53,11 +54,7 @@ class Specialization:
     def text(self, options: Any) -> str:
         """``add[num_warps=4, ...](x: *fp32, n: i32)``, for people."""
         arguments = ", ".join(f"{name}: {type}" for name, type in self.signature.items())
-        return (
-            f"{self.fn.__name__}[num_warps={options.num_warps}, num_ctas={options.num_ctas},"
-            f" num_stages={options.num_stages}, enable_fp_fusion={options.enable_fp_fusion},"
-            f" launch_cooperative_grid={options.launch_cooperative_grid}]({arguments})"
-        )
+        return f"{self.fn.__name__}[{', '.join(f'{name}={getattr(options, name)}' for name in TOLD)}]({arguments})"
 
     def describe(self, options: Any, device: Any, warmup: bool) -> dict[str, Any]:
         """What compile hooks receive."""
@@ -66,11 +63,7 @@ class Specialization:
             "signature": self.signature,
             "device": device,
             "constants": self.constants,
-            "num_warps": options.num_warps,
-            "num_ctas": options.num_ctas,
-            "num_stages": options.num_stages,
-            "enable_fp_fusion": options.enable_fp_fusion,
-            "launch_cooperative_grid": options.launch_cooperative_grid,
+            **{name: getattr(options, name) for name in TOLD},
             "extern_libs": options.extern_libs,
             "configs": [self.attrs],
             "specialization_data": self.to_data(options),

@@ -265,14 +265,12 @@ def refuse(arg: Any, is_const: bool, specialize_value: bool, align: bool) -> Spe
 RULES: dict[type, Rule] = {type(None): lambda arg, is_const, value, align: ("constexpr", None)}
 
 
-def type_and_key(arg: Any, specialize_value: bool) -> Spec:
-    """As `specialize`, which `mangle_type` has a parameter of the same name for."""
-    return specialize(arg, False, specialize_value, True)
+type_and_key = specialize  # for who has a parameter of that name
 
 
 def mangle_type(arg: Any, specialize: bool = False) -> Any:
     """The type alone: ``mangle_type(1.5) == "fp32"``."""
-    return type_and_key(arg, specialize)[0]
+    return type_and_key(arg, specialize_value=specialize)[0]
 
 
 def parse_attr(key: Any) -> list[list[Any]]:

@@ -18,6 +18,7 @@ DEFAULTS: dict[str, Any] = {
     "pre_hook": None,
     "ir_override": None,
 }
+SHOWN = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 
 
 class Config:
@@ -61,23 +62,11 @@ class Config:
             best = tilework.Config({"BLOCK": 64}, num_stages=2)
             assert best.all_kwargs() == {"BLOCK": 64, "num_warps": 4, "num_ctas": 1, "num_stages": 2}
         """
-        options = {
-            "num_warps": self.num_warps,
-            "num_ctas": self.num_ctas,
-            "num_stages": self.num_stages,
-            "maxnreg": self.maxnreg,
-            "ir_override": self.ir_override,
-        }
+        options = {name: getattr(self, name) for name in (*SHOWN, "ir_override")}
         return {**self.kwargs, **{name: value for name, value in options.items() if value is not None}}
 
     def __str__(self) -> str:
-        parts = {
-            **self.kwargs,
-            "num_warps": self.num_warps,
-            "num_ctas": self.num_ctas,
-            "num_stages": self.num_stages,
-            "maxnreg": self.maxnreg,
-        }
+        parts = {**self.kwargs, **{name: getattr(self, name) for name in SHOWN}}
         return ", ".join(f"{name}: {value}" for name, value in parts.items())
 
     def __repr__(self) -> str:
