@@ -27,7 +27,6 @@ from typing import Any
 from tilework.runtime.progress import Progress
 
 
-@dataclass(eq=False)
 class Benchmark:
     """What to measure: the points of the x axis, one line per value of `line_arg`, fixed `args` for both.
 
@@ -47,18 +46,33 @@ class Benchmark:
         assert benchmark.x_vals == [64, 128]
     """
 
-    x_names: Sequence[str]
-    x_vals: Sequence[Any]
-    line_arg: str
-    line_vals: Sequence[Any]
-    line_names: Sequence[str]
-    plot_name: str
-    args: dict[str, Any]
-    xlabel: str = ""
-    ylabel: str = ""
-    x_log: bool = False
-    y_log: bool = False
-    styles: Sequence[tuple[str, str]] | None = None
+    def __init__(
+        self,
+        x_names: Sequence[str],
+        x_vals: Sequence[Any],
+        line_arg: str,
+        line_vals: Sequence[Any],
+        line_names: Sequence[str],
+        plot_name: str,
+        args: dict[str, Any],
+        xlabel: str = "",
+        ylabel: str = "",
+        x_log: bool = False,
+        y_log: bool = False,
+        styles: Sequence[tuple[str, str]] | None = None,
+    ) -> None:
+        self.x_names = x_names
+        self.x_vals = x_vals
+        self.x_log = x_log
+        self.line_arg = line_arg
+        self.line_vals = line_vals
+        self.line_names = line_names
+        self.y_log = y_log
+        self.styles = styles
+        self.xlabel = xlabel
+        self.ylabel = ylabel
+        self.plot_name = plot_name
+        self.args = args
 
 
 @dataclass
