@@ -218,11 +218,11 @@ ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: not
     "tilework.knobs.hooks": {
         "tilework.explain.kernels",
         "tilework.explain.watcher",
+        "tilework.explorer.interactive",
     },  # methods of kernels that explain them
     "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported
     "tilework.layouts.families": {"tilework.layouts.notebook"},  # pictures in notebooks
     "tilework.layouts.linear": {"tilework.layouts.notebook"},
-    "tilework.runtime.compile.compiled": {"tilework.explorer.interactive"},  # methods of kernels that show them
     "tilework.runtime.recording.recorder": {"tilework.runtime.tuning.autotuner"},  # only if it is imported
     "tilework.target": {"tilework.targets"},  # a group of entry points
     "tilework.target_name": {"tilework.target"},  # to parse a name one has to know the targets
