@@ -7,6 +7,8 @@
 'S'
 """
 
+# pyright: reportUnusedImport=false
+
 import builtins
 from collections.abc import Callable
 from functools import reduce
@@ -20,21 +22,6 @@ from tilework.language.signature_types import (
     canonicalize_ptr_dtype,
     type_canonicalisation_dict,
 )
-
-__all__ = [
-    "BITWIDTH_DICT",
-    "TRITON_MAX_TENSOR_NUMEL",
-    "canonicalize_dtype",
-    "canonicalize_ptr_dtype",
-    "find_paths_if",
-    "get_iterable_path",
-    "get_primitive_bitwidth",
-    "is_namedtuple",
-    "is_power_of_two",
-    "set_iterable_path",
-    "type_canonicalisation_dict",
-    "validate_block_shape",
-]
 
 Path = builtins.tuple[int, ...]
 NESTED = (list, builtins.tuple, kernel_tuple)

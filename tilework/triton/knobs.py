@@ -1,22 +1,12 @@
 """The protocols of what users hang into the knobs, and what Triton's module has beside ours."""
 
+# pyright: reportUnusedImport=false
+
 from collections.abc import Callable
 from typing import Any, Protocol, TypedDict
 
 from tilework.knobs.cuda_tools import NvidiaTool
 from tilework.triton._C.libtriton import getenv_bool
-
-__all__ = [
-    "BuildImpl",
-    "CompilationListener",
-    "InitHandleHook",
-    "JITHook",
-    "JITHookCompileInfo",
-    "LaunchHook",
-    "NvidiaTool",
-    "PipelineStagesHook",
-    "getenv_bool",
-]
 
 
 class BuildImpl(Protocol):

@@ -1,5 +1,7 @@
 """What Triton's frontend module has beside what `tilework.frontend.generator` has."""
 
+# pyright: reportUnusedImport=false
+
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,24 +11,6 @@ from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.arch import number_of
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple, set_iterable_path
 from tilework.triton.runtime.jit import get_jit_fn_file_line
-
-__all__ = [
-    "BoundConstexprFunction",
-    "ConstexprFunction",
-    "_unwrap_if_constexpr",
-    "ast_to_ttir",
-    "base_type",
-    "base_value",
-    "constexpr",
-    "find_paths_if",
-    "flatten_values_to_ir",
-    "get_iterable_path",
-    "get_jit_fn_file_line",
-    "is_namedtuple",
-    "set_iterable_path",
-    "str_to_ty",
-    "tensor",
-]
 
 
 def ast_to_ttir(

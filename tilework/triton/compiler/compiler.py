@@ -1,5 +1,7 @@
 """What Triton's compiler module has beside what `tilework.compiler` has."""
 
+# pyright: reportUnusedImport=false
+
 import re
 import time
 from pathlib import Path
@@ -17,30 +19,6 @@ from tilework.triton import backends as found
 from tilework.triton._C.libtriton import ir
 from tilework.triton.backends.compiler import BaseBackend, Language
 from tilework.triton.tools.disasm import get_sass
-
-__all__ = [
-    "AsmDict",
-    "BaseBackend",
-    "CompileTimer",
-    "Language",
-    "OutOfResources",
-    "arg_type_pattern",
-    "backends",  # noqa: F822  see __getattr__
-    "convert_type_repr",
-    "driver",
-    "filter_traceback",
-    "get_cache_invalidating_env_vars",
-    "get_cache_manager",
-    "get_dump_manager",
-    "get_override_manager",
-    "get_sass",
-    "knobs",
-    "max_shared_mem",
-    "parse",
-    "prototype_pattern",
-    "ptx_arg_type_pattern",
-    "ptx_prototype_pattern",
-]
 
 
 def signature_of(source: IRSource) -> dict[int, str]:
@@ -103,6 +81,10 @@ def parse(full_name: str, ext: str, context: Any) -> Any:
 
         return parse_mlir_module(full_name, context)
     return Path(full_name).read_bytes() if ext in ("cubin", "hsaco", "obj") else Path(full_name).read_text()
+
+
+def __dir__() -> list[str]:
+    return [*globals(), "backends"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,7 @@
 """What Triton's core module has beside what `tilework.language.core` has."""
 
+# pyright: reportUnusedImport=false
+
 import math
 from functools import reduce
 from typing import Any
@@ -9,21 +11,6 @@ from tilework.language import core
 from tilework.language.compile_time import constexpr
 from tilework.language.function import JITCallable
 from tilework.triton._utils import get_primitive_bitwidth
-
-__all__ = [
-    "CONSTEXPR_0",
-    "JITCallable",
-    "_normalize_tuple",
-    "builtin_max",
-    "builtin_min",
-    "check_bit_width",
-    "get_primitive_bitwidth",
-    "is_negative_zero",
-    "item",
-    "knobs",
-    "tensor_descriptor_base",
-    "tensor_descriptor_base_type",
-]
 
 CONSTEXPR_0 = constexpr(0)
 tensor_descriptor_base = core.tensor_descriptor  # there is one kind here, and `isinstance` is what they are used for

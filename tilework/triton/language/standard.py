@@ -2,7 +2,7 @@
 size 2 for each bit of the index, the innermost for bit 0."""
 
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
-# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false
+# pyright: reportArgumentType=false, reportAssignmentType=false, reportAttributeAccessIssue=false, reportUnusedImport=false
 
 from typing import Any
 
@@ -22,32 +22,6 @@ from tilework.language.folds import (
 )
 from tilework.language.function import constexpr_function, jit
 from tilework.language.sorting import _compare_exchange, _from_keys, _index_bit, _log2, _merge, _to_keys, sort, topk
-
-__all__ = [
-    "_argmax_combine",
-    "_argmax_combine_tie_break_fast",
-    "_argmax_combine_tie_break_left",
-    "_argmin_combine",
-    "_argmin_combine_tie_break_fast",
-    "_argmin_combine_tie_break_left",
-    "_bitonic_merge",
-    "_bitonic_merge_hypercube",
-    "_compare_and_swap",
-    "_elementwise_max",
-    "_elementwise_min",
-    "_get_flip_dim",
-    "_get_int_dtype",
-    "_indicator",
-    "_is_power_of_two",
-    "_log2",
-    "_or_combine",
-    "_pick_sum_dtype",
-    "_prod_combine",
-    "_sum_combine",
-    "_xor_combine",
-    "constexpr_function",
-    "sort_impl",
-]
 
 _argmax_combine_tie_break_fast, _argmax_combine_tie_break_left = _argmax_combine_fast, _argmax_combine_left
 _argmin_combine_tie_break_fast, _argmin_combine_tie_break_left = _argmin_combine_fast, _argmin_combine_left

@@ -9,6 +9,8 @@ A tool replaces a method or a name here, and every later launch in this process 
 What is not replaced runs as it always does, without a detour.
 """
 
+# pyright: reportUnusedImport=false
+
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,30 +48,6 @@ from tilework.triton.runtime.interpreter_builder import (
     make_semantic,
     unwrapped,
 )
-
-__all__ = [
-    "ASTTransformer",
-    "AccessError",
-    "BlockPointerHandle",
-    "ExtraFunctions",
-    "FunctionRewriter",
-    "GridExecutor",
-    "InterpretedFunction",
-    "InterpreterBuilder",
-    "InterpreterError",
-    "InterpreterOptions",
-    "KernelInterface",
-    "ReduceOps",
-    "ReduceScanOpInterface",
-    "ScanOps",
-    "TensorDescHandle",
-    "TensorDescriptor",
-    "TensorHandle",
-    "TritonSemantic",
-    "interpreter_builder",
-    "interpreter_semantic",
-    "register_memory",
-]
 
 RESERVED_KWS = [*sorted(COMPILER_OPTIONS), "grid", "warmup"]
 

@@ -1,5 +1,7 @@
 """What Triton's module of kernels has beside what `tilework.runtime.launch.jit` has."""
 
+# pyright: reportUnusedImport=false
+
 import json
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
@@ -24,37 +26,6 @@ from tilework.runtime.workers import async_compile as _async_compile
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple
 from tilework.triton.backends.compiler import BaseBackend
-
-__all__ = [
-    "GLUON_MODULE",
-    "TRITON_MODULE",
-    "BaseBackend",
-    "BoundConstexprFunction",
-    "ConstexprFunction",
-    "JITCallable",
-    "JitFunctionInfo",
-    "KernelParam",
-    "MockTensor",
-    "TensorWrapper",
-    "_async_compile",
-    "_normalize_ty",
-    "compute_cache_key",
-    "constexpr_function",
-    "convert_to_tuple_if_list",
-    "create_function_from_signature",
-    "find_paths_if",
-    "get_cache_invalidating_env_vars",
-    "get_cache_key",
-    "get_full_name",
-    "get_iterable_path",
-    "get_jit_fn_file_line",
-    "is_namedtuple",
-    "mangle_type",
-    "native_specialize_impl",
-    "reinterpret",
-    "serialize_specialization_data",
-    "type_canonicalisation_dict",
-]
 
 TRITON_MODULE = "triton.language"
 GLUON_MODULE = "triton.experimental.gluon.language"

@@ -2,7 +2,7 @@
 
 Most of Triton's modules have the same name here. `PLACES` lists those that live elsewhere. What only Triton calls so is in
 `tilework/triton`, a folder with Triton's own tree: its modules stand for Triton's where tilework has none of that name, and else
-add the names in their `__all__` to tilework's module, each when it is first asked for.
+add their names to tilework's module, each when it is first asked for (`offers`).
 """
 
 import importlib
@@ -137,16 +137,15 @@ def extend(module: ModuleType) -> None:
 
     def find(name: str) -> Any:
         for mirror in additions()[module.__name__] if not name.startswith("__") else ():
-            added = addition(mirror)
-            if name in added.__all__:
+            if offers(added := addition(mirror), name):
                 return names.setdefault(name, getattr(added, name))
         if own is not None:
             return own(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
 
     def listed() -> list[str]:
-        added = (addition(mirror).__all__ for mirror in additions()[module.__name__])
-        return sorted({*names, *(name for found in added for name in found)})
+        added = map(addition, additions()[module.__name__])
+        return sorted({*names, *(name for mirror in added for name in dir(mirror) if offers(mirror, name))})
 
     for mirror in additions()[module.__name__]:
         if mirror in sys.modules:
@@ -162,6 +161,15 @@ def addition(mirror: str) -> ModuleType:
     if vars(sys.modules[parent]).get(leaf) is added:
         delattr(sys.modules[parent], leaf)
     return added
+
+
+def offers(mirror: ModuleType, name: str) -> bool:
+    """Whether a module of the mirror adds a name: one in its `__all__`, or without that any which is not Python's own."""
+    if name.startswith("__") or "__all__" in vars(mirror):
+        return name in getattr(mirror, "__all__", ())
+    value = getattr(mirror, name, os)
+    home = getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", OURS)
+    return str(home).partition(".")[0] == OURS
 
 
 class AliasLoader(Loader):

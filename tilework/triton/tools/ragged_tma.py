@@ -24,14 +24,6 @@ from tilework.language import core as tl
 from tilework.runtime.launch.jit import jit
 from tilework.tools.tensor_descriptor import TensorDescriptor, strides_of
 
-__all__ = [
-    "atomic_add_ragged",
-    "create_ragged_descriptor",
-    "load_ragged",
-    "store_ragged",
-    "to_ragged_indices",
-]
-
 ROWS = tl.constexpr(1 << 30)  # more than any tensor has
 EXTENT = 0x7FFF0000  # of the dimensions in front: no coordinate reaches it
 WRAP = 1 << 34

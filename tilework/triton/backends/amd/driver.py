@@ -4,6 +4,8 @@
 ('hipDeviceptr_t', 'int8_t', 'uint64_t')
 """
 
+# pyright: reportUnusedImport=false
+
 import os
 from typing import Any
 
@@ -14,17 +16,6 @@ from tilework.runtime.devices.hip.hip_driver import HipUtils as HIPUtils
 from tilework.targets.base import GPUTarget
 from tilework.triton.backends.driver import GPUDriver
 from tilework.triton.runtime.build import compile_module_from_src
-
-__all__ = [
-    "GPUDriver",
-    "GPUTarget",
-    "HIPDriver",
-    "HIPLauncher",
-    "HIPUtils",
-    "compile_module_from_src",
-    "include_dirs",
-    "ty_to_cpp",
-]
 
 ROCM = "/opt/rocm"
 include_dirs = [

@@ -11,6 +11,8 @@ The stages can be driven by hand; each adds to `metadata` what it knows about th
     ptx = backend.make_ptx(backend.make_llir(module, metadata, options, 90), metadata, options, 90)
 """
 
+# pyright: reportUnusedImport=false
+
 import hashlib
 import subprocess
 from dataclasses import dataclass, fields, replace
@@ -31,21 +33,6 @@ from tilework.targets.options import CompileOptions
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.triton.backends.compiler import plain
 from tilework.triton.backends.listed import ListedBackend, known
-
-__all__ = [
-    "CUDABackend",
-    "CUDAOptions",
-    "GPUTarget",
-    "PTXASError",
-    "file_hash",
-    "get_features",
-    "get_ptx_version_from_options",
-    "get_ptxas",
-    "get_ptxas_version",
-    "min_dot_size",
-    "ptx_get_version",
-    "sm_arch_from_capability",
-]
 
 BLACKWELL = 100
 NO_SCRATCH = {

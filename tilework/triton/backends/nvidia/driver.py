@@ -4,6 +4,8 @@
 ('CUdeviceptr', 'int32_t', 'uint64_t')
 """
 
+# pyright: reportUnusedImport=false
+
 import os
 import subprocess
 from functools import cache
@@ -16,21 +18,6 @@ from tilework.runtime.devices.cuda.driver import CudaDriver, CudaUtils
 from tilework.targets.base import GPUTarget
 from tilework.triton.backends.driver import GPUDriver
 from tilework.triton.runtime.build import compile_module_from_src
-
-__all__ = [
-    "CudaDriver",
-    "CudaLauncher",
-    "CudaUtils",
-    "GPUDriver",
-    "GPUTarget",
-    "compile_module_from_src",
-    "include_dirs",
-    "libcuda_dirs",
-    "libdevice_dir",
-    "libraries",
-    "library_dirs",
-    "ty_to_cpp",
-]
 
 libraries = ["libcuda.so.1"]
 
