@@ -26,7 +26,7 @@ from tilework.frontend.advice import python_words, with_advice
 from tilework.frontend.exits import visit_body
 from tilework.frontend.kernel import KernelSignature
 from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unwrap
-from tilework.frontend.mangle import Mangler, specialization
+from tilework.frontend.mangle import Mangler
 from tilework.frontend.misuse import shortened
 from tilework.frontend.options import FrontendOptions
 from tilework.frontend.scopes import Scope
@@ -293,7 +293,7 @@ class FunctionGenerator:
         types = [value.type if is_storable(value) else tl.constexpr_type(unwrap(value)) for value in values]
         if fn.noinline:
             calls.check_noinline_arguments(self, fn, values)
-        key = specialization(fn, types)
+        key = fn, *types
         function = self.parent.functions.get(key)
         if function is None:
             function = self.parent.functions[key] = CompiledFunction(self.parent.mangler.symbol(fn, types))

@@ -3,15 +3,14 @@
     sum of a tensor<4096xf32> with axis 0   ->   tilework.language.standard.sum__fp32S4096S__(1,)cconstexpr_0_...
 
 The text is for people (and for tests that look for parts of it); it does not tell everything apart: the constants 1 and
-"1" look the same, and so do two functions made by the same factory. What makes two calls the same function is
-`specialization`; of two that would share a symbol, the later one gets a number.
+"1" look the same, and so do two functions made by the same factory. What makes two calls the same function are
+equal types of their arguments, constants among them; of two that would share a symbol, the later one gets a number.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.language.aggregate import _aggregate_type
 from tilework.language.function import JITCallable
 
 REPLACEMENTS = ((".", "_d_"), ("'", "_sq_"), ("[", "_"), ("]", "_"))
@@ -60,52 +59,3 @@ def constants_in(type: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, 
     elif isinstance(type, tl.tuple_type):
         for index, item in enumerate(type.types):
             yield from constants_in(item, (*path, index))
-
-
-def specialization(fn: JITCallable, types: Sequence[Any]) -> Hashable:
-    """Equal for two calls that run the same code."""
-    return fn, tuple(map(type_key, types))
-
-
-def type_key(type: Any) -> Hashable:
-    """An argument type as a dictionary key; constants by value and class, so that 1, 1.0 and True differ."""
-    if isinstance(type, tl.constexpr_type):
-        return constant_key(type.value)
-    if isinstance(type, tl.tuple_type):
-        return tuple(map(type_key, type.types)), tuple(type.fields or ())
-    if isinstance(type, _aggregate_type):
-        return type.base_cls, tuple(type_key(field) for _, field in type.fields)
-    return type
-
-
-class Only:
-    """The key of an object that is equal to nothing else; it keeps the object, whose address would be used again."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Only) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def constant_key(value: Any) -> Hashable:
-    """A constant as a dictionary key; what has no hash is itself alone."""
-    kind = type(value)
-    if kind in (int, bool, str, bytes, type(None)):
-        return kind, value
-    if kind is float:  # nan is nan, and 0.0 is not -0.0
-        return kind, repr(value)
-    if isinstance(value, tl.constexpr):
-        return constant_key(value.value)
-    if isinstance(value, tl.tuple):
-        return kind, tuple(map(constant_key, value.values))
-    if isinstance(value, list | tuple):
-        return kind, tuple(map(constant_key, value))
-    if isinstance(value, dict):
-        return kind, tuple((constant_key(key), constant_key(item)) for key, item in value.items())
-    if isinstance(value, tl.base_type):
-        return kind, value
-    return kind, Only(value)

@@ -96,7 +96,9 @@ def same_constant(left: Any, right: Any) -> bool:
         return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
     if hasattr(kind, "__dataclass_fields__"):
         return all(same_constant(getattr(left, name), getattr(right, name)) for name in kind.__dataclass_fields__)
-    return bool(left == right)
+    if issubclass(kind, (set, frozenset)):
+        return sorted(map(repr, left)) == sorted(map(repr, right))
+    return (left == right) is True  # of some objects that is no truth value
 
 
 def _constant_hash(value: Any) -> int:

@@ -307,15 +307,23 @@ def source_lines(fn: Callable[..., Any]) -> list[str]:
     return unfiled_lines(fn)
 
 
-class BoundJITMethod:
-    """A jit method taken from an aggregate: calling it passes the aggregate first."""
+class Bound:
+    """A function taken from an aggregate: calling it passes the aggregate first."""
 
-    def __init__(self, __self__: Any, __func__: "JITFunction") -> None:
+    def __init__(self, __self__: Any, __func__: Any) -> None:
         self.__self__ = __self__
         self.__func__ = __func__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)
+
+
+class BoundJITMethod(Bound):
+    """A jit method."""
+
+
+class BoundConstexprFunction(Bound):
+    """A constexpr_function."""
 
 
 class JITFunction(JITCallable):
@@ -422,17 +430,6 @@ class ConstexprFunction(JITCallable):
         return f"ConstexprFunction({self.fn.__module__}:{self.fn.__qualname__})"
 
 
-class BoundConstexprFunction:
-    """A constexpr_function taken from an aggregate."""
-
-    def __init__(self, instance: Any, fn: ConstexprFunction) -> None:
-        self.__self__ = instance
-        self.__func__ = fn
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__func__(self.__self__, *args, **kwargs)
-
-
 def unwrap_nested(value: Any, unwrap: Callable[[Any], Any]) -> Any:
     """Replace constexprs by their values, also inside lists and tuples."""
     value = unwrap(value)
@@ -450,32 +447,11 @@ def is_language_value(value: Any) -> bool:
     )
 
 
-def jit(
-    fn: Callable[..., Any] | None = None,
-    *,
-    version: Any = None,
-    repr: Callable[[Any], str] | None = None,
-    launch_metadata: Callable[..., Any] | None = None,
-    do_not_specialize: Iterable[str | int] | None = None,
-    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
-    debug: bool | None = None,
-    noinline: bool | None = None,
-) -> Any:
+def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """As `tilework.jit`, for the language's own functions, which kernels call and nobody launches."""
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
-        if isinstance(function, JITFunction):
-            function = function.fn
-        return JITFunction(
-            function,
-            version=version,
-            do_not_specialize=do_not_specialize,
-            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
-            debug=debug,
-            noinline=noinline,
-            repr=repr,
-            launch_metadata=launch_metadata,
-        )
+        return JITFunction(function.fn if isinstance(function, JITFunction) else function, **options)
 
     return decorate(fn) if fn is not None else decorate
 
