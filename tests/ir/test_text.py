@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, NameLoc, UnknownLoc
+from xdsl.dialects.builtin import FileLineColLoc, FusedLoc, IntAttr, ModuleOp, NameLoc, NoneAttr, UnknownLoc
 from xdsl.ir import Attribute, Block, ParametrizedAttribute, Region
 from xdsl.irdl import irdl_attr_definition
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
 from tilework.ir.float_text import float_bits, float_from_bits, number_text
-from tilework.ir.locations import callsite_loc, file_loc, fused_loc, name_loc, name_of, unknown
+from tilework.ir.locations import callsite_loc, file_loc, name_loc, name_of, unknown
 from tilework.ir.parser import IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.types import bf16, f8E4M3FN, f8E5M2, f16, f32, f64, i32, int_attr, tensor_type
@@ -96,7 +96,7 @@ def test_the_name_of_a_location() -> None:
     assert name_of(callsite_loc(name_loc("x", at), name_loc("y", at))) == "x"
     assert name_of(callsite_loc(at, name_loc("y", at))) == "y"
     assert name_of(callsite_loc(callsite_loc(at, name_loc("w", at)), name_loc("z", at))) == "w"
-    assert name_of(fused_loc(at, name_loc("v", at))) == "v"
+    assert name_of(FusedLoc((at, name_loc("v", at)), NoneAttr())) == "v"
     assert name_of(name_loc("", at)) is None
     assert name_of(unknown) is None
 

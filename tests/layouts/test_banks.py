@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.layouts.drawn import distributed, powers, shapes, shared
-from tilework.layouts.banks import BANKS, bank_conflicts, offsets_of, vector_width, warp_access
+from tilework.layouts.banks import BANKS, bank_conflicts, offsets_of, vector_bits, warp_access
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, NvmmaShared, SwizzledShared
 from tilework.layouts.errors import LayoutError
@@ -31,7 +31,7 @@ def accesses(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout, int]:
 def test_conflicts_are_words_of_one_bank(access: tuple[LinearLayout, LinearLayout, int]) -> None:
     registers, memory, bits = access
     offsets = offsets_of(registers, memory)
-    vector = vector_width(registers, memory, bits)
+    vector = 1 << vector_bits(offsets, bits)
     together = 32 if vector * bits <= 32 else 32 * 32 // (vector * bits)
     asked: dict[int, set[int]] = {}
     for lane in range(together):
@@ -44,7 +44,7 @@ def test_conflicts_are_words_of_one_bank(access: tuple[LinearLayout, LinearLayou
 @given(accesses())
 def test_a_vector_is_contiguous_and_aligned(access: tuple[LinearLayout, LinearLayout, int]) -> None:
     registers, memory, bits = access
-    vector = vector_width(registers, memory, bits)
+    vector = 1 << vector_bits(offsets_of(registers, memory), bits)
     assert vector * bits <= 128
     places = sorted(offsets_of(registers, memory).images("register"))
     runs = {place // vector for place in places}

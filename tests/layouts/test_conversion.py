@@ -33,7 +33,7 @@ def pairs(draw: st.DrawFn) -> Pair:
 
 def test_a_worked_pair_is_one_exchange() -> None:
     assert shuffle_permutation(A, D) == (1, 2, 0)
-    a, d = (layout.concat_ins(LinearLayout({"block": []}, layout.outs)) for layout in (A, D))
+    a, d = (LinearLayout([*layout.bases, ("block", [])], layout.outs) for layout in (A, D))
     way = conversion(a, d)
     assert (way.kind, way.exchanges, set(way.comp.in_names)) == ("shuffle", 1, {"register", "lane"})
 

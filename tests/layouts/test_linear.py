@@ -178,7 +178,7 @@ def test_reordering_and_reshaping_go_back(layout: LinearLayout) -> None:
     assert layout.transpose_outs(("dim1", "dim0")).transpose_outs(("dim0", "dim1")) == layout
     assert layout.flatten_outs().reshape_outs(layout.outs) == layout
     first, second = layout.sublayout(["register"], layout.out_names), layout.sublayout(["lane"], layout.out_names)
-    assert first.concat_ins(second) == layout
+    assert LinearLayout.packed(first.columns + second.columns, first.outs) == layout
 
 
 @given(linear_layouts())

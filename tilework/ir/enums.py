@@ -5,12 +5,9 @@ the op's format names it.
 
     >>> EvictionPolicy.FIRST.keyword, EvictionPolicy.FIRST.value
     ('evict_first', 2)
-    >>> EvictionPolicy.from_keyword("evict_last").name
-    'LAST'
 """
 
 from enum import IntEnum
-from typing import Self
 
 
 class Keyword(IntEnum):
@@ -26,14 +23,6 @@ class Keyword(IntEnum):
     def keywords(cls) -> tuple[str, ...]:
         """Every spelling, in the order of the members."""
         return tuple(member.keyword for member in cls)
-
-    @classmethod
-    def from_keyword(cls, keyword: str) -> Self:
-        """The member spelled `keyword`; ValueError when there is none."""
-        for member in cls:
-            if member.keyword == keyword:
-                return member
-        raise ValueError(f"{keyword!r} is not one of {', '.join(cls.keywords())}")
 
 
 class SchedHint(Keyword):

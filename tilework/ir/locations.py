@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     IntAttr,
     LocationAttr,
     NameLoc,
-    NoneAttr,
 )
 from xdsl.ir import Attribute
 
@@ -81,12 +80,6 @@ def unnamed(loc: LocationAttr) -> LocationAttr:
 def callsite_loc(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
     """``loc(callsite(callee at caller))``: an op of `callee` inlined where `caller` calls it."""
     return create_attr(CallSiteLoc, callee=callee, caller=caller)
-
-
-@cache
-def fused_loc(*locations: LocationAttr) -> FusedLoc:
-    """``loc(fused[a, b])``: an op made from several."""
-    return FusedLoc(locations, NoneAttr())
 
 
 def name_of(loc: Attribute) -> str | None:

@@ -26,20 +26,6 @@ from tilework.layouts.to_linear import MEMO, first_moved
 BANKS = BANK_BITS // WORD_BITS
 
 
-def vector_width(registers: LinearLayout, shared: LinearLayout, bits: int) -> int:
-    """How many elements of a thread one plain load or store of at most 16 bytes moves.
-
-    >>> from tilework.layouts.encodings import Blocked, SwizzledShared
-    >>> from tilework.layouts.to_linear import to_linear
-    >>> row = to_linear(Blocked((1, 8), (4, 8), (1, 1), (1, 0)), (16, 64))
-    >>> vector_width(row, to_linear(SwizzledShared(8, 1, 8, (1, 0)), (16, 64)), 16)
-    8
-    >>> vector_width(row, to_linear(SwizzledShared(4, 1, 8, (1, 0)), (16, 64)), 16)
-    4
-    """
-    return 1 << vector_bits(offsets_of(registers, shared), bits)
-
-
 def offsets_of(registers: LinearLayout, shared: LinearLayout) -> LinearLayout:
     """The offset in shared memory (in elements) of each place of a distributed layout."""
     return registers.invert_and_compose(shared).sublayout(registers.in_names, ("offset",))

@@ -1,8 +1,6 @@
 """Which encoding an op gives its result, from its operand's: no element may have to move.
 
->>> from dataclasses import replace
-
-from tilework.layouts.encodings import Blocked
+>>> from tilework.layouts.encodings import Blocked
 >>> tile = Blocked((1, 4), (4, 8), (4, 1), (1, 0))
 >>> infer_trans(tile, (1, 0), (16, 32)).order
 (0, 1)
@@ -12,7 +10,7 @@ True
 Each function answers with an encoding or raises `LayoutError`. Reshapes are in `reshape.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -90,15 +88,14 @@ def infer_trans(encoding: Distributed, perm: Ints, shape: Ints) -> Distributed:
     if perm == tuple(range(len(perm))):
         return encoding
     if isinstance(encoding, Blocked):
-        back = inverse(perm)
-        return Blocked(
-            permuted(encoding.size_per_thread, perm),
-            permuted(encoding.threads_per_warp, perm),
-            permuted(encoding.warps_per_cta, perm),
-            tuple(back[dim] for dim in encoding.order),
-            permuted_bases(encoding.cga, perm),
-        )
+        return regridded(encoding, permuted(inverse(perm), encoding.order), lambda grid: permuted(grid, perm))
     return Linear(permute_outs(to_linear(encoding, shape), perm))
+
+
+def regridded(encoding: Blocked, order: Ints, change: Callable[[Ints], Ints]) -> Blocked:
+    """A blocked layout of other dimensions: each of its grids changed in the same way."""
+    grids = map(change, (encoding.size_per_thread, encoding.threads_per_warp, encoding.warps_per_cta))
+    return Blocked(*grids, order, tuple(map(change, encoding.cga)))
 
 
 def permuted_bases(bases: Bases, perm: Ints) -> Bases:
@@ -166,13 +163,7 @@ def infer_split(encoding: Distributed, shape: Ints) -> Distributed:
     rank = encoding.rank
     if is_split_blocked(encoding):
         assert isinstance(encoding, Blocked)
-        return Blocked(
-            encoding.size_per_thread[:-1],
-            encoding.threads_per_warp[:-1],
-            encoding.warps_per_cta[:-1],
-            tuple(dim for dim in encoding.order if dim != rank - 1),
-            tuple(basis[:-1] for basis in encoding.cga),
-        )
+        return regridded(encoding, tuple(dim for dim in encoding.order if dim != rank - 1), lambda grid: grid[:-1])
     if shape[-1] != 2:
         raise LayoutError("SplitOp requires the last dimension to have size 2")
     if not can_split(encoding, shape):
@@ -193,7 +184,7 @@ def infer_fp4_to_fp(encoding: Distributed, axis: int, shape: Ints) -> Distribute
     """
     if isinstance(encoding, Blocked) and all(n == 1 for d, n in enumerate(encoding.size_per_thread) if d != axis):
         held = tuple(size * 2 if dim == axis else size for dim, size in enumerate(encoding.size_per_thread))
-        return Blocked(held, encoding.threads_per_warp, encoding.warps_per_cta, encoding.order, encoding.cga)
+        return replace(encoding, size_per_thread=held)
     layout = to_linear(encoding, shape)
     bases = {
         name: [tuple(v * 2 if dim == axis else v for dim, v in enumerate(vector)) for vector in vectors]
@@ -215,17 +206,9 @@ def infer_memdesc_trans(encoding: Shared, perm: Ints, shape: Ints) -> Shared:
     if perm == tuple(range(len(perm))):
         return encoding
     if isinstance(encoding, SwizzledShared):
-        back = inverse(perm)
-        moved = tuple(back[dim] for dim in encoding.order)
+        moved = permuted(inverse(perm), encoding.order)
         return replace(encoding, order=moved, cga=permuted_bases(encoding.cga, perm))
     if isinstance(encoding, NvmmaShared) and perm == (1, 0):
-        return NvmmaShared(
-            encoding.swizzling_byte_width,
-            not encoding.transposed,
-            encoding.element_bit_width,
-            encoding.fp4_padded,
-            encoding.rank,
-            permuted_bases(encoding.cga, perm),
-        )
+        return replace(encoding, transposed=not encoding.transposed, cga=permuted_bases(encoding.cga, perm))
     alignment = getattr(encoding, "alignment", 16)
     return SharedLinear(permute_outs(to_linear(encoding, shape), perm), alignment)

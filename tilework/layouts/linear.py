@@ -278,12 +278,6 @@ class LinearLayout:
         columns = tuple((name, tuple(map(change, columns))) for name, columns in self.columns)
         return LinearLayout.packed(columns, outs)
 
-    def concat_ins(self, other: "LinearLayout") -> "LinearLayout":
-        """More ins for the same outs."""
-        if self.outs != other.outs or self.by_in.keys() & other.by_in.keys():
-            raise LayoutError("concat_ins wants the same outs and different ins")
-        return LinearLayout.packed(self.columns + other.columns, self.outs)
-
     # Renaming, reordering, cutting
 
     def transpose_outs(self, names: Sequence[str]) -> "LinearLayout":

@@ -11,6 +11,7 @@ minor one first. Anything else becomes a linear layout: the elements in row-majo
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
@@ -153,15 +154,8 @@ def infer_memdesc_reshape(src_shape: Ints, encoding: Shared, dst_shape: Ints) ->
         return encoding
     layout = reshape_row_major(to_linear(encoding, src_shape), dst_shape)
     if isinstance(encoding, NvmmaShared) and not encoding.cga:
-        kept = NvmmaShared(
-            encoding.swizzling_byte_width,
-            encoding.transposed,
-            encoding.element_bit_width,
-            encoding.fp4_padded,
-            len(dst_shape),
-        )
-        column = (0, 0) if encoding.transposed else (-1, -1)
-        if src_shape[column[0]] == dst_shape[column[1]] and is_same_shared(kept, dst_shape, layout):
+        kept, column = replace(encoding, rank=len(dst_shape)), 0 if encoding.transposed else -1
+        if src_shape[column] == dst_shape[column] and is_same_shared(kept, dst_shape, layout):
             return kept
     return SharedLinear(layout, getattr(encoding, "alignment", 16))
 
