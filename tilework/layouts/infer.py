@@ -94,8 +94,8 @@ def infer_trans(encoding: Distributed, perm: Ints, shape: Ints) -> Distributed:
 
 def regridded(encoding: Blocked, order: Ints, change: Callable[[Ints], Ints]) -> Blocked:
     """A blocked layout of other dimensions: each of its grids changed in the same way."""
-    grids = map(change, (encoding.size_per_thread, encoding.threads_per_warp, encoding.warps_per_cta))
-    return Blocked(*grids, order, tuple(map(change, encoding.cga)))
+    held, lanes, warps = map(change, (encoding.size_per_thread, encoding.threads_per_warp, encoding.warps_per_cta))
+    return Blocked(held, lanes, warps, order, tuple(map(change, encoding.cga)))
 
 
 def permuted_bases(bases: Bases, perm: Ints) -> Bases:
