@@ -14,7 +14,7 @@ import numpy as np
 
 from tests.targets.llvm_run import to_assembly
 from tilework.oracles.emulator.device import Device
-from tilework.targets.llvm.compile import data_layout, nvptx_target_machine
+from tilework.targets.llvm.compile import NVPTX, data_layout, target_machine
 
 NAMES = {
     "bool": "i8", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64",
@@ -28,7 +28,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 def ptx_of(text: str, target: tuple[str, str, int, int] = TARGETS[2]) -> str:
     """PTX of LLVM text that has no layout and triple yet."""
     cpu, version, optimiser, level = target
-    machine = nvptx_target_machine(cpu, version, level)
+    machine = target_machine(NVPTX, cpu, version, level)
     head = f'target datalayout = "{data_layout(machine)}"\ntarget triple = "nvptx64-nvidia-cuda"\n'
     return to_assembly(head + text, optimiser, machine, verify=True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.targets.llvm_run import new_module, to_assembly
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.compile import check, data_layout, jit_load, nvptx_target_machine, to_object
+from tilework.targets.llvm.compile import NVPTX, check, data_layout, jit_load, target_machine, to_object
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import f32, i32, i64, pointer, void
@@ -100,7 +100,7 @@ def test_line_tables_reach_the_machine_code() -> None:
 
 
 def test_ptx() -> None:
-    machine = nvptx_target_machine("sm_90a", "+ptx80")
+    machine = target_machine(NVPTX, "sm_90a", "+ptx80")
     module = Module("k", "nvptx64-nvidia-cuda", data_layout(machine))
     function = module.function(
         "k",

@@ -114,6 +114,12 @@ def backend_class(name: str) -> type[Backend]:
     raise ValueError(f"no backend called {name!r}; known: {', '.join(known)}")
 
 
+def llvmlite_release() -> str:
+    import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
+
+    return llvmlite.__version__
+
+
 @cache
 def pass_of(item: str) -> Any:
     """The pass that an item of a pipeline names, with its options; passes have no state, so one serves all."""

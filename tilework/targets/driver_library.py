@@ -14,7 +14,7 @@ import ctypes
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from ctypes import c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -29,37 +29,52 @@ STREAM_NON_BLOCKING, EVENT_DISABLE_TIMING, CAPTURE_RELAXED = 1, 2, 2
 LAUNCH_COOPERATIVE = 2
 
 OUT = c_void_p  # the address of a result
+# the symbol behind the prefix of a vendor, if both call it so, and the arguments
 CALLS: dict[str, tuple[Any, ...]] = {
-    "driver_version": (OUT,),
-    "count_devices": (OUT,),
-    "synchronize": (),
-    "load_module": (OUT, c_void_p, c_uint, c_void_p, c_void_p),
-    "find_function": (OUT, c_void_p, ctypes.c_char_p),
-    "unload_module": (c_void_p,),
-    "ask_function": (OUT, c_int, c_void_p),
-    "allocate": (OUT, c_size_t),
-    "free": (c_uint64,),
-    "copy_in": (c_uint64, c_void_p, c_size_t, c_void_p),
-    "copy_out": (c_void_p, c_uint64, c_size_t, c_void_p),
-    "fill": (c_uint64, ctypes.c_ubyte, c_size_t, c_void_p),
-    "pin": (OUT, c_size_t, c_uint),
-    "unpin": (c_void_p,),
-    "ask_pointer": (OUT, c_int, c_uint64),
-    "create_stream": (OUT, c_uint),
-    "destroy_stream": (c_void_p,),
-    "wait_for_stream": (c_void_p,),
-    "begin_capture": (c_void_p, c_int),
-    "end_capture": (c_void_p, OUT),
-    "make_executable": (OUT, c_void_p, ctypes.c_ulonglong),
-    "launch_graph": (c_void_p, c_void_p),
-    "destroy_executable": (c_void_p,),
-    "destroy_graph": (c_void_p,),
-    "create_event": (OUT, c_uint),
-    "record_event": (c_void_p, c_void_p),
-    "wait_for_event": (c_void_p,),
-    "elapsed_time": (OUT, c_void_p, c_void_p),
-    "destroy_event": (c_void_p,),
+    "driver_version": ("DriverGetVersion", OUT),
+    "count_devices": ("", OUT),
+    "synchronize": ("",),
+    "load_module": ("ModuleLoadDataEx", OUT, c_void_p, c_uint, c_void_p, c_void_p),
+    "find_function": ("ModuleGetFunction", OUT, c_void_p, ctypes.c_char_p),
+    "unload_module": ("ModuleUnload", c_void_p),
+    "ask_function": ("FuncGetAttribute", OUT, c_int, c_void_p),
+    "allocate": ("", OUT, c_size_t),
+    "free": ("", c_uint64),
+    "copy_in": ("MemcpyHtoDAsync", c_uint64, c_void_p, c_size_t, c_void_p),
+    "copy_out": ("MemcpyDtoHAsync", c_void_p, c_uint64, c_size_t, c_void_p),
+    "fill": ("MemsetD8Async", c_uint64, ctypes.c_ubyte, c_size_t, c_void_p),
+    "pin": ("", OUT, c_size_t, c_uint),
+    "unpin": ("", c_void_p),
+    "ask_pointer": ("PointerGetAttribute", OUT, c_int, c_uint64),
+    "create_stream": ("", OUT, c_uint),
+    "destroy_stream": ("StreamDestroy", c_void_p),
+    "wait_for_stream": ("StreamSynchronize", c_void_p),
+    "begin_capture": ("StreamBeginCapture", c_void_p, c_int),
+    "end_capture": ("StreamEndCapture", c_void_p, OUT),
+    "make_executable": ("GraphInstantiateWithFlags", OUT, c_void_p, ctypes.c_ulonglong),
+    "launch_graph": ("GraphLaunch", c_void_p, c_void_p),
+    "destroy_executable": ("GraphExecDestroy", c_void_p),
+    "destroy_graph": ("GraphDestroy", c_void_p),
+    "create_event": ("", OUT, c_uint),
+    "record_event": ("EventRecord", c_void_p, c_void_p),
+    "wait_for_event": ("EventSynchronize", c_void_p),
+    "elapsed_time": ("EventElapsedTime", OUT, c_void_p, c_void_p),
+    "destroy_event": ("EventDestroy", c_void_p),
 }  # fmt: skip
+
+
+def names_of(prefix: str, second: Collection[str], own: Mapping[str, str]) -> dict[str, str]:
+    """How a vendor calls `CALLS`: some by their second version, some in a way of its `own`, as what only it has.
+
+    >>> names_of("cu", ["destroy_event"], {"free": "cuMemFree_v2"})["destroy_event"]
+    'cuEventDestroy_v2'
+    """
+    return {name: f"{prefix}{call[0]}{'_v2' * (name in second)}" for name, call in CALLS.items()} | dict(own)
+
+
+def arguments_of(names: Mapping[str, str]) -> dict[str, tuple[Any, ...]]:
+    """The types of the arguments of `CALLS`, by symbol."""
+    return {names[name]: call[1:] for name, call in CALLS.items()}
 
 
 class LaunchConfig(ctypes.Structure):

@@ -38,11 +38,11 @@ def compiled_objects() -> dict[str, bytes]:
     from tilework.targets.cpu.run.launcher import launcher_text
     from tilework.targets.cpu.run.pool import POOL_LEVEL
     from tilework.targets.cpu.run.pool_code import pool_text
-    from tilework.targets.llvm.compile import linux_target_machine, to_object
+    from tilework.targets.llvm.compile import LINUX, target_machine, to_object
 
     made: dict[str, bytes] = {}
     for processor, features in PROCESSORS.items():
-        machine = linux_target_machine(processor, *features)
+        machine = target_machine(LINUX.format(processor), *features)
         texts = {"tilework_pool": (pool_text(processor), POOL_LEVEL)}
         texts |= {f"{NAME}-{MONOTONIC}-{items}": (launcher_text(MONOTONIC, items), 0) for items in TUPLE_ITEMS}
         for name, (text, level) in texts.items():

@@ -19,9 +19,8 @@ from tilework.targets.amd.llvm_programs import commands, made_by
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
-from tilework.targets.llvm.compile import amdgcn_target_machine, data_layout, optimize
+from tilework.targets.llvm.compile import AMDGCN, data_layout, optimize, target_machine
 
-TRIPLE = "amdgcn-amd-amdhsa"
 LEVEL = 3
 FACTS = re.compile(r"^; tilework: (\{.*\})$", re.MULTILINE)
 PROCESSOR = re.compile(r'"target-cpu"="(gfx\w+)"')
@@ -63,7 +62,8 @@ def processor_of(text: str, wanted: str = "") -> str:
 
 def machine_for(arch: str) -> Any:
     """RDNA3 keeps halves in whole registers, as Triton's code does."""
-    return amdgcn_target_machine(arch, "-real-true16" if arch.startswith("gfx11") else "", switches.level(LEVEL))
+    features = "-real-true16" if arch.startswith("gfx11") else ""
+    return target_machine(AMDGCN, arch, features, switches.level(LEVEL))
 
 
 @apart
@@ -76,7 +76,7 @@ def generated(text: str, as_text: bool, arch: str = "") -> Any:
             module = owner.enter_context(llvm.parse_assembly(text, context))
             if "amdhsa_code_object_version" not in text:
                 module.link_in(owner.enter_context(llvm.parse_assembly(FLAGS, context)))
-            module.triple, module.data_layout = TRIPLE, data_layout(machine)
+            module.triple, module.data_layout = AMDGCN, data_layout(machine)
             module.verify()
         except RuntimeError as error:
             raise StageError(f"LLVM does not accept the text of {name}: {error}") from None

@@ -16,7 +16,7 @@ from ctypes import c_int, c_uint, c_void_p
 from typing import Any
 
 from tilework import knobs
-from tilework.targets.driver_library import CALLS, OUT, DriverError, DriverLibrary, FoundLibrary
+from tilework.targets.driver_library import OUT, DriverError, DriverLibrary, FoundLibrary, arguments_of, names_of
 
 FILE = "libamdhip64.so"
 SONAMES = (FILE, f"{FILE}.7", f"{FILE}.6")
@@ -38,44 +38,24 @@ PROPERTIES = {
     "max_threads_per_sm": (624, "i"),
 }
 
-NAMES = {
-    "driver_version": "hipDriverGetVersion",
+OWN_NAMES = {
     "count_devices": "hipGetDeviceCount",
     "ask_context": "hipGetDevice",
     "set_context": "hipSetDevice",
     "synchronize": "hipDeviceSynchronize",
-    "load_module": "hipModuleLoadDataEx",
-    "find_function": "hipModuleGetFunction",
-    "unload_module": "hipModuleUnload",
-    "ask_function": "hipFuncGetAttribute",
     "launch": "hipModuleLaunchKernel",
     "launch_cooperative": "hipModuleLaunchCooperativeKernel",
     "allocate": "hipMalloc",
     "free": "hipFree",
-    "copy_in": "hipMemcpyHtoDAsync",
-    "copy_out": "hipMemcpyDtoHAsync",
-    "fill": "hipMemsetD8Async",
     "pin": "hipHostMalloc",
     "unpin": "hipHostFree",
-    "ask_pointer": "hipPointerGetAttribute",
     "create_stream": "hipStreamCreateWithFlags",
-    "destroy_stream": "hipStreamDestroy",
-    "wait_for_stream": "hipStreamSynchronize",
-    "begin_capture": "hipStreamBeginCapture",
-    "end_capture": "hipStreamEndCapture",
-    "make_executable": "hipGraphInstantiateWithFlags",
-    "launch_graph": "hipGraphLaunch",
-    "destroy_executable": "hipGraphExecDestroy",
-    "destroy_graph": "hipGraphDestroy",
     "create_event": "hipEventCreateWithFlags",
-    "record_event": "hipEventRecord",
-    "wait_for_event": "hipEventSynchronize",
-    "elapsed_time": "hipEventElapsedTime",
-    "destroy_event": "hipEventDestroy",
 }
+NAMES = names_of("hip", (), OWN_NAMES)
 LAUNCH = (c_void_p, *[c_uint] * 7, c_void_p, c_void_p)
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    **{NAMES[name]: types for name, types in CALLS.items()},
+    **arguments_of(NAMES),
     "hipGetDevice": (OUT,),
     "hipSetDevice": (c_int,),
     "hipGetDevicePropertiesR0600": (OUT, c_int),  # without R0600 it fills the structure of ROCm 5

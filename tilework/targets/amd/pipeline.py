@@ -8,7 +8,7 @@ from tilework.errors import DoesNotFit
 from tilework.target import Target
 from tilework.targets.amd.arch import FLOAT8, AmdFeature
 from tilework.targets.amd.options import HipOptions
-from tilework.targets.base import Backend, Stage, run_passes
+from tilework.targets.base import Backend, Stage, llvmlite_release, run_passes
 from tilework.targets.diagnostics import wants_remarks
 from tilework.targets.options import CompileOptions
 
@@ -200,9 +200,7 @@ class HipBackend(Backend):
         return {key: fact for key, fact in told(product).items() if key != "fp_contract"}
 
     def hash(self) -> str:
-        import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
-
-        return f"hip-{self.target.arch}-llvmlite-{llvmlite.__version__}{'-text' * self.is_emulated}"
+        return f"hip-{self.target.arch}-llvmlite-{llvmlite_release()}{'-text' * self.is_emulated}"
 
 
 def target_of(arch: str) -> Target:

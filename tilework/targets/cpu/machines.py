@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from tilework.targets.cpu.target import HostTarget
-from tilework.targets.llvm.compile import data_layout, host_features, host_target_machine, linux_target_machine
+from tilework.targets.llvm.compile import LINUX, data_layout, host_features, host_target_machine, target_machine
 
 # what LLVM calls them, and what they have for our code generator
 MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
@@ -55,7 +55,7 @@ class CpuMachine:
             return host_target_machine(level, None, shown_features() if self.is_compared else None)
         features = FEATURES[self.facts.arch]
         if sys.platform == "linux":
-            return linux_target_machine(self.facts.arch, self.cpu, features, level)
+            return target_machine(LINUX.format(self.facts.arch), self.cpu, features, level)
         return host_target_machine(level, self.cpu, features)
 
     @property

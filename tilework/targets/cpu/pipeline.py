@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.targets.base import Backend, GPUTarget, Stage, run_passes
+from tilework.targets.base import Backend, GPUTarget, Stage, llvmlite_release, run_passes
 
 if TYPE_CHECKING:
     from tilework.targets.options import CompileOptions
@@ -97,8 +97,6 @@ class CpuBackend(Backend):
 
 @cache
 def native_identity() -> str:
-    import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
-
     from tilework.targets.cpu.processor import machine_identity  # lazily: only launches on the host need it
 
     identity = machine_identity()
@@ -106,7 +104,7 @@ def native_identity() -> str:
         from tilework.targets.cpu.target import detect  # lazily: loads LLVM
 
         identity = f"{detect().cpu};{','.join(sorted(detect().features))}"
-    return f"cpu-{platform.machine()}-llvmlite-{llvmlite.__version__}-{identity}"
+    return f"cpu-{platform.machine()}-llvmlite-{llvmlite_release()}-{identity}"
 
 
 def tile_loops(module: Any, sanitize: bool | str = False) -> Any:

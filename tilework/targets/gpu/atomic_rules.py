@@ -207,7 +207,6 @@ def perform(
 
 def told(low: Lowering, op: Operation, found: dict[int, Value], copies: int, mine: Value | None) -> Registers:
     """The old values, in all threads that hold the elements."""
-    assert low.allocation is not None
     result, element, count = op.results[0], element_type(op.results[0].type), register_count(op.results[0].type)
     if result.first_use is None:
         return (constant(register_type(element), 0),) * count

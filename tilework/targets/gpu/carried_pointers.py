@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.nesting import end_of
@@ -24,7 +24,7 @@ from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
 from tilework.targets.gpu.global_access import width_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.llvm.control_rules import Carried, lower_for
-from tilework.targets.llvm.scalars import pointee_bytes
+from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value
 
@@ -93,7 +93,7 @@ def tile_of(low: Lowering, op: Operation, position: int, registers: Any) -> Tile
         return None
     if not move_together(low, arg, end_of(body).operands[position]):
         return None
-    size = size_of(arg.type)
+    size = pointee_bytes(element_type(arg.type))
     width = width_of(low, arg, None, 8 * size)
     parts = [taken_apart(low, register) for register in registers[::width]]
     root, _, fixed = parts[0]
@@ -125,7 +125,6 @@ def is_copied_from(pointers: SSAValue) -> bool:
 
 def has_given_stride(low: Lowering, pointers: SSAValue) -> bool:
     """Whether a tile is multiplied by what only the launch knows on the way to these pointers."""
-    assert low.axis is not None
     seen, pending = set[SSAValue](), [pointers]
     while pending:
         if (value := pending.pop()) in seen or not isinstance(value, OpResult) or not is_tensor(value.type):
@@ -157,7 +156,6 @@ def move_together(low: Lowering, arg: SSAValue, last: SSAValue) -> bool:
 
 def is_uniform(low: Lowering, value: SSAValue) -> bool:
     """Whether all elements of a tile are one number."""
-    assert low.axis is not None
     return is_tensor(value.type) and low.axis.of(value).constancy == shape_of(value.type)
 
 
@@ -175,11 +173,6 @@ def taken_apart(low: Lowering, pointer: Value) -> tuple[Value, list[Value], int]
     return pointer, terms[::-1], fixed
 
 
-def size_of(pointers: Attribute) -> int:
-    """The bytes of an element that pointers point to."""
-    return pointee_bytes(element_type(pointers))
-
-
 def in_bytes(low: Lowering, offset: Value, size: int) -> Value:
     return low.builder.mul(low.builder.cast(offset, i64, is_signed=True), size)
 
@@ -187,7 +180,7 @@ def in_bytes(low: Lowering, offset: Value, size: int) -> Value:
 @lowers(tt.AddPtrOp, overrides=True)
 def lower_addptr(low: Lowering, op: Operation) -> Registers:
     """What is added to a whole tile goes to the one pointer that all are counted from."""
-    b, size = low.builder, size_of(op.operands[0].type)
+    b, size = low.builder, pointee_bytes(element_type(op.operands[0].type))
     pairs = list(zip(low[op.operands[0]], low[op.operands[1]], strict=True))
     if not low.bases or not is_uniform(low, op.operands[1]):
         parts = [(pointer, *b.exact.get(offset.text, (offset, 0))) for pointer, offset in pairs]

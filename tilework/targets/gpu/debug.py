@@ -9,7 +9,6 @@ are passed as to C's `printf`: floats as double, small integers as i32. An asser
 from collections.abc import Sequence
 from functools import reduce
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt
@@ -22,18 +21,16 @@ from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.indices import coordinates
 from tilework.targets.gpu.lowering import Lowering, lowers
 from tilework.targets.llvm.conversions import widen
+from tilework.targets.llvm.rules import number_of, text_of
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import f64, i32, i64, integer
-from tilework.targets.llvm.values import Value, constant
+from tilework.targets.llvm.values import Value
 
 
 @lowers(tt.PrintOp)
 def lower_print(low: Lowering, op: Operation) -> None:
-    prefix, as_hex = op.properties["prefix"], op.properties["hex"]
-    assert isinstance(prefix, StringAttr) and isinstance(as_hex, IntegerAttr)
-    start = "pid (%u, %u, %u)"
+    start, text = "pid (%u, %u, %u)", text_of(op, "prefix").replace("%", "%%")
     program = [low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1) for axis in range(3)]
-    text = prefix.data.replace("%", "%%")
     show = low.gpu.printer(low.builder)
     shown = tt.visible_sizes(op)
     if not op.operands:
@@ -42,7 +39,7 @@ def lower_print(low: Lowering, op: Operation) -> None:
     for number, (operand, is_signed) in enumerate(zip(op.operands, signs, strict=True)):
         which = f"(operand {number}) " if len(op.operands) > 1 else ""
         element = element_type(operand.type)
-        form = spelling(element, bool(as_hex.value.data), bool(is_signed))
+        form = spelling(element, bool(number_of(op, "hex")), bool(is_signed))
         given = low[operand]
         if not is_tensor(operand.type):
             show(f"{start} idx (){text}{which}{form}\n", [*program, argument(low, element, given[0], form)])
@@ -95,16 +92,12 @@ def argument(low: Lowering, element: Attribute, value: Value, form: str) -> Valu
 
 @lowers(tt.AssertOp)
 def lower_assert(low: Lowering, op: Operation) -> None:
-    b, message = low.builder, op.properties["message"]
-    assert isinstance(message, StringAttr)
-    (condition,) = op.operands
-    holds = constant(low[condition][0].type, 1)
-    for value in low[condition]:
-        holds = b.and_(holds, value)
+    b, (condition,) = low.builder, op.operands
+    holds = reduce(b.and_, low[condition])
     if holds.constant != 1:
         file, line, _ = next(iter(source_positions(op.location)), ("unknown", 0, 0))
         function = next((symbol_of(outer) for outer in ops_around(op) if type(outer) is tt.FuncOp), "unknown")
         with b.if_(b.not_(holds), weights=(1, 1 << 20)):
-            low.gpu.fail(b, message.data, file, line, function)
+            low.gpu.fail(b, text_of(op, "message"), file, line, function)
     if is_tensor(condition.type):
         low.barrier()

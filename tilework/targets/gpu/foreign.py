@@ -13,7 +13,6 @@ symbol is called, and linked from the libraries that the options name, where the
 import re
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.errors import PassError
@@ -23,7 +22,7 @@ from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.gpu.global_access import copied_registers
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of, register_count
 from tilework.targets.gpu.words import WORD, from_memory, held_type, pack_words, to_memory
-from tilework.targets.llvm.rules import SCALARS, result_type
+from tilework.targets.llvm.rules import SCALARS, result_type, text_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, integer, vector
 from tilework.targets.llvm.values import Value, constant
@@ -32,17 +31,6 @@ OPERAND = re.compile(r"\$\$|\$\{?(\d+)")
 
 
 # Inline assembly
-
-
-def text_of(op: Operation, name: str) -> str:
-    found = op.properties[name]
-    assert isinstance(found, StringAttr)
-    return found.data
-
-
-def is_pure(op: Operation) -> bool:
-    found = op.properties["pure"]
-    return isinstance(found, IntegerAttr) and bool(found.value.data)
 
 
 @lowers(tt.ElementwiseInlineAsmOp)
@@ -79,9 +67,9 @@ def run(low: Lowering, op: Operation, group: Sequence[int], pack: int) -> list[l
         for letter, value in zip(letters[len(outs) :], inputs, strict=True)
     ]
     check_operands(low, op, len(outs) + len(inputs))
-    effects = [] if is_pure(op) else ["~{memory}"]
-    text = text_of(op, "asm_string")
-    made = low.builder.assembly(text, ",".join([*listed, *effects]), types, given, sideeffect=not is_pure(op))
+    is_pure, text = bool(number_of(op, "pure")), text_of(op, "asm_string")
+    effects = [] if is_pure else ["~{memory}"]
+    made = low.builder.assembly(text, ",".join([*listed, *effects]), types, given, sideeffect=not is_pure)
     back = [fit(low, value, type) for value, type in zip(made, outs, strict=True)]
     found: list[list[Value]] = []
     for result in op.results:
@@ -174,6 +162,6 @@ def lower_extern(low: Lowering, op: Operation, *args: Value) -> Value:
         return SCALARS[type(op)](low, op, *args)
     if not low.gpu.links_libraries:
         raise low.refuse(op, f"the function '{name}' (extern_elementwise)")
-    attributes = "nounwind willreturn memory(none)" if is_pure(op) else "nounwind"
-    wanted = register_type(result_type(op))
-    return low.builder.call(name, wanted, list(args), attributes=attributes, is_pure=is_pure(op))
+    is_pure, wanted = bool(number_of(op, "pure")), register_type(result_type(op))
+    attributes = "nounwind willreturn memory(none)" if is_pure else "nounwind"
+    return low.builder.call(name, wanted, list(args), attributes=attributes, is_pure=is_pure)

@@ -53,7 +53,7 @@ def width_of(low: Lowering, pointers: SSAValue, mask: SSAValue | None, bits: int
     if not is_tensor(type):
         return 1
     encoding = encoding_of(type)
-    assert encoding is not None and low.axis is not None
+    assert encoding is not None
     dims = order(encoding, shape_of(type))
     layout = layout_of(type)
     if not dims:

@@ -71,15 +71,16 @@ def register_count(type: Attribute) -> int:
 class Lowering(OpLowering[Any]):
     """What a rule sees: the builder of the current function, the values known so far, and the GPU."""
 
+    allocation: Allocation
+    axis: AxisFacts
+
     def __init__(self, module: Module, builder: Builder, facts: Facts, gpu: Gpu, warps: Warps) -> None:
         super().__init__(module, builder, gpu.rules, facts.fuses)
         self.facts, self.gpu, self.device = facts, gpu, gpu.name
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
         self.bytes: dict[str, tuple[Value, int]] = {}  # which word an element of 8 bits is in, and where
-        self.allocation: Allocation | None = None
         self.barriers = Barriers()
         self.around: Around | None = None
-        self.axis: AxisFacts | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
         self.turns: Value = constant(ptr, 0)  # the counter of programs that take turns (`ordered_atomics.py`)
@@ -160,10 +161,6 @@ class Lowering(OpLowering[Any]):
         if any(isinstance(value, Shared) and value.origin for value in values):
             raise self.refuse(op, "a part of a buffer that is passed on")
 
-    def scalar(self, value: SSAValue) -> Value:
-        (made,) = self.values[value]
-        return made
-
     @property
     def places(self) -> dict[str, Value]:
         """Where this thread is, by the names that layouts use."""
@@ -198,7 +195,7 @@ class Lowering(OpLowering[Any]):
 
     def equal_registers(self, value: SSAValue) -> int:
         """The bits of a register's number that do not change an integer, since neighbours are known to be equal."""
-        if self.axis is None or not is_tensor(value.type):
+        if not is_tensor(value.type):
             return 0
         runs = [run & -run for run in self.axis.of(value).constancy]
         if max(runs) == 1:
@@ -246,7 +243,6 @@ class Lowering(OpLowering[Any]):
 
     def scratch_address(self, op: Operation) -> Value:
         """The shared memory that an op has for itself while it runs."""
-        assert self.allocation is not None
         return self.builder.gep(self.smem, self.allocation.scratch[op].offset)
 
     def shuffle(self, value: Value, lane: Value) -> Value:

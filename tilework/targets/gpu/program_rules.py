@@ -45,7 +45,6 @@ def lower_num_programs(low: Lowering, op: Operation) -> Registers:
 @lowers(tt.CallOp)
 def lower_call(low: Lowering, op: Operation) -> list[Any]:
     """Functions get the starts of their shared memory and of their scratch memory behind their arguments."""
-    assert low.allocation is not None
     if low.warps.first:
         raise low.refuse(op, "a function that is not inlined, called in a partition of warps,")
     frame = low.allocation.scratch.get(op)

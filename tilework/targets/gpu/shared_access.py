@@ -188,7 +188,6 @@ def buffer_bytes(type: MemDescType) -> int:
 
 @lowers(ttg.LocalAllocOp)
 def lower_local_alloc(low: Lowering, op: Operation) -> Shared:
-    assert low.allocation is not None
     made = Shared(low.builder.gep(low.smem, low.allocation.explicit[op.results[0]].offset))
     if op.operands:
         source = op.operands[0]

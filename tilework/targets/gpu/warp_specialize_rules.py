@@ -60,7 +60,6 @@ class Specialised:
     @property
     def state(self) -> Value:
         """Where workers read what to do."""
-        assert self.low.allocation is not None
         return self.low.builder.gep(self.low.smem, self.low.allocation.scratch[self.low.allocation.function].offset)
 
     def meet(self, low: Lowering) -> None:
@@ -176,7 +175,6 @@ class Specialised:
 
     def passed(self, op: ttg.WarpSpecializeOp) -> Iterator[tuple[SSAValue, Value]]:
         """Those that must be stored, each with its place: large ones first, so that all are aligned."""
-        assert self.low.allocation is not None
         offset, found = 0, [value for value in dict.fromkeys(op.operands) if not self.is_repeated(value)]
         for value in sorted(found, key=lambda value: -passed_type(self.low, op, value).bits):
             yield value, self.low.builder.gep(self.low.scratch_address(op), offset)

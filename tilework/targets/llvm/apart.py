@@ -33,12 +33,7 @@ def apart(function: Callable[P, T]) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if getattr(HERE, "is_apart", False):
             return function(*args, **kwargs)
-        work = Work(functools.partial(function, *args, **kwargs))
-        try:
-            threading.Thread(target=copy_context().run, args=(work.run,), name=f"tilework {function.__name__}").start()
-        except RuntimeError:  # no more threads: Python is ending, or the system has no room
-            return function(*args, **kwargs)
-        return work.result()
+        return begin(function, *args, **kwargs).result()
 
     return call
 
@@ -48,7 +43,7 @@ def begin(function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> "Wor
     work = Work(functools.partial(function, *args, **kwargs))
     try:
         threading.Thread(target=copy_context().run, args=(work.run,), name=f"tilework {function.__name__}").start()
-    except RuntimeError:  # as above
+    except RuntimeError:  # no more threads: Python is ending, or the system has no room
         work.value = function(*args, **kwargs)
         work.running.release()
     return work

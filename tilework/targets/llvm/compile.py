@@ -97,31 +97,16 @@ def host_target_machine(level: int = 2, cpu: str | None = None, features: str | 
     )
 
 
-@cache
-@apart
-def linux_target_machine(arch: str, cpu: str, features: str, level: int = 2) -> Any:
-    """The code generator for a Linux machine, this one or another: ``linux_target_machine("aarch64", "generic", "+neon")``."""
-    initialize_all()
-    target = llvm.Target.from_triple(f"{arch}-unknown-linux-gnu")
-    return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small", jit=True)
+LINUX, NVPTX, AMDGCN = "{}-unknown-linux-gnu", "nvptx64-nvidia-cuda", "amdgcn-amd-amdhsa"  # triples
 
 
 @cache
 @apart
-def nvptx_target_machine(cpu: str, ptx: str, level: int = 2) -> Any:
-    """The code generator for an NVIDIA GPU: ``nvptx_target_machine("sm_90a", "+ptx86")``."""
+def target_machine(triple: str, cpu: str, features: str, level: int = 2) -> Any:
+    """The code generator for a GPU, or for a Linux machine: ``target_machine(NVPTX, "sm_90a", "+ptx86")``."""
     initialize_all()
-    target = llvm.Target.from_triple("nvptx64-nvidia-cuda")
-    return target.create_target_machine(cpu=cpu, features=ptx, opt=level)
-
-
-@cache
-@apart
-def amdgcn_target_machine(cpu: str, features: str = "", level: int = 3) -> Any:
-    """The code generator for an AMD GPU: ``amdgcn_target_machine("gfx942")``."""
-    initialize_all()
-    target = llvm.Target.from_triple("amdgcn-amd-amdhsa")
-    return target.create_target_machine(cpu=cpu, features=features, opt=level)
+    as_loaded = {"reloc": "pic", "codemodel": "small", "jit": True} if "linux" in triple else {}
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=level, **as_loaded)
 
 
 @cache

@@ -5,7 +5,6 @@ libdevice (``__nv_expf``), which has the same meaning here.
 """
 
 from xdsl.dialects import math
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt
@@ -13,7 +12,7 @@ from tilework.ir.types import is_float
 from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.conversions import narrow, to_odd, widen
 from tilework.targets.llvm.op_lowering import Low
-from tilework.targets.llvm.rules import result_type, scalar_rule
+from tilework.targets.llvm.rules import result_type, scalar_rule, text_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import widened
 from tilework.targets.llvm.types import f32, f64, i64
@@ -75,12 +74,10 @@ def lower_integer_function(low: Low, op: Operation, value: Value) -> Value:
 
 @scalar_rule(tt.ExternElementwiseOp)
 def lower_extern(low: Low, op: Operation, *args: Value) -> Value:
-    name = op.properties["symbol"]
-    assert isinstance(name, StringAttr)
-    if name.data not in SYMBOLS:
-        raise low.refuse(op, f"the function '{name.data}' (extern_elementwise)")
+    if (name := text_of(op, "symbol")) not in SYMBOLS:
+        raise low.refuse(op, f"the function '{name}' (extern_elementwise)")
     b, result = low.builder, result_type(op)
-    made = low.function(SYMBOLS[name.data].function, *args)
+    made = low.function(SYMBOLS[name].function, *args)
     wanted = made.type.with_scalar(register_type(result))
     if made.type is wanted:
         return made

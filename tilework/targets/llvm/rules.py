@@ -17,7 +17,7 @@ vectors of one width. Other rules read `low[operand]`. A class has one rule in a
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.forks import cached_property
@@ -115,6 +115,13 @@ def result_type(op: Operation) -> Attribute:
 def operand_type(op: Operation) -> Attribute:
     """The type of one element of the first operand."""
     return element_type(op.operands[0].type)
+
+
+def text_of(op: Operation, name: str) -> str:
+    """A string property of an op."""
+    found = op.properties[name]
+    assert isinstance(found, StringAttr)
+    return found.data
 
 
 def number_of(op: Operation, name: str, default: int = 0) -> int:

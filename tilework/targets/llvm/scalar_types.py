@@ -45,3 +45,9 @@ def memory_type(type: Attribute) -> Type:
 def element_bytes(type: Attribute) -> int:
     """Bytes between neighbours in memory."""
     return memory_type(type).bits // 8
+
+
+def pointee_bytes(pointer: Attribute) -> int:
+    """Bytes of one element behind a pointer type."""
+    assert isinstance(pointer, PointerType), pointer
+    return element_bytes(pointer.pointee)

@@ -12,12 +12,12 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
-from tilework.ir.types import PointerType, element_type
+from tilework.ir.types import element_type
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
 from tilework.targets.llvm.op_lowering import Low
 from tilework.targets.llvm.rules import number_of, operand_type, result_type, scalar_rule
-from tilework.targets.llvm.scalar_types import element_bytes, register_type
+from tilework.targets.llvm.scalar_types import pointee_bytes, register_type
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant, signed
 
@@ -267,12 +267,6 @@ def lower_bitcast(low: Low, op: Operation, value: Value) -> Value:
     if wanted.is_pointer and not value.type.is_pointer:
         return b.inttoptr(b.bitcast(value, value.type.with_scalar(i64)), wanted)
     return b.bitcast(value, wanted)
-
-
-def pointee_bytes(pointer: Attribute) -> int:
-    """Bytes of one element behind a pointer type."""
-    assert isinstance(pointer, PointerType), pointer
-    return element_bytes(pointer.pointee)
 
 
 @scalar_rule(tt.AddPtrOp)

@@ -11,7 +11,7 @@ from ctypes import c_int, c_size_t, c_uint, c_void_p
 from typing import Any
 
 from tilework import knobs
-from tilework.targets.driver_library import CALLS, OUT, DriverError, DriverLibrary, FoundLibrary
+from tilework.targets.driver_library import OUT, DriverError, DriverLibrary, FoundLibrary, arguments_of, names_of
 from tilework.targets.likely_drivers import LIBCUDA
 
 # attributes of devices
@@ -23,43 +23,24 @@ LAUNCH_CLUSTER, LAUNCH_CLUSTER_POLICY, LAUNCH_PROGRAMMATIC = 4, 5, 6  # attribut
 JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE = 5, 6
 LIMIT_PRINTF_FIFO = 1
 
-NAMES = {
-    "driver_version": "cuDriverGetVersion",
+OWN_NAMES = {
     "count_devices": "cuDeviceGetCount",
     "ask_context": "cuCtxGetCurrent",
     "set_context": "cuCtxSetCurrent",
     "synchronize": "cuCtxSynchronize",
-    "load_module": "cuModuleLoadDataEx",
-    "find_function": "cuModuleGetFunction",
-    "unload_module": "cuModuleUnload",
-    "ask_function": "cuFuncGetAttribute",
     "launch": "cuLaunchKernelEx",
     "launch_cooperative": "cuLaunchKernelEx",  # an attribute says so
     "allocate": "cuMemAlloc_v2",
     "free": "cuMemFree_v2",
-    "copy_in": "cuMemcpyHtoDAsync_v2",
-    "copy_out": "cuMemcpyDtoHAsync_v2",
-    "fill": "cuMemsetD8Async",
     "pin": "cuMemHostAlloc",
     "unpin": "cuMemFreeHost",
-    "ask_pointer": "cuPointerGetAttribute",
     "create_stream": "cuStreamCreate",
-    "destroy_stream": "cuStreamDestroy_v2",
-    "wait_for_stream": "cuStreamSynchronize",
-    "begin_capture": "cuStreamBeginCapture_v2",
-    "end_capture": "cuStreamEndCapture",
-    "make_executable": "cuGraphInstantiateWithFlags",
-    "launch_graph": "cuGraphLaunch",
-    "destroy_executable": "cuGraphExecDestroy",
-    "destroy_graph": "cuGraphDestroy",
     "create_event": "cuEventCreate",
-    "record_event": "cuEventRecord",
-    "wait_for_event": "cuEventSynchronize",
-    "elapsed_time": "cuEventElapsedTime",
-    "destroy_event": "cuEventDestroy_v2",
 }
+SECOND = ("copy_in", "copy_out", "destroy_stream", "begin_capture", "destroy_event")
+NAMES = names_of("cu", SECOND, OWN_NAMES)
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    **{NAMES[name]: types for name, types in CALLS.items()},
+    **arguments_of(NAMES),
     "cuInit": (c_uint,),
     "cuGetErrorString": (c_int, OUT),
     "cuDeviceGet": (OUT, c_int),

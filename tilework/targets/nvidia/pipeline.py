@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.knobs import is_on
 from tilework.target import Feature, Target
-from tilework.targets.base import Stage, run_passes
+from tilework.targets.base import Stage, llvmlite_release, run_passes
 from tilework.targets.nvidia.arch import target_of
 from tilework.targets.nvidia.assemblers import BLACKWELL, assembler
 from tilework.targets.nvidia.assembly import LaterStages
@@ -222,9 +222,3 @@ class CudaBackend(LaterStages):
         tools = [assembler(number) for number in (int(self.target.arch), BLACKWELL)]
         found = "-".join(tool.version if tool is not None else "none" for tool in tools)
         return f"cuda-{self.target.arch}-ptxas-{knobs.nvidia.mock_ptx_version or found}-llvmlite-{llvmlite_release()}"
-
-
-def llvmlite_release() -> str:
-    import llvmlite  # lazily: the package says its version, and loads LLVM only when that is asked for
-
-    return llvmlite.__version__

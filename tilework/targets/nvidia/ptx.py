@@ -23,14 +23,13 @@ from tilework.errors import StageError
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
-from tilework.targets.llvm.compile import data_layout, nvptx_target_machine
+from tilework.targets.llvm.compile import NVPTX, data_layout, target_machine
 from tilework.targets.llvm.switches import kernel_name
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.bitcode import FLUSHING, link_libraries
 from tilework.targets.nvidia.ptx_version import dotted, written_version
 
 LEVEL = 2  # of the code generator; the optimiser before it is not run: ptxas optimises
-TRIPLE = "nvptx64-nvidia-cuda"
 SHORT = re.compile(r"p[3-7]:32:32-")  # text for 32-bit shared pointers also works with 64-bit ones
 FLAGS = r"(?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*"
 FUSED = re.compile(rf"(= (?:fadd|fsub|fmul) )({FLAGS})")
@@ -68,7 +67,8 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
     facts = ptx_text.told(text)
     if facts.get("fp_contract") != "explicit":
         text = with_fusion(text, settings.fuses)
-    machine = nvptx_target_machine(settings.cpu, f"+ptx{written_version(settings.version)}", switches.level(LEVEL))
+    version = f"+ptx{written_version(settings.version)}"
+    machine = target_machine(NVPTX, settings.cpu, version, switches.level(LEVEL))
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         module = parse(text, context, machine, owner)
@@ -97,12 +97,12 @@ def parse(text: str, context: Any, machine: Any, owner: ExitStack) -> Any:
         raise StageError(f"LLVM does not accept the text of {kernel_name(text)}: {error}") from None
     layout = data_layout(machine)
     if module.triple and not module.triple.startswith("nvptx"):
-        raise StageError(f"the LLVM text of {kernel_name(text)} is for {module.triple}, not for {TRIPLE}")
+        raise StageError(f"the LLVM text of {kernel_name(text)} is for {module.triple}, not for {NVPTX}")
     if module.data_layout and SHORT.sub("", module.data_layout) != SHORT.sub("", layout):
         raise StageError(
             f"the LLVM text of {kernel_name(text)} has the data layout {module.data_layout}, which is not {layout}"
         )
-    module.triple, module.data_layout = TRIPLE, layout
+    module.triple, module.data_layout = NVPTX, layout
     return module
 
 

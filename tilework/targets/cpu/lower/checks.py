@@ -21,11 +21,10 @@ code and ends the function; a function that called it ends too.
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from tilework.ir import ttc
-from tilework.ir.types import PointerType, array_values
+from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import code_of, stop
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
@@ -34,7 +33,8 @@ from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.cpu.run.interface import ENTRIES, TABLE, WORDS
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.rules import text_of
+from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.types import i1, i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
 
@@ -92,11 +92,9 @@ def check(
     """Stop unless every address that counts lies in an array it may come from."""
     b = low.builder
     low.uses_checks = True
-    type = op.operands[0].type
-    assert isinstance(type, PointerType)
-    size, slots = element_bytes(type.pointee), array_values(op.properties["arguments"])
+    size, slots = pointee_bytes(op.operands[0].type), array_values(op.properties["arguments"])
     table = b.load(ptr, b.gep(low.arena, TABLE), align=8)
-    strict = size - 1 if is_atomic(op) else 0
+    strict = size - 1 if text_of(op, "verb") == "updates" else 0  # an atomic
     with b.if_(b.not_(all_inside(low, table, extremes, size, strict, slots)), weights=RARE):
         found = places()
         held = b.alloca(found.type, align=64)
@@ -108,12 +106,6 @@ def check(
         failed = b.call(SYMBOL, i1, [table, held, bits(), *numbers, *low.program])
         with b.if_(failed, weights=RARE):
             stop(low, code_of(low, op))
-
-
-def is_atomic(op: Operation) -> bool:
-    verb = op.properties["verb"]
-    assert isinstance(verb, StringAttr)
-    return verb.data == "updates"
 
 
 def all_inside(

@@ -12,7 +12,7 @@ which then returns zeros to the program. A warning of the sanitizer's is recorde
 
 from math import prod
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.errors import SANITIZER_WARNING
@@ -23,6 +23,7 @@ from tilework.targets.cpu.lower.interface_of import fault_codes
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.run.interface import PRINT_SYMBOL, TABLE
 from tilework.targets.cpu.run.printing import describe, element_name
+from tilework.targets.llvm.rules import number_of, text_of
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import i8, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
@@ -31,10 +32,10 @@ from tilework.targets.llvm.values import Value, constant
 @lowers(ttc.PrintOp)
 def lower_print(low: Lowering, op: Operation) -> None:
     b = low.builder
-    prefix, as_hex, signs = (op.properties[name] for name in ("prefix", "hex", "isSigned"))
+    signs = array_values(op.properties["isSigned"])
     addresses = b.alloca(ptr, max(1, len(op.operands)), align=8)
     described = []
-    for position, (operand, signed) in enumerate(zip(op.operands, array_values(signs), strict=True)):
+    for position, (operand, signed) in enumerate(zip(op.operands, signs, strict=True)):
         value, type = low[operand], operand.type
         if not isinstance(type, ttc.BufferType):
             place = b.alloca(memory_type(type), align=8)
@@ -43,30 +44,21 @@ def lower_print(low: Lowering, op: Operation) -> None:
         shape = type.shape if isinstance(type, ttc.BufferType) else ()
         described.append((shape, element_name(str(ttc.element_of(type))), bool(signed)))
         b.store(value, b.gep(addresses, position * 8), align=8)
-    is_hex = bool(as_hex.value.data)  # pyright: ignore[reportAttributeAccessIssue]
-    text = b.module.string(describe(prefix.data, is_hex, described))  # pyright: ignore[reportAttributeAccessIssue]
+    text = b.module.string(describe(text_of(op, "prefix"), bool(number_of(op, "hex")), described))
     b.call(PRINT_SYMBOL, void, [text, *low.program, addresses])
 
 
 @lowers(ttc.AssertOp)
 def lower_assert(low: Lowering, op: Operation) -> None:
     b = low.builder
-    condition = low[op.operands[0]]
+    holds = low[op.operands[0]]
     if isinstance(type := op.operands[0].type, ttc.BufferType):
-        holds = all_true(low, condition, prod(type.shape))
-    else:
-        holds = condition
+        holds = all_true(low, holds, prod(type.shape))
     with b.if_(b.not_(holds), weights=(1, 1 << 20)):
-        if is_warning(op):
+        if text_of(op, "message").startswith(SANITIZER_WARNING):
             warn(low, code_of(low, op))
         else:
             stop(low, code_of(low, op))
-
-
-def is_warning(op: Operation) -> bool:
-    """An assert of the sanitizer's that does not end the program."""
-    message = op.properties["message"]
-    return isinstance(message, StringAttr) and message.data.startswith(SANITIZER_WARNING)
 
 
 def warn(low: Lowering, code: int) -> None:

@@ -12,12 +12,14 @@ from xdsl.ir import Operation
 
 from tilework.errors import TritonError
 from tilework.ir import tt
+from tilework.ir.functions import is_private, symbol_of
 from tilework.ir.locations import location_text
 from tilework.ir.property_text import is_true
 from tilework.ir.types import PointerType, array_values
 from tilework.targets.cpu.lower.stored import stored_parameters
 from tilework.targets.cpu.run.interface import Interface
-from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.rules import text_of
+from tilework.targets.llvm.scalar_types import pointee_bytes
 
 LOOKS = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.CallOp)
 ASSERTS = ("tt.assert", "ttc.assert", "ttc.check")
@@ -26,7 +28,7 @@ ASSERTS = ("tt.assert", "ttc.assert", "ttc.check")
 def interface_of(module: ModuleOp, arena: int) -> Interface:
     """The interface of the public function of a module."""
     function = public_function(module)
-    name = function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
+    name = symbol_of(function)
     inputs = function.properties["function_type"].inputs  # pyright: ignore[reportAttributeAccessIssue]
     stored = sorted(stored_parameters(module, name).items())
     return Interface(
@@ -50,17 +52,14 @@ def may_wait(loop: Operation) -> bool:
 
 def check_facts(op: Operation, code: int) -> tuple[int, str, int, tuple[int, ...]]:
     """What `Interface.checks` says about a `ttc.check`."""
-    type = op.operands[0].type
-    assert isinstance(type, PointerType)
-    verb: Any = op.properties["verb"]
-    return code, verb.data, element_bytes(type.pointee), array_values(op.properties["arguments"])
+    size = pointee_bytes(op.operands[0].type)
+    return code, text_of(op, "verb"), size, array_values(op.properties["arguments"])
 
 
 def public_function(module: ModuleOp) -> Operation:
     """The kernel among the functions of a module."""
     for op in module.ops:
-        visibility: Any = op.properties.get("sym_visibility")
-        if op.name == "tt.func" and visibility is not None and visibility.data == "public":
+        if isinstance(op, tt.FuncOp) and not is_private(op):
             return op
     raise TritonError("the module has no public tt.func")
 

@@ -28,7 +28,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, bit_width, i1
-from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.scalars import predicate_of
 from tilework.targets.llvm.values import Value
 
@@ -150,9 +150,7 @@ def op_strides(op: Operation, operands: list[Strides], rank: int) -> Strides:
     if cls is arith.ShLIOp and (amount := constant_of(op.operands[1])) is not None and 0 <= amount < 31:
         return tuple(times(a, 1 << amount) for a in operands[0])
     if cls is tt.AddPtrOp:
-        pointer = op.operands[0].type
-        assert isinstance(pointer, PointerType)
-        size = element_bytes(pointer.pointee)
+        size = pointee_bytes(op.operands[0].type)
         if bit_width(op.operands[1].type) < 32 and any(operands[1]):
             return tuple(0 if a == 0 and b == 0 else None for a, b in zip(*operands, strict=True))
         return tuple(plus(a, times(b, size)) for a, b in zip(*operands, strict=True))

@@ -15,13 +15,12 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
-from tilework.ir.types import PointerType
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
 from tilework.targets.cpu.lower.microkernel import CACHE_LINE
 from tilework.targets.cpu.lower.open_nest import FAST, SLOW, OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import number_of
-from tilework.targets.llvm.scalar_types import element_bytes, memory_type, register_type
+from tilework.targets.llvm.scalar_types import element_bytes, memory_type, pointee_bytes, register_type
 from tilework.targets.llvm.types import Type, i32, i64, integer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant, signed
 
@@ -32,23 +31,19 @@ def access_stride(op: Operation, strides: dict[SSAValue, Strides], dim: int) -> 
     """(stride in bytes along `dim`, bytes of an element) of an op that accesses memory."""
     if type(op) is tt.LoadOp or type(op) is tt.StoreOp:
         pointer = op.operands[0]
-        assert isinstance(pointer.type, PointerType)
-        return strides[pointer][dim] if pointer in strides else 0, element_bytes(pointer.type.pointee)
+        return strides[pointer][dim] if pointer in strides else 0, pointee_bytes(pointer.type)
     if type(op) is ttc.ReadOp or type(op) is ttc.WriteOp:
         position = int(type(op) is ttc.WriteOp)
         total: Stride = 0
         for index, scale in scaled_indices(op, position):
             total = plus(total, times(strides[index][dim] if index in strides else 0, scale))
-        buffer = op.operands[position].type
-        assert isinstance(buffer, ttc.BufferType)
-        return total, element_bytes(buffer.element)
+        return total, element_bytes(ttc.buffer_of(op.operands[position]).element)
     return None
 
 
 def scaled_indices(op: Operation, position: int) -> list[tuple[SSAValue, int]]:
     """(index, bytes that one step of it moves) of the buffer that is operand `position`; its indices follow."""
-    type_ = op.operands[position].type
-    assert isinstance(type_, ttc.BufferType)
+    type_ = ttc.buffer_of(op.operands[position])
     return scaled(type_, op.operands[position + 1 : position + 1 + len(type_.shape)])
 
 

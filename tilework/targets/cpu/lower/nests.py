@@ -27,7 +27,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
-from tilework.ir.types import PointerType, array_values, bit_width, is_float
+from tilework.ir.types import array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, division, intervals, strides
 from tilework.targets.cpu.lower.lowering import Lowering, spread
@@ -44,7 +44,7 @@ from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
 from tilework.targets.cpu.lower.pieces import emit_chunk, emit_in_piece, piece_lanes
 from tilework.targets.cpu.lower.reduce_rules import Fold
 from tilework.targets.llvm.elementary import FUNCTION_OF
-from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.scalars import INTEGER_PREDICATES, predicate_of
 from tilework.targets.llvm.types import i1, i32, i64
 from tilework.targets.llvm.values import Value, constant
@@ -82,7 +82,7 @@ class Nest(OpenNest):
         self.ops = [inner for inner in self.block.ops if type(inner) is not ttc.EndOp]
         self.work = working_ops(self.ops) if low.sanitizes else self.ops
         self.folds = [Fold(self, inner) for inner in self.ops if type(inner) is ttc.ReduceOp]
-        self.written = {accessed_buffer(inner, where) for inner in self.ops for where in written_operands(inner)}
+        self.written = {inner.operands[where] for inner in self.ops for where in written_operands(inner)}
         self.stores = any(type(inner) is tt.StoreOp or type(inner) in ATOMICS for inner in self.ops)
         self.dim, self.order = self.choose()
         self.intervals = intervals(self.block, self.strides, self.dim) if self.shape else {}
@@ -311,9 +311,7 @@ class Nest(OpenNest):
             self.kinds = known
 
     def row_bytes(self, access: Operation) -> int:
-        pointer = access.operands[0].type
-        assert isinstance(pointer, PointerType)
-        return self.shape[self.dim] * element_bytes(pointer.pointee)
+        return self.shape[self.dim] * pointee_bytes(access.operands[0].type)
 
     def set_index(self, dim: int, index: Value) -> None:
         if dim == self.dim:
@@ -408,9 +406,7 @@ class Nest(OpenNest):
         start = rule(self.low, op, *starts)
         type_ = i64 if start.type.is_pointer else start.type
         if cls is tt.AddPtrOp:
-            pointer = op.operands[0].type
-            assert isinstance(pointer, PointerType)
-            size = element_bytes(pointer.pointee)
+            size = pointee_bytes(op.operands[0].type)
             total = steps[0] or constant(i64, 0)
             if steps[1] is not None:
                 total = b.add(total, b.mul(b.cast(steps[1], i64, is_signed=True), size))
@@ -479,10 +475,6 @@ def written_operands(op: Operation) -> Sequence[int]:
         sources, accumulators, _ = array_values(op.properties["operandSegmentSizes"])
         return range(sources, sources + accumulators)
     return ()
-
-
-def accessed_buffer(op: Operation, position: int) -> SSAValue:
-    return op.operands[position]
 
 
 SPECIAL: dict[type[Operation], Any] = {

@@ -18,10 +18,9 @@ from typing import Any
 from tilework.ir.module_facts import target
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm as binding
-from tilework.targets.llvm.compile import data_layout, initialize_all, nvptx_target_machine, optimize
+from tilework.targets.llvm.compile import NVPTX, data_layout, initialize_all, optimize, target_machine
 from tilework.targets.nvidia.bitcode import link_libraries
 
-TRIPLE = "nvptx64-nvidia-cuda"
 NAME_OF_FUNCTION = re.compile(r'^(define|declare)\b[^@\n]*@"?([\w.$]+)', re.MULTILINE)
 TOLD = re.compile(r"\A(?:;[^\n]*\n)*")  # comments at the head of a text, which LLVM does not keep
 
@@ -75,11 +74,11 @@ class module:
     @apart
     def change(self, work: Callable[[Any, Any, Any], Any]) -> None:
         """Let `work(module, context, machine)` change LLVM's module, and keep its text."""
-        machine = nvptx_target_machine(self.cpu, "+ptx86")
+        machine = target_machine(NVPTX, self.cpu, "+ptx86")
         with ExitStack() as owner:
             own = owner.enter_context(binding.create_context())
             parsed = owner.enter_context(binding.parse_assembly(self.text, own))
-            parsed.triple, parsed.data_layout = TRIPLE, data_layout(machine)
+            parsed.triple, parsed.data_layout = NVPTX, data_layout(machine)
             work(parsed, own, machine)
             told = TOLD.match(self.text)
             self.text = (told[0] if told else "") + str(parsed)
