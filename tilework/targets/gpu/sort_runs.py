@@ -116,16 +116,8 @@ class Network:
 
     def order(self, first: int, second: int) -> None:
         """Put the smaller of two registers first, or the larger where they fall."""
-        small, large = self.compared(self.values[first], self.values[second])
+        small, large = self.low.builder.in_order(self.sign, self.values[first], self.values[second])
         self.values[first], self.values[second] = (large, small) if self.falls[first] else (small, large)
-
-    def compared(self, x: Value, y: Value) -> tuple[Value, Value]:
-        """(smaller, larger); in 64 bits one comparison decides for both."""
-        b = self.low.builder
-        if x.type.bits == WORD:
-            return b.extremum(f"{self.sign}min", x, y), b.extremum(f"{self.sign}max", x, y)
-        is_smaller = b.icmp(f"{self.sign}lt", x, y)
-        return b.select(is_smaller, x, y), b.select(is_smaller, y, x)
 
     def step(self, step: Step, place: list[tuple[str, int]]) -> None:
         moved = [place[bit] for bit in range(step.mask.bit_length()) if step.mask >> bit & 1]
@@ -139,7 +131,8 @@ class Network:
         b, is_upper = self.low.builder, self.has_bit(level, 1 << number)
         made = []
         for register, value in enumerate(self.values):
-            small, large = self.compared(value, self.low.shuffle_xor(self.values[register ^ registers], lanes))
+            other = self.low.shuffle_xor(self.values[register ^ registers], lanes)
+            small, large = b.in_order(self.sign, value, other)
             made.append(b.select(is_upper, small, large) if self.falls[register] else b.select(is_upper, large, small))
         self.values = made
 

@@ -230,6 +230,13 @@ class Arithmetic:
             return folded
         return self.intrinsic(name, a.type, a, b)
 
+    def in_order(self: "Builder", sign: str, a: Value, b: Value) -> tuple[Value, Value]:
+        """(smaller, larger) of two integers, signed (s) or not (u): in 64 bits one comparison decides for both."""
+        if a.type.scalar.bits < 64:
+            return self.extremum(f"{sign}min", a, b), self.extremum(f"{sign}max", a, b)
+        is_smaller = self.icmp(f"{sign}lt", a, b)
+        return self.select(is_smaller, a, b), self.select(is_smaller, b, a)
+
     def extreme_number(self: "Builder", name: str, a: Value, b: Value) -> Value:
         """The extreme of two numbers, the other one beside a NaN: LLVM's own intrinsics leave open which zero is the larger."""
         beside = self.select(self.fcmp("uno", b, b), a, self.extremum(name, a, b))

@@ -166,6 +166,12 @@ class Module:
         type = array(element, len(values))
         return self.global_variable(name, type, f"[{listed}]", linkage="private", constant=True, align=align)
 
+    def data(self, name: str, content: bytes | bytearray) -> Value:
+        """A private constant of bytes, aligned as caches are."""
+        spelled = "".join(f"\\{byte:02X}" for byte in content)
+        type = array(i8, len(content))
+        return self.global_variable(name, type, f'c"{spelled}"', linkage="private", constant=True, align=64)
+
     def string(self, text: str | bytes) -> Value:
         """A zero-terminated private string; equal strings are shared."""
         data = (text.encode() if isinstance(text, str) else text) + b"\0"

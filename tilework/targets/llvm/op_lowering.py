@@ -13,6 +13,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.rules import Rule, Rules
+from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type
 from tilework.targets.llvm.values import Value
 
@@ -85,21 +86,21 @@ class OpLowering(ABC, Generic[Held]):
     # What control flow must know of values (`control_rules.py`)
 
     @staticmethod
-    @abstractmethod
     def types_of(type: Attribute) -> Sequence[Type]:
-        """The types of the LLVM values that a value is made of."""
+        """The types of the LLVM values that a value is made of: mostly it is one."""
+        return (register_type(type),)
 
-    @abstractmethod
-    def flat(self, values: Sequence[Held]) -> list[Value]:
+    def flat(self, values: Sequence[Any]) -> list[Value]:
         """The LLVM values of several values, one after the other."""
+        return list(values)
 
-    @abstractmethod
-    def held(self, types: Sequence[Attribute], flat: Sequence[Value]) -> list[Held]:
+    def held(self, types: Sequence[Attribute], flat: Sequence[Any]) -> list[Held]:
         """Values of these types, made of LLVM values one after the other."""
+        return list(flat)
 
-    @abstractmethod
-    def like(self, values: Sequence[Held], flat: Sequence[Value]) -> list[Held]:
+    def like(self, values: Sequence[Held], flat: Sequence[Any]) -> list[Held]:
         """Undo `flat` for values of the same form."""
+        return list(flat)
 
     def carried(self, values: Sequence[Held]) -> list[Value]:
         """What one block of several leaves of values, for the block where their ways meet."""

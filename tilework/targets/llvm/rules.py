@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.forks import cached_property
+from tilework.ir.enums import RMWOp
 from tilework.ir.types import element_type
 
 Rule = Callable[..., Any]
@@ -98,6 +99,7 @@ class Rules:
         return found
 
 
+CHANGES = {kind: kind.keyword for kind in RMWOp} | {RMWOp.EXCH: "xchg"}  # what LLVM calls atomics
 COMMON = Rules()
 SCALARS = COMMON.own.elementwise
 

@@ -15,6 +15,7 @@ from tilework.targets.amd.lower.buffer_access import GLOBAL, Place
 from tilework.targets.amd.lower.own_rules import AMD
 from tilework.targets.gpu.device import Access, Atomic, Emission, Gpu, Warps
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.rules import CHANGES
 from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, ptr, struct, vector, void
 from tilework.targets.llvm.values import Value, constant
 
@@ -29,10 +30,6 @@ ORDERS = {
     MemSemantic.RELEASE: "release",
     MemSemantic.ACQ_REL: "acq_rel",
 }
-CHANGES = {
-    RMWOp.AND: "and", RMWOp.OR: "or", RMWOp.XOR: "xor", RMWOp.ADD: "add", RMWOp.FADD: "fadd", RMWOp.MAX: "max",
-    RMWOp.MIN: "min", RMWOp.UMAX: "umax", RMWOp.UMIN: "umin", RMWOp.EXCH: "xchg",
-}  # fmt: skip
 BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR)  # of integers only
 MOST_UNDER_WAY = 63
 STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once

@@ -24,10 +24,7 @@ FLAGS = 7 << 12 | 4 << 15  # elements of 32 bits, of integers
 RDNA_FLAGS = FLAGS | 1 << 24 | 3 << 28  # offsets in bytes are compared with the size
 LOAD_BITS = {CacheModifier.CG: 3, CacheModifier.CS: 3, CacheModifier.CV: 17}
 STORE_BITS = {CacheModifier.CS: 3, CacheModifier.WT: 17}
-CHANGES = {
-    RMWOp.AND: "and", RMWOp.OR: "or", RMWOp.XOR: "xor", RMWOp.ADD: "add", RMWOp.FADD: "fadd", RMWOp.MAX: "smax", RMWOp.MIN: "smin",
-    RMWOp.UMAX: "umax", RMWOp.UMIN: "umin", RMWOp.EXCH: "swap",
-}  # fmt: skip
+OTHERWISE = {RMWOp.MAX: "smax", RMWOp.MIN: "smin", RMWOp.EXCH: "swap"}  # than kinds are called
 RELEASING = (MemSemantic.RELEASE, MemSemantic.ACQ_REL)
 ACQUIRING = (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL)
 
@@ -98,7 +95,7 @@ def store(b: Builder, target: Target, place: Place, at: Access, given: Sequence[
 
 def has_rmw(target: Target, kind: RMWOp, type: Type) -> bool:
     """Whether an instruction changes memory so; `type` may be a pair of halves."""
-    if AmdFeature.BUFFER_ATOMICS not in target.features or kind not in CHANGES:
+    if AmdFeature.BUFFER_ATOMICS not in target.features:
         return False
     if kind is not RMWOp.FADD:
         return type.bits in (32, 64) and not type.is_vector
@@ -109,7 +106,7 @@ def has_rmw(target: Target, kind: RMWOp, type: Type) -> bool:
 def rmw(b: Builder, place: Place, at: Atomic, kind: RMWOp, value: Value, scope: str) -> Value:
     """Change memory; what was there, or 0 where nothing may be done."""
     held = value if kind is RMWOp.FADD else b.bitcast(value, integer(value.type.bits))
-    return b.bitcast(ordered(b, place, at, CHANGES[kind], [held], scope), value.type)
+    return b.bitcast(ordered(b, place, at, OTHERWISE.get(kind, kind.keyword), [held], scope), value.type)
 
 
 def cas(b: Builder, place: Place, at: Atomic, compared: Value, value: Value, scope: str) -> Value:

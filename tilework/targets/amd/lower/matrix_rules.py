@@ -7,8 +7,8 @@ each row (A) or column (B) of tiles. Under a transposed layout the instruction i
 transposed tile. K is taken in the order of registers, the same for both operands, which a sum does not see.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from xdsl.ir import Attribute, Operation
 
@@ -91,17 +91,6 @@ def lower_dot(low: Lowering, op: Operation) -> Registers:
 lowers(amdg.InThreadTransposeOp)(lower_convert)  # registers change places
 
 
-@lowers(tt.DotScaledOp)
-def lower_dot_scaled(low: Lowering, op: Operation) -> Registers:
-    """On an instruction that knows scales; `accelerate_matmul` leaves no others."""
-    encoding = encoding_of(op.results[0].type)
-    if not isinstance(op, tt.DotScaledOp) or not isinstance(encoding, AmdMfma):
-        raise low.refuse(op, "tl.dot_scaled in a layout of no matrix instruction")
-    formats = [ScaleDotElemType(format.value.data) for format in (op.a_elem_type, op.b_elem_type)]
-    scales = [low[scale] if scale is not None else None for scale in (op.a_scale, op.b_scale)]
-    return lower_scaled(low, op, encoding, [SCALED[format] for format in formats], scales)
-
-
 def runs(registers: Registers, count: int) -> list[Registers]:
     """As many equal parts."""
     each = len(registers) // count
@@ -112,6 +101,35 @@ def packed(low: Lowering, values: Sequence[Value], type: Type) -> Value:
     """Elements as an instruction takes them."""
     b = low.builder
     return b.bitcast(values[0] if len(values) == 1 else b.build_vector(list(values)), type)
+
+
+class Tiles:
+    """The tiles of a dot that a warp computes, each along all of K by ``multiply(first, second, sum)``, the operands in the order of the call."""
+
+    def __init__(self, low: Lowering, op: Operation, encoding: AmdMfma | AmdWmma) -> None:
+        self.low, self.op = low, op
+        *batch, m, n = shape_of(op.results[0].type)
+        *over, down, across = encoding.warps_per_cta
+        height, width = encoding.instr_shape[:2]
+        self.batch = max(batch[0] // over[0], 1) if batch else 1
+        self.rows, self.columns = max(m // (height * down), 1), max(n // (width * across), 1)
+        self.is_turned = encoding.is_transposed if isinstance(encoding, AmdMfma) else encoding.is_transpose
+        given = reversed(op.operands[:2]) if self.is_turned else op.operands[:2]
+        self.kinds = [element_type(operand.type) for operand in given]
+
+    def lines(self, number: int) -> list[Registers]:
+        """The rows of tiles of A (0), or the columns of B (1)."""
+        return runs(self.low[self.op.operands[number]], self.batch * (self.columns if number else self.rows))
+
+    def result(self, lines: Sequence[Sequence[Any]], multiply: Callable[[Any, Any, Value], Value]) -> Registers:
+        made: list[Value] = []
+        for place, total in enumerate(runs(self.low[self.op.operands[2]], self.batch * self.rows * self.columns)):
+            row, column = divmod(place, self.columns)
+            first, second = lines[0][row], lines[1][row // self.rows * self.columns + column]
+            first, second = (second, first) if self.is_turned else (first, second)
+            whole = packed(self.low, total, vector(total[0].type, len(total)))
+            made += self.low.builder.lanes(multiply(first, second, whole))
+        return tuple(made)
 
 
 class ScaledSide(NamedTuple):
@@ -129,133 +147,82 @@ def scaled_side(low: Lowering, line: Registers, format: int, scales: Registers |
     return ScaledSide(vectors, format, words)
 
 
-def lower_scaled(
-    low: Lowering, op: Operation, encoding: AmdMfma, formats: Sequence[int], scales: Sequence[Registers | None]
-) -> Registers:
-    """Dots of 8 and 4 bits on gfx950: each step takes 32 elements of a lane, and of each word of scales the next byte."""
-    b, tiles = low.builder, tiles_of(op, encoding)
-    unscaled = ONE_SCALES if any(scale is not None for scale in scales) else 0
-    counts = (tiles.batch * tiles.rows, tiles.batch * tiles.columns)
-    sides = []
-    for operand, count, format, scale in zip(op.operands[:2], counts, formats, scales, strict=True):
-        bytes = runs(scale, count) if scale is not None else [None] * count
-        lines = zip(runs(low[operand], count), bytes, strict=True)
-        sides.append([scaled_side(low, line, format, some, unscaled) for line, some in lines])
+@lowers(tt.DotScaledOp)
+def lower_dot_scaled(low: Lowering, op: Operation) -> Registers:
+    """On an instruction that knows scales, of 8 and 4 bits on gfx950; `accelerate_matmul` leaves no others.
+
+    Each step takes 32 elements of a lane, and of each word of scales the next byte.
+    """
+    encoding = encoding_of(op.results[0].type)
+    if not isinstance(op, tt.DotScaledOp) or not isinstance(encoding, AmdMfma):
+        raise low.refuse(op, "tl.dot_scaled in a layout of no matrix instruction")
+    formats = [SCALED[ScaleDotElemType(format.value.data)] for format in (op.a_elem_type, op.b_elem_type)]
+    scales = [low[scale] if scale is not None else None for scale in (op.a_scale, op.b_scale)]
+    tiles, unscaled = Tiles(low, op, encoding), ONE_SCALES if any(scale is not None for scale in scales) else 0
+    sides: list[list[ScaledSide]] = []
+    for number, (format, scale) in enumerate(zip(formats, scales, strict=True)):
+        lines = tiles.lines(number)
+        bytes = runs(scale, len(lines)) if scale is not None else [None] * len(lines)
+        sides.append([scaled_side(low, line, format, some, unscaled) for line, some in zip(lines, bytes, strict=True)])
     size = "x".join(map(str, encoding.instr_shape))
-    made: list[Value] = []
-    for place, total in enumerate(runs(low[op.operands[2]], counts[0] * tiles.columns)):
-        row, column = divmod(place, tiles.columns)
-        pair = [sides[0][row], sides[1][row // tiles.rows * tiles.columns + column]]
-        first, second = reversed(pair) if encoding.is_transposed else pair
-        whole = packed(low, total, vector(total[0].type, len(total)))
+
+    def multiply(first: ScaledSide, second: ScaledSide, whole: Value) -> Value:
         for step, (x, y) in enumerate(zip(first.vectors, second.vectors, strict=True)):
             name = f"llvm.amdgcn.mfma.scale.f32.{size}.f8f6f4.{x.type.suffix}.{y.type.suffix}"
             told = [constant(i32, first.format), constant(i32, second.format)]
             for side in (first, second):
                 is_scaled = side.words[0].constant is None
                 told += [constant(i32, step % 4 if is_scaled else 0), side.words[step // 4 if is_scaled else 0]]
-            whole = b.call(name, whole.type, [x, y, whole, *told], attributes="convergent")
-        made += b.lanes(whole)
-    return tuple(made)
+            whole = low.builder.call(name, whole.type, [x, y, whole, *told], attributes="convergent")
+        return whole
 
-
-class Tiles(NamedTuple):
-    """How many instructions a warp has in each direction."""
-
-    batch: int
-    rows: int
-    columns: int
-
-
-def tiles_of(op: Operation, encoding: AmdMfma | AmdWmma) -> Tiles:
-    *batch, m, n = shape_of(op.results[0].type)
-    *over, down, across = encoding.warps_per_cta
-    height, width = encoding.instr_shape[:2]
-    count = max(batch[0] // over[0], 1) if batch else 1
-    return Tiles(count, max(m // (height * down), 1), max(n // (width * across), 1))
+    return tiles.result(sides, multiply)
 
 
 def lower_mfma(low: Lowering, op: Operation, encoding: AmdMfma) -> Registers:
-    a, b, c = op.operands
     m, n, k = encoding.instr_shape
-    tiles = tiles_of(op, encoding)
-    elements = max(k // (WAVE // min(m, n)), 1) if 4 not in (m, n) else 0
-    if 4 in (m, n):
-        elements = {64: 4, 32: 2, 16: 1}.get(k, 4) if element_type(a.type) != f32 else 1
-    is_short = element_type(a.type) == f32 and elements == 2
-    given = (b, a) if encoding.is_transposed else (a, b)  # in the order of the call
-    kinds = [element_type(operand.type) for operand in given]
-    form = mfma_instruction((m, n, k), elements, kinds[0], kinds[1], is_short)
-    left, right = runs(low[a], tiles.batch * tiles.rows), runs(low[b], tiles.batch * tiles.columns)
-    totals = runs(low[c], tiles.batch * tiles.rows * tiles.columns)
-    made: list[Value] = []
-    for place, total in enumerate(totals):
-        row, column = place // tiles.columns, place % tiles.columns
-        batch = row // tiles.rows
-        factors = [left[row], right[batch * tiles.columns + column]]
-        made += multiply(low, form, encoding, factors, total)
-    return tuple(made)
+    tiles, is_shared = Tiles(low, op, encoding), 4 in (m, n)
+    is_single = tiles.kinds[0] == f32
+    elements = max(k // (WAVE // min(m, n)), 1)
+    if is_shared:
+        elements = 1 if is_single else {64: 4, 32: 2, 16: 1}.get(k, 4)
+    form = mfma_instruction((m, n, k), elements, tiles.kinds[0], tiles.kinds[1], is_single and elements == 2)
 
+    def factors(line: Registers) -> list[Value]:
+        return [packed(low, line[at : at + form.elements], form.factor) for at in range(0, len(line), form.elements)]
 
-def multiply(
-    low: Lowering, form: Instruction, encoding: AmdMfma, factors: list[Registers], total: Registers
-) -> list[Value]:
-    """One tile, along all of K."""
-    b = low.builder
-    whole = packed(low, total, vector(total[0].type, len(total)))
-    first, second = (
-        [packed(low, line[at : at + form.elements], form.factor) for at in range(0, len(line), form.elements)]
-        for line in (reversed(factors) if encoding.is_transposed else factors)
-    )
-    is_shared = 4 in encoding.instr_shape[:2]
-    for step, value in enumerate(second):
-        small = first[step // 16] if is_shared else first[step]
-        settings = (BROADCAST_ALL, step % 16, 0) if is_shared else (0, 0, 0)
-        args = [small, value, whole, *(constant(i32, setting) for setting in settings)]
-        whole = b.call(f"llvm.amdgcn.{form.name}", whole.type, args, attributes="convergent")
-    return b.lanes(whole)
+    def multiply(first: Registers, second: Registers, whole: Value) -> Value:
+        small_ones = factors(first)
+        for step, value in enumerate(factors(second)):
+            small = small_ones[step // 16 if is_shared else step]
+            settings = (BROADCAST_ALL, step % 16, 0) if is_shared else (0, 0, 0)
+            args = [small, value, whole, *(constant(i32, setting) for setting in settings)]
+            whole = low.builder.call(f"llvm.amdgcn.{form.name}", whole.type, args, attributes="convergent")
+        return whole
+
+    return tiles.result([tiles.lines(0), tiles.lines(1)], multiply)
 
 
 def lower_wmma(low: Lowering, op: Operation, encoding: AmdWmma) -> Registers:
-    a, b, c = op.operands
-    tiles, element = tiles_of(op, encoding), element_type(a.type)
-    elements = 16 if encoding.version == 1 else 8
-    left, right = runs(low[a], tiles.batch * tiles.rows), runs(low[b], tiles.batch * tiles.columns)
-    made: list[Value] = []
-    for place, total in enumerate(runs(low[c], tiles.batch * tiles.rows * tiles.columns)):
-        row, column = place // tiles.columns, place % tiles.columns
-        lines = [left[row], right[row // tiles.rows * tiles.columns + column]]
-        if encoding.is_transpose:
-            lines.reverse()
-        kinds = [element_type(operand.type) for operand in ((b, a) if encoding.is_transpose else (a, b))]
-        made += wave_product(low, element, kinds, lines, total, elements)
-    return tuple(made)
+    tiles, elements = Tiles(low, op, encoding), 16 if encoding.version == 1 else 8
+    is_whole = tiles.kinds[0] == i8
+    if is_whole:
+        factor, name = vector(i32, elements // 4), "i32.16x16x16.iu8.v8i32"
+    elif tiles.kinds[0] in (half, bf16):
+        is_half = tiles.kinds[0] == half
+        factor = vector(f16_register if is_half else i16, elements)
+        name = f"f32.16x16x16.{'f16' if is_half else 'bf16'}.v8f32"
+    else:
+        factor, name = vector(i32, 2), f"f32.16x16x16.{'.'.join(map(byte_name, tiles.kinds))}.v8f32"
 
+    name = f"llvm.amdgcn.wmma.{name}.{factor.suffix}"
 
-def wave_product(
-    low: Lowering, element: Attribute, kinds: list[Attribute], lines: list[Registers], total: Registers, elements: int
-) -> list[Value]:
-    """One tile of wmma, along all of K."""
-    b = low.builder
-    whole = packed(low, total, vector(total[0].type, len(total)))
-    for at in range(0, len(lines[0]), elements):
-        parts = [line[at : at + elements] for line in lines]
-        if element == i8:
-            factor = vector(i32, elements // 4)
-            x, y = (packed(low, part, factor) for part in parts)
+    def multiply(first: Registers, second: Registers, whole: Value) -> Value:
+        for at in range(0, len(first), elements):
+            x, y = (packed(low, line[at : at + elements], factor) for line in (first, second))
             sign = constant(i1, 1)
-            name = f"wmma.i32.16x16x16.iu8.v8i32.{factor.suffix}"
-            whole = b.call(
-                f"llvm.amdgcn.{name}", whole.type, [sign, x, sign, y, whole, constant(i1, 0)], attributes="convergent"
-            )
-            continue
-        if element == half:
-            factor, name = vector(f16_register, elements), "f16"
-        elif element == bf16:
-            factor, name = vector(i16, elements), "bf16"
-        else:
-            factor, name = vector(i32, 2), ".".join(byte_name(kind) for kind in kinds)
-        x, y = (packed(low, part, factor) for part in parts)
-        full = f"llvm.amdgcn.wmma.f32.16x16x16.{name}.v8f32.{factor.suffix}"
-        whole = b.call(full, whole.type, [x, y, whole], attributes="convergent")
-    return b.lanes(whole)
+            args = [sign, x, sign, y, whole, constant(i1, 0)] if is_whole else [x, y, whole]
+            whole = low.builder.call(name, whole.type, args, attributes="convergent")
+        return whole
+
+    return tiles.result([tiles.lines(0), tiles.lines(1)], multiply)

@@ -14,14 +14,11 @@ has tiles in use takes longer to be switched. The process must be allowed to use
 from tilework.targets.cpu.lower.dot_units import Sizes
 from tilework.targets.cpu.lower.microkernel import Operand, Unit
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import array, i8, i64, void
+from tilework.targets.llvm.types import i8, i64, void
 from tilework.targets.llvm.values import Value, constant
 
-CONFIGURATION_BYTES, BYTES_AT, ROWS_AT = (
-    64,
-    16,
-    48,
-)  # where the bytes of a row (16 bits each) and the rows (8 bits) of tiles are
+# where the bytes of a row (16 bits each) and the rows (8 bits) of tiles are
+CONFIGURATION_BYTES, BYTES_AT, ROWS_AT = 64, 16, 48
 FIRST_LEFT, FIRST_RIGHT = 4, 6  # the numbers of tiles
 
 
@@ -36,12 +33,8 @@ def configure(b: Builder, unit: Unit, tile: Sizes) -> None:
     for number, (rows, row_bytes) in enumerate(shapes):
         data[BYTES_AT + 2 * number] = row_bytes
         data[ROWS_AT + number] = rows
-    text = "".join(f"\\{byte:02X}" for byte in data)
     name = f"tiles.{tile.rows}x{tile.columns}x{tile.depth}.{unit.element.text}"
-    table = b.module.global_variable(
-        name, array(i8, CONFIGURATION_BYTES), f'c"{text}"', linkage="private", constant=True, align=64
-    )
-    instruction(b, "ldtilecfg", table)
+    instruction(b, "ldtilecfg", b.module.data(name, data))
 
 
 def release(b: Builder) -> None:

@@ -20,22 +20,12 @@ from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.poll import RARE, ask
 from tilework.targets.cpu.run.interface import LAUNCHED
 from tilework.targets.llvm.conversions import INTEGER_OF, narrow, widen
+from tilework.targets.llvm.rules import CHANGES
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.ttc.loops.hazards import ATOMICS, number, only_counts
 
-INTEGER_OPS = {
-    RMWOp.AND: "and",
-    RMWOp.OR: "or",
-    RMWOp.XOR: "xor",
-    RMWOp.ADD: "add",
-    RMWOp.MAX: "max",
-    RMWOp.MIN: "min",
-    RMWOp.UMAX: "umax",
-    RMWOp.UMIN: "umin",
-    RMWOp.EXCH: "xchg",
-}
 SPINS, RESTS = 1024, 2  # looks at the turn between two rests (`run/poll_code.py`)
 FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
 
@@ -59,7 +49,7 @@ def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
         if is_float(type_) and kind in FLOAT_OPS:
             return [float_loop(low, address, value, type_, FLOAT_OPS[kind], ordering)]
         held = to_word(low, value, type_)
-        old = low.builder.atomic_rmw(INTEGER_OPS[kind], address, held, ordering=ordering, align=element_bytes(type_))
+        old = low.builder.atomic_rmw(CHANGES[kind], address, held, ordering=ordering, align=element_bytes(type_))
         return [from_word(low, old, type_)]
 
     if not mask:
@@ -71,7 +61,7 @@ def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
 def lower_take_turn(low: Lowering, op: Operation) -> None:
     """Threads take programs in their order, so the program that is waited for has begun, or is next in its thread."""
     b = low.builder
-    launch, number = launch_of(low), program_number(low)
+    launch, number = launch_of(low), low.program_number()
 
     def look(rounds: Value) -> tuple[Value, Value]:
         turn = b.load(i64, b.gep(launch, low.turn), align=8, ordering="acquire")
@@ -89,19 +79,12 @@ def lower_pass_turn(low: Lowering, op: Operation) -> None:
     launch = launch_of(low)
     with b.if_(b.icmp("ne", launch, constant(ptr, 0))):
         place = b.gep(launch, low.turn)
-        b.atomic_rmw("xchg", place, b.add(program_number(low), 1), ordering="release", align=8)
+        b.atomic_rmw("xchg", place, b.add(low.program_number(), 1), ordering="release", align=8)
 
 
 def launch_of(low: Lowering) -> Value:
     """The record that all threads of a launch share; 0 where one thread runs all programs."""
     return low.builder.load(ptr, low.builder.gep(low.arena, LAUNCHED), align=8)
-
-
-def program_number(low: Lowering) -> Value:
-    """Of the program in the grid, x fastest."""
-    b = low.builder
-    (x, y, z), (width, height, _) = ([b.zext(value, i64) for value in sizes] for sizes in (low.program, low.grid))
-    return b.add(b.mul(b.add(b.mul(z, height), y), width), x)
 
 
 @lowers(tt.AtomicCASOp)

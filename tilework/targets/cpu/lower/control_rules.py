@@ -1,20 +1,19 @@
 """Rules of loops and of scalar memory: buffers, and reads outside of nests."""
 
-from math import prod
-
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt, ttc
+from tilework.targets.cpu.lower.arena import buffer_bytes
 from tilework.targets.cpu.lower.interface_of import may_wait
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import is_volatile, scaled_indices
 from tilework.targets.cpu.lower.poll import SHORT, Counted, burn, cost_of, rounds_at_once, trip_count
 from tilework.targets.llvm.control_rules import for_loop, may_wrap
 from tilework.targets.llvm.control_rules import lower_while as while_loop
-from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import array, i1, i8, i64
+from tilework.targets.llvm.scalar_types import register_type
+from tilework.targets.llvm.types import i1, i64
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -68,15 +67,11 @@ def lower_alloc(low: Lowering, op: Operation) -> Value:
 @lowers(ttc.TableOp)
 def lower_table(low: Lowering, op: Operation) -> Value:
     """A constant array in the object file."""
-    value, type_ = op.properties["value"], op.results[0].type
-    assert isinstance(value, DenseIntOrFPElementsAttr) and isinstance(type_, ttc.BufferType)
-    size = element_bytes(type_.element) * prod(type_.shape)
+    value = op.properties["value"]
+    assert isinstance(value, DenseIntOrFPElementsAttr)
     data = value.data.data
-    data *= size // len(data)
-    spelled = "".join(f"\\{byte:02X}" for byte in data)
-    name = f"table.{len(low.module.globals)}"
-    text = f'c"{spelled}"'
-    return low.module.global_variable(name, array(i8, size), text, linkage="private", constant=True, align=64)
+    data *= buffer_bytes(ttc.buffer_of(op.results[0])) // len(data)
+    return low.module.data(f"table.{len(low.module.globals)}", data)
 
 
 @lowers(ttc.ReadOp)

@@ -65,10 +65,8 @@ def warn(low: Lowering, code: int) -> None:
     """Leave the program, plus one, in the table of a sanitized launch, and go on."""
     b = low.builder
     low.uses_checks = True
-    (x, y, z), (width, height, _) = ([b.zext(one, i64) for one in ids] for ids in (low.program, low.grid))
-    program = b.add(x, b.mul(width, b.add(y, b.mul(height, z))))
     table = b.load(ptr, b.gep(low.arena, TABLE), align=8)
-    b.store(b.add(program, 1), b.gep(table, -8 * code), align=8)
+    b.store(b.add(low.program_number(), 1), b.gep(table, -8 * code), align=8)
 
 
 def stop(low: Lowering, code: Value | int) -> None:

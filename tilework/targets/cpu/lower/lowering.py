@@ -27,8 +27,8 @@ from tilework.targets.llvm.conversions import from_memory, to_memory
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rule, Rules
-from tilework.targets.llvm.scalar_types import memory_type, register_type
-from tilework.targets.llvm.types import Type, integer, ptr, vector
+from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.types import Type, i64, integer, ptr, vector
 from tilework.targets.llvm.values import Value, constant
 
 CPU = Rules(COMMON)
@@ -90,23 +90,15 @@ class Lowering(OpLowering[Value]):
             b.splat(v, lanes) if lanes > 1 and not v.type.is_vector else v for v in (values[o] for o in last.operands)
         ]
 
-    @staticmethod
-    def types_of(type: Attribute) -> Sequence[Type]:
-        return (register_type(type),)
-
-    def flat(self, values: Sequence[Value]) -> list[Value]:
-        """Only scalars and addresses of buffers pass through control flow."""
-        return list(values)
-
-    def held(self, types: Sequence[Attribute], flat: Sequence[Value]) -> list[Value]:
-        return list(flat)
-
-    def like(self, values: Sequence[Value], flat: Sequence[Value]) -> list[Value]:
-        return list(flat)
-
     def is_elementwise(self, block: Block) -> bool:
         """Whether `region` may run this block on vectors."""
         return all(type(op) in self.elementwise for op in block.ops if op is not block.last_op)
+
+    def program_number(self) -> Value:
+        """Of the program in the grid, x fastest."""
+        b = self.builder
+        (x, y, z), (width, height, _) = ([b.zext(one, i64) for one in ids] for ids in (self.program, self.grid))
+        return b.add(b.mul(b.add(b.mul(z, height), y), width), x)
 
     # Memory
 

@@ -36,7 +36,6 @@ from tilework.targets.llvm.values import Value, constant
 
 STRIDE_BITS = 4  # that one pass over strided registers compares
 MOST_CHUNK_BITS = 7  # of the index of a chunk: its stages are straight code
-WIDE = 64  # bits: many CPUs compare such elements, but have no smaller or larger of two
 
 
 @lowers(ttc.SortRunsOp)
@@ -71,7 +70,7 @@ class Sorter:
     """Passes over elements of one type; a register has ``2**lanes`` of them, a chunk ``2**chunk``."""
 
     def __init__(self, module: Module, element: Type, is_signed: bool, lanes: int, chunk: int) -> None:
-        self.module, self.element, self.is_signed = module, element, is_signed
+        self.module, self.element, self.sign = module, element, "s" if is_signed else "u"
         self.lanes, self.chunk = lanes, chunk
         self.register = shaped(element, 1 << lanes)
         self.suffix = f"{'i' if is_signed else 'u'}{element.bits}.{lanes}.{chunk}"
@@ -144,14 +143,15 @@ class Sorter:
                 held = list(held)
                 for place in range(len(held)):
                     if not place & apart:
-                        held[place], held[place | apart] = self.ordered(b, held[place], held[place | apart])
+                        held[place], held[place | apart] = b.in_order(self.sign, held[place], held[place | apart])
             elif len(held) == 1:
                 lanes = range(1 << self.lanes)
-                small, large = self.ordered(b, held[0], b.shuffle(held[0], None, [lane ^ 1 << bit for lane in lanes]))
+                other = b.shuffle(held[0], None, [lane ^ 1 << bit for lane in lanes])
+                small, large = b.in_order(self.sign, held[0], other)
                 held = [b.shuffle(small, large, [lane + len(lanes) * (lane >> bit & 1) for lane in lanes])]
             else:
                 pairs = zip(held[::2], held[1::2], strict=True)
-                met = [self.ordered(b, *self.exchanged(b, *pair, bit)) for pair in pairs]
+                met = [b.in_order(self.sign, *self.exchanged(b, *pair, bit)) for pair in pairs]
                 held = [value for pair in met for value in self.exchanged(b, *pair, bit)]
         return held
 
@@ -160,14 +160,6 @@ class Sorter:
         size, apart = 1 << self.lanes, 1 << bit
         lanes = [lane + (size - apart) * (lane >> bit & 1) for lane in range(size)]
         return b.shuffle(x, y, lanes), b.shuffle(x, y, [lane + apart for lane in lanes])
-
-    def ordered(self, b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
-        """(smaller, larger), lane by lane."""
-        sign = "s" if self.is_signed else "u"
-        if self.element.bits < WIDE:
-            return b.extremum(f"{sign}min", x, y), b.extremum(f"{sign}max", x, y)
-        is_smaller = b.icmp(f"{sign}lt", x, y)
-        return b.select(is_smaller, x, y), b.select(is_smaller, y, x)
 
 
 class Network:

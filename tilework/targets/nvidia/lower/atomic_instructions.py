@@ -14,24 +14,14 @@ from tilework.targets.llvm.types import Type, bf16, f16, i16, integer
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, ptx, shared_word
 
-INSTRUCTIONS = {  # name, and the letter of the type that it works on
-    RMWOp.AND: ("and", "b"),
-    RMWOp.OR: ("or", "b"),
-    RMWOp.XOR: ("xor", "b"),
-    RMWOp.EXCH: ("exch", "b"),
-    RMWOp.ADD: ("add", "u"),
-    RMWOp.MAX: ("max", "s"),
-    RMWOp.MIN: ("min", "s"),
-    RMWOp.UMAX: ("max", "u"),
-    RMWOp.UMIN: ("min", "u"),
-}
+# the letter of the type that an instruction works on, where it is not that of unsigned integers
+LETTERS = dict.fromkeys((RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH), "b") | {RMWOp.MAX: "s", RMWOp.MIN: "s"}
 
 
 def operation(kind: RMWOp, held: Type, width: int) -> str:
     """``add.noftz.v4.f16x2``."""
     if kind is not RMWOp.FADD:
-        name, letter = INSTRUCTIONS[kind]
-        return f"{name}.{letter}{held.bits}"
+        return f"{kind.keyword.removeprefix('u')}.{LETTERS.get(kind, 'u')}{held.bits}"
     if held is not f16 and held is not bf16:
         return f"add{f'.v{width}' if width > 1 else ''}.f{held.bits}"
     name, pairs = ("f16" if held is f16 else "bf16"), width // 2
