@@ -12,7 +12,7 @@ has tiles in use takes longer to be switched. The process must be allowed to use
 """
 
 from tilework.targets.cpu.lower.dot_units import Sizes
-from tilework.targets.cpu.lower.microkernel import Operand, Unit
+from tilework.targets.cpu.lower.microkernel import Operand, Unit, Work
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import i8, i64, void
 from tilework.targets.llvm.values import Value, constant
@@ -41,18 +41,9 @@ def release(b: Builder) -> None:
     instruction(b, "tilerelease")
 
 
-def emit_tiles(
-    b: Builder,
-    unit: Unit,
-    left: Operand,
-    right: Operand,
-    total: Operand,
-    tile: Sizes,
-    block: tuple[int, int],
-    depth: int,
-) -> None:
-    """Add one block of `block` tiles, rows and columns of them, to C."""
-    rows, columns = block
+def emit_tiles(b: Builder, unit: Unit, work: Work, total: Operand, tile: Sizes) -> None:
+    """Add one block to C, as rows and columns of tiles."""
+    left, right, rows, columns = work.left, work.right, work.rows // tile.rows, len(work.widths)
     sums = [
         (2 * row + column, b.gep(total.address, row * tile.rows * total.stride + column * tile.columns * 4))
         for row in range(rows)
@@ -60,8 +51,8 @@ def emit_tiles(
     ]
     for number, place in sums:
         instruction(b, "tileloadd64", number, place, total.stride)
-    lefts, rights = left.address, right.address
-    with b.loop_carrying(constant(i64, 0), depth // tile.depth, 1, [lefts, rights], unroll=1) as loop:
+    starts, rounds = [left.address, right.address], work.depth * unit.group // tile.depth
+    with b.loop_carrying(constant(i64, 0), rounds, 1, starts, unroll=1) as loop:
         at_left, at_right = loop.carried
         for column in range(columns):
             place = b.gep(at_right, column * tile.columns * 4)

@@ -31,7 +31,7 @@ from tilework.targets.cpu.lower import amx
 from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, unit_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.microkernel import Block, Operand, Unit, emit_block
+from tilework.targets.cpu.lower.microkernel import Block, Operand, Unit, Work, emit_block
 from tilework.targets.cpu.lower.packing import convert_all, converted, is_as_stored, pack_strip, sum_rows
 from tilework.targets.cpu.run.fork import share
 from tilework.targets.cpu.target import HostTarget
@@ -288,9 +288,9 @@ class Emitter:
         stored = memory_type(product.sum)
         left = Operand(b.gep(bands.address, b.mul(row, bands.stride)), bands.stride)
         corner = b.gep(total, b.mul(row, self.sum_stride))
+        work = Work(left, strip, rows, widths, self.plan.depth // unit.group)
         if unit.tiles:
-            tile, target = tile_sizes(unit, product.matrix), Operand(corner, self.sum_stride)
-            amx.emit_tiles(b, unit, left, strip, target, tile, (rows // tile.rows, len(widths)), product.depth)
+            amx.emit_tiles(b, unit, work, Operand(corner, self.sum_stride), tile_sizes(unit, product.matrix))
             return
         places = [
             (b.gep(corner, line * self.sum_stride + sum(widths[:position]) * self.sum_bytes), width)
@@ -305,13 +305,10 @@ class Emitter:
             for place, width in places
         ]
         if unit.right_offset:
-            offsets = [
-                b.load(i32, b.gep(self.row_sums, b.add(row, line), i32), align=SUM_BYTES) for line in range(rows)
-            ]
-            sums = [
-                b.sub(sum, b.splat(offsets[place // len(widths)], sum.type.count)) for place, sum in enumerate(sums)
-            ]
-        emit = unit.emit or emit_block
-        sums = emit(b, self.target, unit, left, strip, sums, rows, widths, self.plan.depth // unit.group)
+            at = b.gep(self.row_sums, row, i32)
+            offsets = [b.load(i32, b.gep(at, SUM_BYTES * line), align=SUM_BYTES) for line in range(rows)]
+            less = [offset for offset in offsets for _ in widths]
+            sums = [b.sub(sum, b.splat(one, sum.type.count)) for sum, one in zip(sums, less, strict=True)]
+        sums = (unit.emit or emit_block)(b, self.target, unit, work, sums)
         for value, (place, width) in zip(sums, places, strict=True):
             b.store(b.cast(value, vector(stored, width)), place, align=self.sum_bytes)

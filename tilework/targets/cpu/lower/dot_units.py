@@ -19,11 +19,11 @@ from typing import NamedTuple
 from xdsl.ir import Attribute
 
 from tilework.ir import types as ir
-from tilework.targets.cpu.lower.microkernel import Block, Operand, Unit, choose_block
+from tilework.targets.cpu.lower.microkernel import Accumulate, Block, Unit, Work, along_depth, choose_block
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import bf16, f32, f64, i8, i16, i32, i64, vector
+from tilework.targets.llvm.types import Type, bf16, f32, f64, i8, i16, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
 
 TILE_ROWS, TILE_BYTES = 16, 64  # the largest tile of AMX: rows, and bytes of a row
@@ -94,21 +94,21 @@ def integer(b: Builder, total: Value, x: Value, y: Value) -> Value:
     return b.add(b.mul(x, y), total)
 
 
-def widened(b: Builder, total: Value, x: Value, y: Value, widths: Sequence[int]) -> tuple[list[Value], int]:
-    """Operands with the least of the lanes that an instruction has: borders may be narrower."""
-    count = total.type.count
-    width = next(width for width in widths if width >= count)
-    lanes = [*range(count), *[-1] * (width - count)]
-    return [value if width == count else b.shuffle(value, None, lanes) for value in (total, x, y)], width
+def dot_instruction(name: str, widths: Sequence[int], factor: Type = i32, swaps: bool = False) -> Accumulate:
+    """An instruction whose lanes of 32 bits each add several products; `widths` are the lanes it may have: borders are narrower."""
 
+    def accumulate(b: Builder, total: Value, x: Value, y: Value) -> Value:
+        count = total.type.count
+        width = next(width for width in widths if width >= count)
+        lanes = [*range(count), *[-1] * (width - count)]
+        wide, x, y = [value if width == count else b.shuffle(value, None, lanes) for value in (total, x, y)]
+        x, y = (b.bitcast(value, vector(factor, width * 32 // factor.bits)) for value in (x, y))
+        overload = "" if name.startswith("x86") else f"{wide.type.suffix}.{x.type.suffix}"
+        given = (y, x) if swaps else (x, y)
+        found = b.intrinsic(name.format(32 * width), wide.type, wide, *given, overload=overload)
+        return b.shuffle(found, None, range(count))
 
-def dot_bytes_arm(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """ARM's sdot: each lane adds four products of signed bytes."""
-    (wide, x, y), width = widened(b, total, x, y, (2, 4))
-    bytes_ = vector(i8, 4 * width)
-    x, y = b.bitcast(x, bytes_), b.bitcast(y, bytes_)
-    found = b.intrinsic("aarch64.neon.sdot", wide.type, wide, y, x, overload=f"{wide.type.suffix}.{bytes_.suffix}")
-    return b.shuffle(found, None, range(total.type.count))
+    return accumulate
 
 
 def dot_pairs_x86(b: Builder, total: Value, x: Value, y: Value) -> Value:
@@ -127,56 +127,22 @@ def dot_pairs_generic(b: Builder, total: Value, x: Value, y: Value) -> Value:
     return total
 
 
-def dot_pairs_vnni(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """x86's vpdpwssd: the same in one instruction."""
-    (wide, x, y), width = widened(b, total, x, y, (4, 8, 16))
-    found = b.intrinsic(f"x86.avx512.vpdpwssd.{32 * width}", wide.type, wide, x, y, overload="")
-    return b.shuffle(found, None, range(total.type.count))
+def matrix_instruction(name: str, factor: Type, overload: str) -> Accumulate:
+    """One that multiplies matrices of two rows by matrices of two columns, 16 bytes each."""
+
+    def accumulate(b: Builder, total: Value, x: Value, y: Value) -> Value:
+        x, y = (b.bitcast(value, vector(factor, 128 // factor.bits)) for value in (x, y))
+        return b.intrinsic(f"aarch64.neon.{name}", total.type, total, x, y, overload=overload)
+
+    return accumulate
 
 
-def dot_bytes_vnni(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """x86's vpdpbusd: each lane adds four products of signed bytes (x) and unsigned ones (y)."""
-    (wide, x, y), width = widened(b, total, x, y, (4, 8, 16))
-    found = b.intrinsic(f"x86.avx512.vpdpbusd.{32 * width}", wide.type, wide, y, x, overload="")
-    return b.shuffle(found, None, range(total.type.count))
-
-
-def dot_bfloats_x86(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """x86's vdpbf16ps: each lane adds two products of bf16."""
-    (wide, x, y), width = widened(b, total, x, y, (4, 8, 16))
-    x, y = (b.bitcast(value, vector(bf16, 2 * width)) for value in (x, y))
-    found = b.intrinsic(f"x86.avx512bf16.dpbf16ps.{32 * width}", wide.type, wide, x, y, overload="")
-    return b.shuffle(found, None, range(total.type.count))
-
-
-def matrices_of_bfloats(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """ARM's bfmmla: 2 x 4 times 4 x 2."""
-    x, y = (b.bitcast(value, vector(bf16, 8)) for value in (x, y))
-    return b.intrinsic("aarch64.neon.bfmmla", total.type, total, x, y, overload="")
-
-
-def matrices_of_bytes(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """ARM's smmla: 2 x 8 times 8 x 2."""
-    x, y = (b.bitcast(value, vector(i8, 16)) for value in (x, y))
-    return b.intrinsic("aarch64.neon.smmla", total.type, total, x, y, overload="v4i32.v16i8")
-
-
-def emit_matrices(
-    b: Builder,
-    target: HostTarget,
-    unit: Unit,
-    left: Operand,
-    right: Operand,
-    totals: Sequence[Value],
-    rows: int,
-    widths: Sequence[int],
-    depth: int,
-) -> tuple[Value, ...]:
+def emit_matrices(b: Builder, target: HostTarget, unit: Unit, work: Work, totals: Sequence[Value]) -> list[Value]:
     """As `emit_block`, of accumulators that are 2 x 2 matrices: two rows of A, as far as 8 bytes of K go, times two columns of B.
 
     ``a0 a1 a2 a3`` and ``b0 b1 b2 b3``, two rows of C, are the matrices ``a0 a1 b0 b1`` and ``a2 a3 b2 b3``.
     """
-    align, line = unit.element.bits // 8, len(widths)
+    align, rows, line = unit.element.bits // 8, work.rows, len(work.widths)
 
     def paired(first: Value, second: Value) -> tuple[Value, Value]:
         half = first.type.count // 2
@@ -184,41 +150,37 @@ def emit_matrices(
         return tuple(b.shuffle(first, second, [*part, *(2 * half + lane for lane in part)]) for part in (low, high))  # type: ignore[return-value]
 
     def steps(count: int, at_left: Value, at_right: Value, sums: Sequence[Value]) -> list[Value]:
-        loaded = [b.load(vector(i64, count), b.gep(at_left, row * left.stride), align=align) for row in range(rows)]
+        loaded = [
+            b.load(vector(i64, count), b.gep(at_left, row * work.left.stride), align=align) for row in range(rows)
+        ]
         pairs = list(zip(loaded[::2], loaded[1::2], strict=True))
         held = [paired(*pair) if count == 2 else (b.concat(*pair),) for pair in pairs]
         sums = list(sums)
         for step in range(count):
             for column in range(2 * line):
-                offset = step * right.stride + column * 16
+                offset = step * work.right.stride + column * 16
                 across = b.load(vector(i64, 2), b.gep(at_right, offset), align=align)
                 for pair in range(rows // 2):
                     place = pair * 2 * line + column
                     sums[place] = unit.accumulate(b, sums[place], held[pair][step], across)
         return sums
 
-    sums: Sequence[Value] = [
+    matrices = [
         matrix
         for row in range(0, rows, 2)
         for place in range(line)
         for matrix in paired(totals[row * line + place], totals[(row + 1) * line + place])
     ]
-    at_left, at_right = left.address, right.address
-    if trips := depth // 2:
-        with b.loop_carrying(constant(i32, 0), trips, 1, [at_left, at_right, *sums], unroll=1) as loop:
-            here, there, *current = loop.carried
-            loop.next([b.gep(here, 16), b.gep(there, 2 * right.stride), *steps(2, here, there, current)])
-        at_left, at_right, *sums = loop.results
-    if depth % 2:
-        sums = steps(1, at_left, at_right, sums)
+    sums = along_depth(b, unit, work, 2, matrices, steps)
     found: list[Value] = []
     for row in range(0, rows, 2):
         both = [paired(*sums[row * line + 2 * place :][:2]) for place in range(line)]
         found += [pair[0] for pair in both] + [pair[1] for pair in both]
-    return tuple(found)
+    return found
 
 
 X86_PAIRS = {4: "x86.sse2.pmadd.wd", 8: "x86.avx2.pmadd.wd", 16: "x86.avx512.pmaddw.d.512"}
+X86_LANES = tuple(X86_PAIRS)
 
 F32 = Unit("f32", f32, f32, fused)
 F64 = Unit("f64", f64, f64, fused)
@@ -226,13 +188,16 @@ F32_EMULATED = Unit("f32", f32, f32, fused_in_doubles, temporaries=6)
 F32_UNFUSED = Unit("f32", f32, f32, unfused, temporaries=2)
 F64_UNFUSED = Unit("f64", f64, f64, unfused, temporaries=2)
 I32 = Unit("i32", i32, i32, integer, temporaries=2)
-BYTES_ARM = Unit("sdot", i32, i32, dot_bytes_arm, 4, i8)
+BYTES_ARM = Unit("sdot", i32, i32, dot_instruction("aarch64.neon.sdot", (2, 4), i8, swaps=True), 4, i8)
 PAIRS_X86 = Unit("pmaddwd", i32, i32, dot_pairs_x86, 2, i16, temporaries=2)
-VNNI_X86 = Unit("vpdpwssd", i32, i32, dot_pairs_vnni, 2, i16)
-BYTES_VNNI = Unit("vpdpbusd", i32, i32, dot_bytes_vnni, 4, i8, right_offset=128)
-BFLOATS_X86 = Unit("vdpbf16ps", i32, f32, dot_bfloats_x86, 2, i16, features=frozenset({"avx512bf16"}))
-BFMMLA = Unit("bfmmla", i64, f32, matrices_of_bfloats, 4, i16, features=frozenset({"bf16"}), emit=emit_matrices)
-SMMLA = Unit("smmla", i64, i32, matrices_of_bytes, 8, i8, features=frozenset({"i8mm"}), emit=emit_matrices)
+VNNI_X86 = Unit("vpdpwssd", i32, i32, dot_instruction("x86.avx512.vpdpwssd.{}", X86_LANES), 2, i16)
+BUSD = dot_instruction("x86.avx512.vpdpbusd.{}", X86_LANES, swaps=True)  # unsigned bytes (of B) times signed ones
+BYTES_VNNI = Unit("vpdpbusd", i32, i32, BUSD, 4, i8, right_offset=128)
+DPBF16 = dot_instruction("x86.avx512bf16.dpbf16ps.{}", X86_LANES, bf16)
+BFLOATS_X86 = Unit("vdpbf16ps", i32, f32, DPBF16, 2, i16, features=frozenset({"avx512bf16"}))
+BY_FOUR, BY_EIGHT = matrix_instruction("bfmmla", bf16, ""), matrix_instruction("smmla", i8, "v4i32.v16i8")
+BFMMLA = Unit("bfmmla", i64, f32, BY_FOUR, 4, i16, features=frozenset({"bf16"}), emit=emit_matrices)
+SMMLA = Unit("smmla", i64, i32, BY_EIGHT, 8, i8, features=frozenset({"i8mm"}), emit=emit_matrices)
 TILES_BF16 = Unit("amx-bf16", i32, f32, fused, 2, i16, features=frozenset({"amx-tile", "amx-bf16"}), tiles="tdpbf16ps")
 TILES_FP16 = Unit("amx-fp16", i32, f32, fused, 2, i16, features=frozenset({"amx-tile", "amx-fp16"}), tiles="tdpfp16ps")
 TILES_INT8 = Unit("amx-int8", i32, i32, integer, 4, i8, features=frozenset({"amx-tile", "amx-int8"}), tiles="tdpbssd")

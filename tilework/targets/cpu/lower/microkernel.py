@@ -31,7 +31,7 @@ LATENCY = {"aarch64": 4, "x86_64": 5}  # cycles until an accumulator can be adde
 CACHE_LINE = 64
 
 Accumulate = Callable[[Builder, Value, Value, Value], Value]
-EmitBlock = Callable[..., tuple[Value, ...]]
+EmitBlock = Callable[..., list[Value]]
 
 
 @dataclass(frozen=True)
@@ -134,67 +134,63 @@ class Operand:
     stride: int
 
 
-def emit_block(
-    b: Builder,
-    target: HostTarget,
-    unit: Unit,
-    left: Operand,
-    right: Operand,
-    totals: Sequence[Value],
-    rows: int,
-    widths: Sequence[int],
-    depth: int,
-) -> tuple[Value, ...]:
-    """totals + left @ right for one block, row by row.
+@dataclass(frozen=True)
+class Work:
+    """One block: its factors, how many rows, the lanes of the vectors of a row, and how many operands along K."""
 
-    `widths` are the lanes of the vectors of a row, `depth` counts operands along K.
-    """
-    lanes = target.lanes(unit.operand.bits)
-    unroll = lanes if multiplies_by_lane(target) else 4
-    starts = [sum(widths[:place]) * (unit.operand.bits // 8) for place in range(len(widths))]
+    left: Operand
+    right: Operand
+    rows: int
+    widths: Sequence[int]
+    depth: int
 
-    def steps(count: int, at_left: Value, at_right: Value, sums: Sequence[Value]) -> list[Value]:
-        sums = list(sums)
-        held = [held_row(b, target, unit, left, at_left, row, count) for row in range(rows)]
-        for step in range(count):
-            across = [
-                b.load(
-                    vector(unit.operand, width),
-                    b.gep(at_right, step * right.stride + start),
-                    align=unit.element.bits // 8,
-                )
-                for width, start in zip(widths, starts, strict=True)
-            ]
-            for row in range(rows):
-                factor = held[row](step)
-                for place, value in enumerate(across):
-                    position = row * len(widths) + place
-                    sums[position] = unit.accumulate(b, sums[position], factor(value.type.count), value)
-        return sums
 
-    trips, rest = divmod(depth, unroll)
-    at_left, at_right, sums = left.address, right.address, tuple(totals)
+def along_depth(
+    b: Builder, unit: Unit, work: Work, at_once: int, sums: Sequence[Value], steps: Callable[..., list[Value]]
+) -> list[Value]:
+    """``steps(count, place in A, place in B, sums)`` for all operands along K, `at_once` of them in a round of a loop."""
+    trips, rest = divmod(work.depth, at_once)
+    at_left, at_right = work.left.address, work.right.address
     if trips:
         with b.loop_carrying(constant(i32, 0), trips, 1, [at_left, at_right, *sums], unroll=1) as loop:
             here, there, *current = loop.carried
-            following = steps(unroll, here, there, current)
-            loop.next([b.gep(here, unroll * unit.operand.bits // 8), b.gep(there, unroll * right.stride), *following])
+            following = steps(at_once, here, there, current)
+            moved = [b.gep(here, at_once * unit.operand.bits // 8), b.gep(there, at_once * work.right.stride)]
+            loop.next([*moved, *following])
         at_left, at_right, *sums = loop.results
-    return tuple(steps(rest, at_left, at_right, sums)) if rest else tuple(sums)
+    return steps(rest, at_left, at_right, sums) if rest else list(sums)
 
 
-def held_row(
-    b: Builder, target: HostTarget, unit: Unit, left: Operand, address: Value, row: int, count: int
-) -> Callable[[int], Callable[[int], Value]]:
-    """One row of A over `count` steps: a function from the step to a function from the lanes to the copied number."""
-    start = b.gep(address, row * left.stride)
-    align = unit.element.bits // 8
-    if multiplies_by_lane(target):
-        values = b.load(vector(unit.operand, count), start, align=align)
-        return lambda step: lambda lanes: b.shuffle(values, None, [step] * lanes)
+def emit_block(b: Builder, target: HostTarget, unit: Unit, work: Work, totals: Sequence[Value]) -> list[Value]:
+    """totals + left @ right for one block, row by row."""
+    by_lane, align = multiplies_by_lane(target), unit.element.bits // 8
+    size = unit.operand.bits // 8
+    starts = [sum(work.widths[:place]) * size for place in range(len(work.widths))]
 
-    def number(step: int) -> Callable[[int], Value]:
-        loaded = b.load(unit.operand, b.gep(start, step * unit.operand.bits // 8), align=align)
-        return lambda lanes: b.splat(loaded, lanes)
+    def held_row(start: Value, count: int) -> Callable[[int], Callable[[int], Value]]:
+        """One row of A over `count` steps: a function from the step to a function from the lanes to the copied number."""
+        if by_lane:
+            values = b.load(vector(unit.operand, count), start, align=align)
+            return lambda step: lambda lanes: b.shuffle(values, None, [step] * lanes)
 
-    return number
+        def number(step: int) -> Callable[[int], Value]:
+            loaded = b.load(unit.operand, b.gep(start, step * size), align=align)
+            return lambda lanes: b.splat(loaded, lanes)
+
+        return number
+
+    def steps(count: int, at_left: Value, at_right: Value, sums: Sequence[Value]) -> list[Value]:
+        sums = list(sums)
+        held = [held_row(b.gep(at_left, row * work.left.stride), count) for row in range(work.rows)]
+        for step in range(count):
+            line = b.gep(at_right, step * work.right.stride)
+            pairs = zip(work.widths, starts, strict=True)
+            across = [b.load(vector(unit.operand, width), b.gep(line, start), align=align) for width, start in pairs]
+            for row in range(work.rows):
+                factor = held[row](step)
+                for place, value in enumerate(across):
+                    position = row * len(across) + place
+                    sums[position] = unit.accumulate(b, sums[position], factor(value.type.count), value)
+        return sums
+
+    return along_depth(b, unit, work, target.lanes(unit.operand.bits) if by_lane else 4, totals, steps)
