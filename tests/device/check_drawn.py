@@ -3,8 +3,9 @@
     python -m tests.device.check_drawn --kernels 200 [--first 0] [--plain]
 
 Every kernel that differs is a line with its seed; then one line for all. Kernels are not fused, so that floats differ only by what
-elementary functions and the order of sums allow; one whose threads meet in global memory without order (the emulator says so) may
-differ. ``--plain`` draws kernels of what Triton has. The exit code is the number of failures, 99 at most.
+elementary functions and the order of sums allow; one whose threads meet in global memory without order (the emulator says so) or
+whose results tell the order of its programs (the evaluator says so) may differ. ``--plain`` draws kernels of what Triton has,
+``--loops`` short ones of nested loops. The exit code is the number of failures, 99 at most; ``--seconds`` ends early.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 import warnings
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import numpy as np
 import tilework
 from tests.device.check_cuda_kernels import allocate
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.gpu import MEETING, STRICTNESS, finds_races, warps_of
+from tests.drawn.gpu import BLOCK, MEETING, STRICTNESS, depends_on_order, finds_races, warps_of
 from tests.drawn.kernels import Kernel, draw_kernel
 from tests.drawn.rounding import RoundingError
 from tests.drawn.run import load
@@ -54,17 +56,18 @@ def compare(kernel: Kernel, folder: Path) -> str | None:
         if difference(found, wanted[name], dtype, strictness=STRICTNESS):
             found = np.where(rounding.explains(name, found, wanted[name]), wanted[name], found)
         if problem := difference(found, wanted[name], dtype, strictness=STRICTNESS):
-            has_races = finds_races(kernel, folder, warps_of(kernel.seed))
-            return None if has_races else f"{name}: {problem.replace('NumPy', 'interpreter')}"
+            is_undefined = depends_on_order(kernel, folder) or finds_races(kernel, folder, warps_of(kernel.seed))
+            return None if is_undefined else f"{name}: {problem.replace('NumPy', 'interpreter')}"
     return None
 
 
-def problem_of(seed: int, folder: Path, about_python: bool) -> str | None:
+def problem_of(seed: int, folder: Path, **about: bool) -> str | None:
     """`compare` of one seed; errors are problems too."""
     try:
-        return compare(draw_kernel(seed, about_python=about_python), folder)
+        return compare(draw_kernel(seed, **about), folder)
     except SanitizerError as error:  # of the emulator
-        return None if "race: " in str(error) else str(error)
+        meets = "race: " in str(error) or len(set(BLOCK.findall(str(error)))) > 1
+        return None if meets else str(error)
     except Exception as error:
         return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[-1]}"
 
@@ -73,18 +76,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernels", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=inf, help="after which no other kernel begins")
     parser.add_argument("--plain", action="store_true", help="only what Triton has")
+    parser.add_argument("--loops", action="store_true", help="mostly loops")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     tilework.set_allocator(allocate)
-    target, start, bad = driver.active.get_current_target(), time.perf_counter(), 0
+    about = {"about_python": not (args.plain or args.loops), "about_loops": args.loops}
+    target, start, count, bad = driver.active.get_current_target(), time.perf_counter(), 0, 0
     with tempfile.TemporaryDirectory() as name:
         for seed in range(args.first, args.first + args.kernels):
-            if (problem := problem_of(seed, Path(name), not args.plain)) is not None:
+            if time.perf_counter() - start > args.seconds:
+                break
+            count += 1
+            if (problem := problem_of(seed, Path(name), **about)) is not None:
                 bad += 1
                 print(f"seed {seed}: {problem}"[:400], flush=True)
     seconds = time.perf_counter() - start
-    print(f"{args.kernels} drawn kernels on {target}: {bad} differ, {seconds:.0f} s")
+    print(f"{count} drawn kernels on {target}: {bad} differ, {seconds:.0f} s")
     return min(bad, 99)
 
 

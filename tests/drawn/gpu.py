@@ -39,6 +39,7 @@ from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import Finding
 from tilework.oracles.emulator.llvm.run_llvm import run as run_llvm
+from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.target import Target
 from tilework.targets.amd import code_object
@@ -125,6 +126,18 @@ def finds_races(kernel: Kernel, folder: Path, warps: int) -> bool:
     """Whether threads meet in global memory, which only the emulator of PTX sees."""
     text = compiled(kernel, folder, warps, HOPPER)
     return bool(emulate(kernel, text, arguments(kernel, kernel.seed), warps, HOPPER))
+
+
+def depends_on_order(kernel: Kernel, folder: Path) -> bool:
+    """Whether programs meet in atomic operations whose results tell which of them came first."""
+    module = compile_drawn(kernel, folder)
+    programs = list(np.ndindex(GRID))
+    found = []
+    for order in (programs, programs[::-1]):
+        args = arguments(kernel, kernel.seed)
+        evaluate(module, "kernel", list(args.values()), GRID, program_ids=order)
+        found.append([args[name].tobytes() for name in kernel.inputs])
+    return found[0] != found[1]
 
 
 def is_ours(finding: Finding) -> bool:

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.drawn.gpu import problem_of
+from tests.drawn.gpu import depends_on_order, problem_of
+from tests.drawn.kernels import HEADER, Kernel
+from tests.drawn.rules import INT32
 
 CASES = [
     *((seed, "cuda:90", True) for seed in (7, 18, 40, 53)),
@@ -25,3 +27,19 @@ def test_drawn_kernel(seed: int, target: str, about_descriptors: bool, tmp_path:
 def test_drawn_loops(target: str, tmp_path: Path) -> None:
     problem = problem_of(3, target, tmp_path, about_loops=True)
     assert problem is None, f"python -m tests.drawn.gpu --loops --target {target} --seed 3\n{problem}"
+
+
+@pytest.mark.parametrize(
+    ("place", "is_kept", "depends"), [("0", True, True), ("0", False, False), ("pid", True, False)]
+)
+def test_atomics_that_tell_which_program_was_first(place: str, is_kept: bool, depends: bool, tmp_path: Path) -> None:
+    kept = "old" if is_kept else "1"
+    body = f"    pid = tl.program_id(0)\n    old = tl.atomic_add(io + {place}, 3)\n    tl.store(out + pid, {kept})\n"
+    kernel = Kernel(
+        0,
+        f"{HEADER}@jit\ndef kernel(io, out):\n{body}",
+        dict.fromkeys(("io", "out"), "*i32"),
+        (),
+        {"io": INT32, "out": INT32},
+    )
+    assert depends_on_order(kernel, tmp_path) == depends

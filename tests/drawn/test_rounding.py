@@ -11,15 +11,18 @@ from tests.drawn.rounding import RoundingError
 from tests.drawn.rules import FP16, FP32, FP64, INT32
 
 SOURCE = """@jit
-def kernel(x, out16, wide, whole, most):
+def kernel(x, out16, wide, whole, most, ones, halves):
     i = tl.arange(0, 64)
     a = tl.load(x + i)
     tl.store(out16 + i, tl.cumsum(a, 0))
     tl.store(wide + i, tl.log(a.to(tl.float32) + 9.0).to(tl.float64))
     tl.store(whole + i, tl.exp2(tl.arange(0, 64).to(tl.float32)).to(tl.int64).to(tl.int32))
     tl.store(most + i, tl.max(a, 0).to(tl.float32) + tl.zeros([64], tl.float32))
+    numbers = (i + 1).to(tl.float32)
+    tl.store(ones + i, (numbers / numbers).to(tl.int32))
+    tl.store(halves + i, numbers.to(tl.float64) / numbers.to(tl.float64) / 2)
 """
-TYPES = {"x": FP16, "out16": FP16, "wide": FP64, "whole": INT32, "most": FP32}
+TYPES = {"x": FP16, "out16": FP16, "wide": FP64, "whole": INT32, "most": FP32, "ones": INT32, "halves": FP64}
 
 
 @pytest.fixture
@@ -56,3 +59,11 @@ def test_integers_and_extremes(rounding: RoundingError) -> None:
     assert not rounding.explains("whole", exact + 100, exact)[:20].any()
     most = rounding.runs[0]["most"]
     assert rounding.explains("most", most, most).all() and not rounding.explains("most", most * 1.5, most).any()
+
+
+def test_a_quotient_of_f32_may_be_off(rounding: RoundingError) -> None:
+    """As on an H200, where ``(82.0 / 82.0).to(tl.int32)`` was 0; quotients of f64 are rounded correctly."""
+    exact, halves = rounding.runs[0]["ones"], rounding.runs[0]["halves"]
+    assert (exact == 1).all() and rounding.explains("ones", np.zeros_like(exact), exact).all()
+    assert not rounding.explains("ones", exact + 1, exact).any()
+    assert not rounding.explains("halves", halves * (1 + 2.0**-52), halves).any()
