@@ -15,8 +15,10 @@ that the value does not change, RUNTIME that it grows by an amount known only at
 A vector along one dimension may also be one of those in which a value that is divided passes no multiple of the divisor (`pieces.py`): then a
 quotient is still, and a rest a line.
 
-Lines are taken not to wrap around where they are extended to 64 bits or compared: an address that wraps inside a tile
-points nowhere. Where such a value is used as a number its lanes are computed one by one, exactly.
+A line that is extended to 64 bits goes on where its 32 bits would wrap around: an address that wraps inside a tile points
+nowhere. Where such a value is used as a number its lanes are computed one by one, exactly. So are those of a condition that
+compares numbers which wrap around inside the tile, as ``start + %j < %n`` does where `start` is near 2**31: that is known once per row,
+at run time.
 """
 
 from collections.abc import Container
@@ -28,13 +30,17 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import PointerType, bit_width, i1
+from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.scalars import predicate_of
-from tilework.targets.llvm.values import Value
+from tilework.targets.llvm.types import i1 as llvm_i1
+from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.values import Value, constant
 
 RUNTIME = "runtime"
 Stride: TypeAlias = int | str | None
 Strides: TypeAlias = tuple[Stride, ...]
+NEVER = constant(llvm_i1, 0)
 
 
 class Linear(NamedTuple):
@@ -43,13 +49,16 @@ class Linear(NamedTuple):
     start: Value
     stride: Value
     is_exact: bool = True  # false where wrap-around was ruled out by assumption
+    wraps: Value = NEVER  # whether that assumption is wrong in this tile; of pointers nobody asks
 
 
 class Interval(NamedTuple):
-    """True for ``low <= e < high``, both i64."""
+    """True for ``low <= e < high``, both i64; elsewhere false, unless `wraps`: then `condition` has to be asked, lane by lane."""
 
     low: Value
     high: Value
+    wraps: Value
+    condition: Operation
 
 
 Kind: TypeAlias = Value | Linear | Interval
@@ -196,3 +205,27 @@ def intervals(block: Block, known: dict[SSAValue, Strides], dim: int) -> dict[SS
             if any(inside) and all(yes or stride(o) == 0 for yes, o in zip(inside, op.operands, strict=True)):
                 found[op.results[0]] = None
     return found
+
+
+def leaves_range(b: Builder, start: Value, stride: Value, size: int) -> Value:
+    """Whether ``start + stride * e`` is no number of its type for some ``e < size``."""
+    if stride.constant == 1:
+        return b.icmp("sgt", start, (1 << (start.type.bits - 1)) - size)
+    last = b.add(b.sext(start, i64), b.mul(b.sext(stride, i64), size - 1))
+    return b.icmp("ne", b.sext(b.trunc(last, start.type), i64), last)
+
+
+def compared(b: Builder, line: Linear, name: str, number: Value, size: int, condition: Operation) -> Interval:
+    """Where the line, which has a stride of 1, is less than (or `name` says what else) a number."""
+    edge, zero = b.sub(b.sext(number, i64), b.sext(line.start, i64)), constant(i64, 0)
+    if name in ("sle", "sgt"):
+        edge = b.add(edge, 1)
+    low, high = (zero, edge) if name in ("slt", "sle") else (edge, constant(i64, size))
+    if line.start.type is i64:  # the difference of numbers below 2**62 is a number too
+        far = b.icmp("slt", b.or_(b.add(line.start, 1 << 62), b.add(number, 1 << 62)), 0)
+    else:
+        far = leaves_range(b, line.start, constant(line.start.type, 1), size)
+    wraps = b.or_(line.wraps, far)
+    if line.start.type is i64 or high is not edge:  # what is less than a number of 32 bits has not wrapped around
+        high = b.select(wraps, zero, high)
+    return Interval(low, high, wraps, condition)

@@ -223,6 +223,8 @@ def lane_mask(nest: OpenNest, mask: Any) -> Value:
     """The lanes that are on, as a vector of i1."""
     if not isinstance(mask, Interval):
         return mask
+    if mask.wraps.constant != 0:
+        return nest.apply(mask.condition)
     b = nest.b
     first, count = interval_lanes(nest, mask)
     lanes = b.iota(vector(i32, nest.lanes))
@@ -242,11 +244,11 @@ def masked_type(nest: OpenNest, held: Type, size: int) -> Type | None:
 def mask_bits(nest: OpenNest, mask: Any) -> Value:
     """The lanes that are on, as the bits of an i64."""
     b = nest.b
-    if isinstance(mask, Interval):
+    if isinstance(mask, Interval) and mask.wraps.constant == 0:
         first, count = interval_lanes(nest, mask)
         one = constant(i64, 1)
         return b.shl(b.sub(b.shl(one, count), one), first)
-    return b.zext(b.mask_bits(mask), i64)
+    return b.zext(b.mask_bits(lane_mask(nest, mask)), i64)
 
 
 def lane_addresses(nest: OpenNest, address: Kind) -> list[Value]:
@@ -324,19 +326,27 @@ def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, val
             made = b.bitcast(b.masked_load(type_, place, on, b.bitcast(held, type_), align=size), held.type)
         else:
             b.masked_store(b.bitcast(held, type_), place, on, align=size)
-    elif is_contiguous and isinstance(mask, Interval):
-        slot = b.alloca(held.type, align=64)
-        b.store(held, slot, align=64)
-        offset, count = (b.mul(number, size) for number in interval_lanes(nest, mask))
-        here, there = b.gep(slot, offset), b.gep(place, offset)
-        b.copy(here if is_load else there, there if is_load else here, count)
-        made = b.load(held.type, slot, align=64) if is_load else NOTHING
     else:
-        kind = f"{'load' if is_load else 'store'}.{'contiguous' if is_contiguous else 'scattered'}"
-        name = f"tilework.{kind}.{held.type.suffix}"
-        if name not in low.module.functions:
-            define_partial(low.module, name, place.type, held.type, size, is_load)
-        made = b.call(name, held.type if is_load else void, [place, mask_bits(nest, mask), held])
+
+        def called() -> list[Value]:
+            kind = f"{'load' if is_load else 'store'}.{'contiguous' if is_contiguous else 'scattered'}"
+            name = f"tilework.{kind}.{held.type.suffix}"
+            if name not in low.module.functions:
+                define_partial(low.module, name, place.type, held.type, size, is_load)
+            found = b.call(name, held.type if is_load else void, [place, mask_bits(nest, mask), held])
+            return [found] if is_load else []
+
+        def copied() -> list[Value]:
+            slot = b.alloca(held.type, align=64)
+            b.store(held, slot, align=64)
+            offset, count = (b.mul(number, size) for number in interval_lanes(nest, mask))
+            here, there = b.gep(slot, offset), b.gep(place, offset)
+            b.copy(here if is_load else there, there if is_load else here, count)
+            return [b.load(held.type, slot, align=64)] if is_load else []
+
+        is_run = is_contiguous and isinstance(mask, Interval)
+        found = b.if_else(mask.wraps, called, copied) if is_run else called()
+        made = found[0] if is_load else NOTHING
     return low.from_memory(element, made) if is_load else NOTHING
 
 

@@ -21,6 +21,7 @@ tests at all. In a long body each masked access tests for itself.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, NamedTuple
 
 from xdsl.dialects import arith
@@ -29,7 +30,17 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
-from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, division, intervals, strides
+from tilework.targets.cpu.lower.lanes import (
+    Interval,
+    Kind,
+    Linear,
+    Stride,
+    compared,
+    division,
+    intervals,
+    leaves_range,
+    strides,
+)
 from tilework.targets.cpu.lower.lowering import Lowering, spread
 from tilework.targets.cpu.lower.nest_access import (
     LONG_ROW,
@@ -323,8 +334,7 @@ class Nest(OpenNest):
     def full_chunks(self) -> Value | None:
         """The first index from which a condition may be false, or None where one loop is enough (or better).
 
-        Below it every `Interval` of the body holds, also by exact arithmetic: what is less than a 32-bit number has not
-        wrapped around.
+        Below it every `Interval` of the body holds.
         """
         found = [kind for value in self.intervals if isinstance(kind := self.kinds.get(value), Interval)]
         if self.has_pieces or not found or self.cost() > LONG_BODY or any(kind.low.constant != 0 for kind in found):
@@ -346,7 +356,7 @@ class Nest(OpenNest):
         high = constant(i64, 0)
         for edge in edges:
             assert isinstance(edge, Interval)
-            high = b.smax(high, edge.high)
+            high = b.smax(high, b.select(edge.wraps, size, edge.high))
         return b.smin(high, size)
 
     def emit_op(self, op: Operation) -> None:
@@ -399,7 +409,8 @@ class Nest(OpenNest):
         kinds = [self.kind(operand) for operand in op.operands]
         if any(kind.__class__ is Interval for kind in kinds):
             return self.apply(op)
-        is_exact = all(not isinstance(kind, Linear) or kind.is_exact for kind in kinds)
+        lines = [kind for kind in kinds if isinstance(kind, Linear)]
+        is_exact, wraps = all(line.is_exact for line in lines), reduce(b.or_, (line.wraps for line in lines))
         starts = [kind.start if isinstance(kind, Linear) else kind for kind in kinds]
         steps = [kind.stride if isinstance(kind, Linear) else None for kind in kinds]
         rule = self.low.elementwise[cls]
@@ -415,16 +426,18 @@ class Nest(OpenNest):
         if cls is arith.AddiOp or cls is arith.SubiOp:
             zero = constant(type_, 0)
             combine = b.add if cls is arith.AddiOp else b.sub
-            return Linear(start, combine(steps[0] or zero, steps[1] or zero), is_exact)
+            return Linear(start, combine(steps[0] or zero, steps[1] or zero), is_exact, wraps)
         if cls is arith.MuliOp:
             factor, step = (starts[1], steps[0]) if steps[0] is not None else (starts[0], steps[1])
             assert step is not None
-            return Linear(start, b.mul(step, factor), is_exact)
+            return Linear(start, b.mul(step, factor), is_exact, wraps)
         step = steps[0]
         assert step is not None
         if cls is arith.ShLIOp:
-            return Linear(start, b.shl(step, starts[1]), is_exact)
-        return Linear(start, b.cast(step, type_, is_signed=True), is_exact and type_.bits <= step.type.bits)
+            return Linear(start, b.shl(step, starts[1]), is_exact, wraps)
+        if type_.bits > step.type.bits:
+            wraps = b.or_(wraps, leaves_range(b, lines[0].start, step, self.shape[self.dim]))
+        return Linear(start, b.cast(step, type_, is_signed=True), is_exact and wraps.constant == 0, wraps)
 
     def interval(self, op: Operation) -> Kind:
         """A comparison of a line with a number, or two intervals joined."""
@@ -435,18 +448,15 @@ class Nest(OpenNest):
                 lhs, rhs = rhs, lhs
             assert isinstance(lhs, Interval)
             if isinstance(rhs, Interval):
-                return Interval(b.smax(lhs.low, rhs.low), b.smin(lhs.high, rhs.high))
+                low, high = b.smax(lhs.low, rhs.low), b.smin(lhs.high, rhs.high)
+                return Interval(low, high, b.or_(lhs.wraps, rhs.wraps), op)
             assert isinstance(rhs, Value)
-            return Interval(lhs.low, b.select(rhs, lhs.high, constant(i64, 0)))
+            return Interval(lhs.low, b.select(rhs, lhs.high, constant(i64, 0)), lhs.wraps, op)
         name = INTEGER_PREDICATES[predicate_of(op)]
         if not isinstance(lhs, Linear):
             lhs, rhs, name = rhs, lhs, {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}[name]
         assert isinstance(lhs, Linear) and isinstance(rhs, Value)
-        edge = b.sub(b.sext(rhs, i64), b.sext(lhs.start, i64))
-        if name in ("sle", "sgt"):
-            edge = b.add(edge, 1)
-        size = constant(i64, self.shape[self.dim])
-        return Interval(constant(i64, 0), edge) if name in ("slt", "sle") else Interval(edge, size)
+        return compared(b, lhs, name, rhs, self.shape[self.dim], op)
 
 
 def hand_out(folds: "list[Fold]", values: Sequence[Value]) -> None:

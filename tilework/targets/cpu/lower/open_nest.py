@@ -54,11 +54,14 @@ class OpenNest(ABC):
             return kind  # type: ignore[return-value]
         if isinstance(kind, Interval) and self.mode == FAST:
             return constant(i1, 1)
-        if isinstance(kind, Interval) or (not kind.is_exact and self.lanes > 1):  # type: ignore[union-attr]
+        if isinstance(kind, Interval):
+            return self.apply(kind.condition)
+        assert isinstance(kind, Linear)
+        is_address = self.lanes == 1 and kind.start.type.is_pointer
+        if not kind.is_exact and not is_address:
             owner = value.owner
             assert isinstance(owner, Operation)
             return self.apply(owner)
-        assert isinstance(kind, Linear)
         base = self.base(kind)
         if self.lanes == 1:
             return base
