@@ -210,6 +210,21 @@ class GenericPort:
             port.write(addresses[which] - np.uint64(base), values[which], threads[which], *args, **kwargs)
 
 
+def in_turns(addresses: Array) -> list[Array]:
+    """Rounds of indices such that no address occurs twice in a round and the order at each address is kept."""
+    if not len(addresses):
+        return []
+    order = np.argsort(addresses, kind="stable")
+    sorted_addresses = addresses[order]
+    starts = np.flatnonzero(np.r_[True, sorted_addresses[1:] != sorted_addresses[:-1]])
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    if not np.count_nonzero(rank):
+        return [np.arange(len(addresses))]
+    by_rank = np.argsort(rank, kind="stable")
+    edges = np.flatnonzero(np.diff(rank[by_rank])) + 1
+    return [order[part] for part in np.split(by_rank, edges)]
+
+
 class Watchers:
     """Several watchers as one."""
 

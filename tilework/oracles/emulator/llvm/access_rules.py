@@ -1,7 +1,7 @@
 """Loads, stores, buffers, waits, fences, and what a thread knows of itself."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +18,18 @@ from tilework.oracles.emulator.llvm.ir_types import (
     leaves,
     size_of,
 )
-from tilework.oracles.emulator.llvm.lane_values import Value, flatten, from_bytes, to_bytes, unflatten
+from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, flatten, from_bytes, to_bytes, unflatten
 from tilework.oracles.emulator.llvm.lds import element_width
-from tilework.oracles.emulator.llvm.translate_ir import Mask, Op, Translator, Unsupported, intrinsic, rule
+from tilework.oracles.emulator.llvm.translate_ir import (
+    Compute,
+    Mask,
+    Translator,
+    Unsupported,
+    intrinsic,
+    literal,
+    nothing,
+    rule,
+)
 from tilework.oracles.emulator.syntax import Trapped
 
 if TYPE_CHECKING:
@@ -130,8 +139,7 @@ def stored(group: "Workgroup", kind: Type, value: Value, threads: Array) -> tupl
     return rows, np.concatenate(columns, axis=1)
 
 
-def addresses_of(t: Translator, slot: int, threads: Array, mask: Mask, ins: Instruction) -> Array:
-    value = t.slots[slot]
+def addresses_of(t: Translator, value: Scalar, threads: Array, mask: Mask, ins: Instruction) -> Array:
     t.require(value, mask, ins, "an address")
     return np.broadcast_to(value[0], t.group.threads)[threads].astype(np.uint64)
 
@@ -141,85 +149,80 @@ def has_holes(kind: Type) -> bool:
 
 
 @rule("load")
-def load(ins: Instruction, t: Translator) -> Op:
-    (a,), out, group = t.inputs(ins), t.output(ins), t.group
-    pointer = ins.operands[0][0]
+def load(ins: Instruction, t: Translator) -> Compute:
+    pointer, group = ins.operands[0][0], t.group
     assert isinstance(pointer, Pointer)
     size, align = size_of(ins.type), ins.extra["align"] or align_of(ins.type)
 
-    def op(mask: Mask) -> None:
+    def computed(mask: Mask, address: Scalar) -> Value:
         threads = group.numbers(mask)
-        addresses = addresses_of(t, a, threads, mask, ins)
+        addresses = addresses_of(t, address, threads, mask, ins)
         rows, missing = fetch(group, pointer.space, addresses, size, align, threads, ins, ins.extra["atomic"])
-        t.put(out, loaded(group, ins.type, rows, missing, threads), mask)
+        return loaded(group, ins.type, rows, missing, threads)
 
-    return op
+    return computed
 
 
 @rule("store")
-def store(ins: Instruction, t: Translator) -> Op:
-    (a, b), group = t.inputs(ins), t.group
-    kind, pointer = ins.operands[0][0], ins.operands[1][0]
+def store(ins: Instruction, t: Translator) -> Compute:
+    kind, pointer, group = ins.operands[0][0], ins.operands[1][0], t.group
     assert isinstance(pointer, Pointer)
     align = ins.extra["align"] or align_of(kind)
     parts = leaves(kind) if has_holes(kind) else None
 
-    def op(mask: Mask) -> None:
+    def done(mask: Mask, value: Value, address: Scalar) -> None:
         threads = group.numbers(mask)
-        addresses = addresses_of(t, b, threads, mask, ins)
+        addresses = addresses_of(t, address, threads, mask, ins)
         if pointer.space not in (LDS, PRIVATE):
-            t.require(t.slots[a], mask, ins, "what is stored")
+            t.require(value, mask, ins, "what is stored")
         if parts is None:
-            rows, missing = stored(group, kind, t.slots[a], threads)
+            rows, missing = stored(group, kind, value, threads)
             send(group, pointer.space, addresses, rows, align, threads, ins, missing, ins.extra["atomic"])
             return
-        for (offset, leaf), value in zip(parts, flatten(t.slots[a]), strict=True):
-            rows, missing = stored(group, leaf, value, threads)
+        for (offset, leaf), part in zip(parts, flatten(value), strict=True):
+            rows, missing = stored(group, leaf, part, threads)
             send(group, pointer.space, addresses + np.uint64(offset), rows, 1, threads, ins, missing)
 
-    return op
+    return done
 
 
 @rule("alloca")
-def allocate(ins: Instruction, t: Translator) -> Op:
+def allocate(ins: Instruction, t: Translator) -> Compute:
     if ins.extra["count"] is None:
         raise Unsupported(ins, "of a size that is not a number")
     place = t.group.stack_place(size_of(ins.extra["element"]) * ins.extra["count"], ins.extra["align"])
-    out, data = t.output(ins), np.array([place], dtype_of(ins.type))
-    return lambda mask: t.put(out, (data, None), mask)
+    data = np.array([place], dtype_of(ins.type))
+    return lambda mask, *_: (data, None)
 
 
 # buffers: a resource is [base, bytes that exist]
 
 
 @intrinsic("amdgcn.make.buffer.rsrc")
-def make_resource(ins: Instruction, t: Translator) -> Op:
-    (base, _, records, _), out = t.inputs(ins), t.output(ins)
-    if t.literal(ins, 1):
+def make_resource(ins: Instruction, t: Translator) -> Compute:
+    if literal(ins, 1):
         raise Unsupported(ins, "a stride")
-    checks = t.literal(ins, 3) >> 28 & 3
+    checks = literal(ins, 3) >> 28 & 3
     if (checks == 3) != (
         int(t.group.arch[3:-2]) >= 10
     ):  # how RDNA's GPUs compare offsets in bytes with the size; CDNA's have no such bits
         raise Unsupported(ins, f"bounds that are checked in another way ({checks})")
 
-    def op(mask: Mask) -> None:
-        count, undefined = t.slots[records]
-        t.put(out, [t.slots[base], (count.astype(np.uint64), undefined)], mask)
-
-    return op
+    return lambda mask, base, _, records, __: [base, (records[0].astype(np.uint64), records[1])]
 
 
-def buffer_places(t: Translator, slots: list[int], mask: Mask, ins: Instruction) -> tuple[Array, Array, Array, Array]:
-    """(threads, addresses, offsets, bytes that exist) of a buffer access; `slots` are the resource and what is added to its base."""
+def buffer_places(
+    t: Translator, resource: Value, steps: Sequence[Scalar], mask: Mask, ins: Instruction
+) -> tuple[Array, Array, Array, Array]:
+    """(threads, addresses, offsets, bytes that exist) of a buffer access; `steps` are added to the base of the resource."""
     group = t.group
     threads = group.numbers(mask)
-    base, records = t.slots[slots[0]]
-    t.require(t.slots[slots[0]], mask, ins, "a buffer")
+    base, records = resource
+    t.require(resource, mask, ins, "a buffer")
     offset = np.zeros(1, np.uint64)
-    for slot in slots[1:]:
-        t.require(t.slots[slot], mask, ins, "an address")
-        offset = offset + t.slots[slot][0].astype(np.uint64)
+    for step in steps:
+        t.require(step, mask, ins, "an address")
+        offset = offset + step[0].astype(np.uint64)
     first, offsets, limit = (np.broadcast_to(one, group.threads)[threads] for one in (base[0], offset, records[0]))
     wrong = (offsets >= MASKED) & (offsets != MASKED) & (offsets >= limit)
     if wrong.any():
@@ -231,10 +234,10 @@ def buffer_places(t: Translator, slots: list[int], mask: Mask, ins: Instruction)
 
 
 def fetch_buffer(
-    t: Translator, slots: list[int], size: int, width: int, mask: Mask, ins: Instruction
+    t: Translator, resource: Value, steps: Sequence[Scalar], size: int, width: int, mask: Mask, ins: Instruction
 ) -> tuple[Array, Array]:
     """(threads, rows of bytes); what is beyond the end is 0, word by word."""
-    threads, addresses, offsets, limit = buffer_places(t, slots, mask, ins)
+    threads, addresses, offsets, limit = buffer_places(t, resource, steps, mask, ins)
     inside = offsets + np.uint64(size) <= limit
     if inside.all():
         return threads, fetch(t.group, 1, addresses, size, width, threads, ins)[0]
@@ -256,32 +259,27 @@ def word(kind: Type) -> int:
 
 
 @intrinsic("amdgcn.raw.ptr.buffer.load")
-def buffer_load(ins: Instruction, t: Translator) -> Op:
-    slots, out, size = t.inputs(ins)[:3], t.output(ins), size_of(ins.type)
+def buffer_load(ins: Instruction, t: Translator) -> Compute:
+    def computed(mask: Mask, resource: Value, *steps: Scalar) -> Value:
+        threads, rows = fetch_buffer(t, resource, steps[:2], size_of(ins.type), word(ins.type), mask, ins)
+        return loaded(t.group, ins.type, rows, None, threads)
 
-    def op(mask: Mask) -> None:
-        threads, rows = fetch_buffer(t, slots, size, word(ins.type), mask, ins)
-        t.put(out, loaded(t.group, ins.type, rows, None, threads), mask)
-
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.raw.ptr.buffer.store")
-def buffer_store(ins: Instruction, t: Translator) -> Op:
-    value, *slots = t.inputs(ins)[:4]
+def buffer_store(ins: Instruction, t: Translator) -> Compute:
     kind = ins.operands[0][0]
     width = word(kind)
 
-    def op(mask: Mask) -> None:
-        threads, addresses, offsets, limit = buffer_places(t, slots, mask, ins)
+    def done(mask: Mask, value: Value, resource: Value, *steps: Scalar) -> None:
+        threads, addresses, offsets, limit = buffer_places(t, resource, steps[:2], mask, ins)
         inside = offsets + np.uint64(width) <= limit
         if not inside.any():
             return
-        rows, missing = stored(t.group, kind, t.slots[value], threads)
+        rows, missing = stored(t.group, kind, value, threads)
         if missing is not None:
-            off = np.zeros(t.group.threads, bool)
-            off[threads[inside]] = True
-            t.require(t.slots[value], off, ins, "what is stored")
+            t.require(value, t.group.mask_of(threads[inside]), ins, "what is stored")
         whole = offsets + np.uint64(rows.shape[1]) <= limit
         send(t.group, 1, addresses[whole], rows[whole], width, threads[whole], ins) if whole.any() else None
         for at in range(0, rows.shape[1], width):
@@ -290,49 +288,45 @@ def buffer_store(ins: Instruction, t: Translator) -> Op:
                 part = rows[some, at : at + width]
                 send(t.group, 1, addresses[some] + np.uint64(at), part, width, threads[some], ins)
 
-    return op
+    return done
 
 
 @intrinsic("amdgcn.ds.read.tr16.b64", "amdgcn.ds.read.tr8.b64", collective=True)
-def transposed_read(ins: Instruction, t: Translator) -> Op:
+def transposed_read(ins: Instruction, t: Translator) -> Compute:
     """16 lanes read rows of 16 elements, 8 bytes each lane; then lane i has column i."""
-    (a,), out, group = t.inputs(ins), t.output(ins), t.group
-    width = 2 if "tr16" in ins.callee else 1
+    group, width = t.group, 2 if "tr16" in ins.callee else 1
     count = 8 // width  # elements of a lane, and rows
 
-    def op(mask: Mask) -> None:
+    def turned(data: Array) -> Array:
+        tiles = data.reshape(-1, count, 16, width)
+        return np.ascontiguousarray(tiles.swapaxes(1, 2)).reshape(-1, 8)
+
+    def computed(mask: Mask, address: Scalar) -> Value:
         threads = group.numbers(mask)
-        rows, missing = fetch(group, LDS, addresses_of(t, a, threads, mask, ins), 8, 8, threads, ins)
+        rows, missing = fetch(group, LDS, addresses_of(t, address, threads, mask, ins), 8, 8, threads, ins)
         if len(threads) % 16:
             raise Unsupported(ins, "in divergent code")
+        return loaded(group, ins.type, turned(rows), None if missing is None else turned(missing), threads)
 
-        def turned(data: Array) -> Array:
-            tiles = data.reshape(-1, count, 16, width)
-            return np.ascontiguousarray(tiles.swapaxes(1, 2)).reshape(-1, 8)
-
-        t.put(out, loaded(group, ins.type, turned(rows), None if missing is None else turned(missing), threads), mask)
-
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.raw.ptr.buffer.load.lds", "amdgcn.global.load.lds", "amdgcn.load.to.lds", collective=True)
-def copy_to_lds(ins: Instruction, t: Translator) -> Op:
+def copy_to_lds(ins: Instruction, t: Translator) -> Compute:
     """Lane i of a wave copies to the place of the first lane + i * size; the bytes arrive at the wait."""
-    slots, group = t.inputs(ins), t.group
-    is_buffer = "buffer" in ins.callee
-    size = t.literal(ins, 2)
+    group, is_buffer, size = t.group, "buffer" in ins.callee, literal(ins, 2)
     group.counts_accesses = True
 
-    def rows_of(mask: Mask) -> tuple[Array, Array]:
+    def rows_of(mask: Mask, source: Value, steps: Sequence[Scalar]) -> tuple[Array, Array]:
         if is_buffer:
-            return fetch_buffer(t, [slots[0], *slots[3:6]], size, 4, mask, ins)
+            return fetch_buffer(t, source, steps[:3], size, 4, mask, ins)
         threads = group.numbers(mask)
-        more = np.broadcast_to(t.slots[slots[3]][0], group.threads)[threads].astype(np.uint64)
-        return threads, fetch(group, 1, addresses_of(t, slots[0], threads, mask, ins) + more, size, 4, threads, ins)[0]
+        more = np.broadcast_to(steps[0][0], group.threads)[threads].astype(np.uint64)
+        return threads, fetch(group, 1, addresses_of(t, source, threads, mask, ins) + more, size, 4, threads, ins)[0]
 
-    def op(mask: Mask) -> None:
-        threads, rows = rows_of(mask)
-        start = addresses_of(t, slots[1], threads, mask, ins)
+    def done(mask: Mask, source: Value, target: Scalar, _: Scalar, *steps: Scalar) -> None:
+        threads, rows = rows_of(mask, source, steps)
+        start = addresses_of(t, target, threads, mask, ins)
         for wave in np.unique(threads // group.wave).tolist():
             mine = threads // group.wave == wave
             if (start[mine] != start[mine][0]).any():
@@ -344,7 +338,7 @@ def copy_to_lds(ins: Instruction, t: Translator) -> Op:
             arrive = arrival(group, places, rows[mine], lanes, ins)
             group.lds.start_copy(wave, places, size, arrive)
 
-    return op
+    return done
 
 
 def arrival(group: "Workgroup", places: Array, rows: Array, threads: Array, ins: Instruction) -> Callable[[], None]:
@@ -362,39 +356,35 @@ def counters(arch: str, word: int) -> tuple[int, int]:
     return word & 15 | (word >> 14 & 3) << 4, word >> 8 & (63 if major == 10 else 15)
 
 
-def waiting(group: "Workgroup", copies: int | None, lds: int | None) -> Op:
+def waiting(group: "Workgroup", copies: int | None, lds: int | None) -> Compute:
     """A wait until that many are under way; None: for none of them."""
 
-    def op(mask: Mask) -> None:
+    def done(mask: Mask, *_: Scalar) -> None:
         waves = np.unique(group.numbers(mask) // group.wave)
         if copies is not None:
             group.lds.wait_for_copies(waves, copies)
         if lds == 0:
             group.lds.wait(waves)
 
-    return op
+    return done
 
 
 @intrinsic("amdgcn.s.waitcnt")
-def wait(ins: Instruction, t: Translator) -> Op:
-    copies, lds = counters(t.group.arch, t.literal(ins, 0) & 0xFFFF)
+def wait(ins: Instruction, t: Translator) -> Compute:
+    copies, lds = counters(t.group.arch, literal(ins, 0) & 0xFFFF)
     return waiting(t.group, None if copies == 63 else copies, lds)
 
 
 @intrinsic("amdgcn.s.wait.dscnt", "amdgcn.s.wait.loadcnt", "amdgcn.s.wait.asynccnt", "amdgcn.wait.asyncmark")
-def wait_for(ins: Instruction, t: Translator) -> Op:
-    count = t.literal(ins, 0)
+def wait_for(ins: Instruction, t: Translator) -> Compute:
+    count = literal(ins, 0)
     return waiting(t.group, None, count) if "dscnt" in ins.callee else waiting(t.group, count, None)
 
 
 @rule("fence")
-def fence(ins: Instruction, t: Translator) -> Op:
+def fence(ins: Instruction, t: Translator) -> Compute:
     wide = not ins.extra["scope"].startswith(("singlethread", "wavefront"))
     return waiting(t.group, None, 0) if RELEASES.intersection(ins.extra["ordering"]) and wide else nothing
-
-
-def nothing(mask: Mask) -> None:
-    return None
 
 
 @intrinsic(
@@ -403,24 +393,22 @@ def nothing(mask: Mask) -> None:
     "donothing", "dbg.value", "dbg.declare", "dbg.label", "prefetch", "amdgcn.s.wait.storecnt", "amdgcn.s.wait.kmcnt",
     "amdgcn.s.barrier.signal", "invariant.start", "invariant.end",
 )  # fmt: skip
-def no_effect(ins: Instruction, t: Translator) -> Op:
+def no_effect(ins: Instruction, t: Translator) -> Compute:
     return nothing
 
 
 @intrinsic("assume")
-def assume(ins: Instruction, t: Translator) -> Op:
-    slot = t.inputs(ins)[0]
-
-    def op(mask: Mask) -> None:
-        wrong = t.group.active(mask) & ~t.everywhere(t.slots[slot])[0]
+def assume(ins: Instruction, t: Translator) -> Compute:
+    def done(mask: Mask, condition: Scalar, *_: Value) -> None:
+        wrong = t.group.active(mask) & ~t.everywhere(condition)[0]
         if wrong.any():
             t.group.report("broken assumption", "what the compiler may assume is false", ins, int(wrong.argmax()))
 
-    return op
+    return done
 
 
 @rule("asm")
-def assembly(ins: Instruction, t: Translator) -> Op:
+def assembly(ins: Instruction, t: Translator) -> Compute:
     """A wait, or text without instructions, which hands on what it is given."""
     code = ins.extra["callee"]
     if not isinstance(code, Assembly):
@@ -430,59 +418,54 @@ def assembly(ins: Instruction, t: Translator) -> Op:
         return waiting(t.group, found.get("vmcnt"), found.get("lgkmcnt"))
     if code.text.strip() and not re.fullmatch(r"(;.*|\s|\\0A)*", code.text):
         raise Unsupported(ins, "assembly")
-    if ins.result is None:
-        return nothing
-    (a,), out = t.inputs(ins), t.output(ins)
-    return lambda mask: t.put(out, t.slots[a], mask)
+    return nothing if ins.result is None else lambda mask, value: value
 
 
 @intrinsic("trap", "debugtrap", "ubsantrap")
-def trap(ins: Instruction, t: Translator) -> Op:
-    def op(mask: Mask) -> None:
+def trap(ins: Instruction, t: Translator) -> Compute:
+    def done(mask: Mask, *_: Scalar) -> None:
         raise Trapped("a trap")
 
-    return op
+    return done
 
 
 # who a thread is
 
 
 @intrinsic(*(f"amdgcn.{what}.id.{axis}" for what in ("workgroup", "workitem", "cluster") for axis in "xyz"))
-def identity(ins: Instruction, t: Translator) -> Op:
-    out, axis, group = t.output(ins), "xyz".index(ins.callee[-1]), t.group
+def identity(ins: Instruction, t: Translator) -> Compute:
+    axis, group = "xyz".index(ins.callee[-1]), t.group
     if "workitem" in ins.callee:
-        return lambda mask: t.put(out, (group.items[axis], None), mask)
-    return lambda mask: t.put(out, (np.array([group.place[axis]], np.uint32), None), mask)
+        return lambda mask: (group.items[axis], None)
+    return lambda mask: (np.array([group.place[axis]], np.uint32), None)
 
 
 @intrinsic("amdgcn.implicitarg.ptr", "amdgcn.dispatch.ptr", "amdgcn.wavefrontsize", "amdgcn.lds.kernel.id")
-def launch_fact(ins: Instruction, t: Translator) -> Op:
-    out, group = t.output(ins), t.group
-    name = ins.callee.removeprefix("llvm.amdgcn.")
+def launch_fact(ins: Instruction, t: Translator) -> Compute:
+    group, name = t.group, ins.callee.removeprefix("llvm.amdgcn.")
     facts: dict[str, Callable[[], int]] = {
         "implicitarg.ptr": lambda: group.hidden,
         "dispatch.ptr": lambda: group.packet,
         "wavefrontsize": lambda: group.wave,
         "lds.kernel.id": lambda: 0,
     }
-    return lambda mask: t.put(out, (np.array([facts[name]()], dtype_of(ins.type)), None), mask)
+    return lambda mask: (np.array([facts[name]()], dtype_of(ins.type)), None)
 
 
 @intrinsic("amdgcn.s.memtime", "amdgcn.s.memrealtime", "readcyclecounter", "readsteadycounter", "amdgcn.s.getreg")
-def clock(ins: Instruction, t: Translator) -> Op:
-    out = t.output(ins)
+def clock(ins: Instruction, t: Translator) -> Compute:
     dtype = dtype_of(ins.type) if isinstance(ins.type, Int) else np.uint64
-    return lambda mask: t.put(out, (np.array([t.group.executed], dtype), None), mask)
+    return lambda mask, *_: (np.array([t.group.executed], dtype), None)
 
 
 @intrinsic("amdgcn.s.setreg")
-def mode(ins: Instruction, t: Translator) -> Op:
+def mode(ins: Instruction, t: Translator) -> Compute:
     """Of the mode register, what conversions to 8 bits look at: FP16_OVFL (bit 23) makes them saturate."""
-    register, slot = t.literal(ins, 0), t.inputs(ins)[1]
+    register = literal(ins, 0)
     if register >> 6 & 31 != 23 or register & 63 != 1:
         return nothing
 
-    def op(mask: Mask) -> None:
-        t.group.saturates = bool(t.slots[slot][0][0])
+    def done(mask: Mask, _: Scalar, value: Scalar) -> None:
+        t.group.saturates = bool(value[0][0])
 
-    return op
+    return done

@@ -8,16 +8,17 @@ from tilework.numerics.rounding import BF16, F16, F32, FLOATS, narrow, saturate
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Instruction
 from tilework.oracles.emulator.llvm.ir_types import Int
-from tilework.oracles.emulator.llvm.lane_values import Scalar, bitcast, either, flatten
+from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, any_of, bitcast, either, flatten
 from tilework.oracles.emulator.llvm.matrix_rules import format_names
 from tilework.oracles.emulator.llvm.translate_ir import (
+    Compute,
     Mask,
-    Op,
     Translator,
     Unsupported,
     element,
     elementwise,
     intrinsic,
+    literal,
 )
 
 WIDE = {"f32": F32, "f16": F16, "bf16": BF16}
@@ -28,84 +29,68 @@ def narrow_dtype(t: Translator, name: str) -> np.dtype:
     return FLOATS[format_names(t.group.arch)[name]]
 
 
+def pair_in(word: Array, high: int, dtype: np.dtype) -> list[Array]:
+    """The two numbers in the low or high half of a word."""
+    return [(word >> np.uint32(16 * high + shift)).astype(np.uint8).view(dtype).astype(F32) for shift in (0, 8)]
+
+
 def encoded(t: Translator, value: Array, name: str) -> Array:
     dtype = narrow_dtype(t, name)
     return narrow(saturate(value, dtype) if t.group.saturates else value, dtype).view(np.uint8).astype(np.uint32)
 
 
 @intrinsic("amdgcn.cvt.pk.f32.fp8", "amdgcn.cvt.pk.f32.bf8")
-def unpack(ins: Instruction, t: Translator) -> Op:
-    (a, _), out, high = t.inputs(ins), t.output(ins), t.literal(ins, 1)
-    dtype = narrow_dtype(t, ins.callee[-3:])
-
-    def op(mask: Mask) -> None:
-        word, undefined = t.slots[a]
-        pair = [(word >> np.uint32(16 * high + shift)).astype(np.uint8).view(dtype).astype(F32) for shift in (0, 8)]
-        t.put(out, [(one, undefined) for one in pair], mask)
-
-    return op
+def unpack(ins: Instruction, t: Translator) -> Compute:
+    high, dtype = literal(ins, 1), narrow_dtype(t, ins.callee[-3:])
+    return lambda mask, word, _: [(one, word[1]) for one in pair_in(word[0], high, dtype)]
 
 
 @intrinsic("amdgcn.cvt.f32.fp8", "amdgcn.cvt.f32.bf8")
-def unpack_one(ins: Instruction, t: Translator) -> Op:
-    slots, shift = t.inputs(ins)[:1], np.uint32(8 * t.literal(ins, 1))
-    dtype = narrow_dtype(t, ins.callee[-3:])
-    return elementwise(ins, t, lambda word: (word >> shift).astype(np.uint8).view(dtype).astype(F32), slots)
+def unpack_one(ins: Instruction, t: Translator) -> Compute:
+    shift, dtype = np.uint32(8 * literal(ins, 1)), narrow_dtype(t, ins.callee[-3:])
+    return elementwise(ins, lambda word: (word >> shift).astype(np.uint8).view(dtype).astype(F32), 1)
 
 
 @intrinsic("amdgcn.cvt.pk.fp8.f32", "amdgcn.cvt.pk.bf8.f32")
-def pack(ins: Instruction, t: Translator) -> Op:
-    name = ins.callee.split(".")[4]
-    slots, high = t.inputs(ins)[:3], np.uint32(16 * t.literal(ins, 3))
+def pack(ins: Instruction, t: Translator) -> Compute:
+    name, high = ins.callee.split(".")[4], np.uint32(16 * literal(ins, 3))
     keep = np.uint32(0xFFFF0000 if high == 0 else 0xFFFF)
 
-    def packed(a: Array, b: Array, old: Array) -> Array:
-        return (encoded(t, a, name) | encoded(t, b, name) << np.uint32(8)) << high | old & keep
+    def packed(mask: Mask, a: Scalar, b: Scalar, old: Scalar, _: Scalar) -> Scalar:
+        pair = encoded(t, a[0], name) | encoded(t, b[0], name) << np.uint32(8)
+        return pair << high | old[0] & keep, either(a[1], b[1])  # the other half is often still to come
 
-    out = t.output(ins)
-
-    def op(mask: Mask) -> None:
-        (a, p), (b, q), (old, _) = (t.slots[slot] for slot in slots)
-        t.put(out, (packed(a, b, old), either(p, q)), mask)  # the other half is often still to come
-
-    return op
+    return packed
 
 
 @intrinsic("amdgcn.cvt.scalef32")
-def scaled(ins: Instruction, t: Translator) -> Op:
+def scaled(ins: Instruction, t: Translator) -> Compute:
     """gfx950: two numbers at a time, times or over a scale."""
     named = NAME.match(ins.callee)
     if named is None:
         raise Unsupported(ins)
-    slots, out = t.inputs(ins), t.output(ins)
     to, source = named[2], named[3]
-    high = t.literal(ins, len(ins.operands) - 1)
+    high = literal(ins, len(ins.operands) - 1)
     if to in WIDE:
+        dtype = narrow_dtype(t, source)
 
-        def widen(mask: Mask) -> None:
-            ((word, p), (scale, q)) = t.slots[slots[0]], t.slots[slots[1]]
-            dtype, found = narrow_dtype(t, source), list[Scalar]()
-            for shift in (0, 8):
-                byte = (word >> np.uint32(16 * high + shift)).astype(np.uint8).view(dtype)
-                found.append((narrow(byte.astype(F32) * scale, WIDE[to]), either(p, q)))
-            t.put(out, found, mask)
+        def widen(mask: Mask, word: Scalar, scale: Scalar, _: Scalar) -> Value:
+            pair = pair_in(word[0], high, dtype)
+            return [(narrow(one * scale[0], WIDE[to]), either(word[1], scale[1])) for one in pair]
 
         return widen
 
-    def shrink(mask: Mask) -> None:
-        values = [one for slot in slots[1:-2] for one in flatten(t.slots[slot])]
-        scale, missing = t.slots[slots[-2]]
+    def shrink(mask: Mask, old: Value, *rest: Value) -> Value:
+        *values, scale, _ = rest
+        numbers = flatten(values)
         half = np.zeros(1, np.uint32)
-        for place, (data, undefined) in enumerate(values):
-            half = half | encoded(t, data.astype(F32) / scale, to) << np.uint32(8 * place)
-            missing = either(missing, undefined)
-        kind = element(ins.type)
-        assert isinstance(kind, Int)
-        pair = list(flatten(t.slots[slots[0]]))
+        for place, (data, _) in enumerate(numbers):
+            half = half | encoded(t, data.astype(F32) / scale[0], to) << np.uint32(8 * place)
+        assert isinstance(element(ins.type), Int)
+        pair, missing = flatten(old), any_of([*numbers, scale])
         if len(pair) == 2:
             pair[high] = (half.astype(np.uint16), missing)
-            t.put(out, pair, mask)
-        else:
-            t.put(out, bitcast(ins.type, Int(32), (half << np.uint32(16 * high), missing)), mask)
+            return pair
+        return bitcast(ins.type, Int(32), (half << np.uint32(16 * high), missing))
 
     return shrink

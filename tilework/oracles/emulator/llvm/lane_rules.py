@@ -10,8 +10,17 @@ import numpy as np
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Instruction
 from tilework.oracles.emulator.llvm.ir_types import dtype_of
-from tilework.oracles.emulator.llvm.lane_values import INACTIVE, Scalar, either
-from tilework.oracles.emulator.llvm.translate_ir import Mask, Op, Rule, Translator, Unsupported, intrinsic
+from tilework.oracles.emulator.llvm.lane_values import INACTIVE, Scalar, Value, any_of, either, merge
+from tilework.oracles.emulator.llvm.translate_ir import (
+    Compute,
+    Mask,
+    Rule,
+    Translator,
+    Unsupported,
+    elementwise,
+    intrinsic,
+    literal,
+)
 
 ROW, BANK = 16, 4
 ROW_SHL, ROW_SHR, ROW_ROR = 0x100, 0x110, 0x120
@@ -69,10 +78,9 @@ def taken(t: Translator, value: Scalar, sources: Array, mask: Mask) -> Scalar:
 
 
 @intrinsic("amdgcn.update.dpp", "amdgcn.mov.dpp", collective=True)
-def dpp(ins: Instruction, t: Translator) -> Op:
-    slots, out = t.inputs(ins), t.output(ins)
-    shift = "update" in ins.callee
-    control, rows, banks, bounded = (t.literal(ins, index) for index in range(1 + shift, 5 + shift))
+def dpp(ins: Instruction, t: Translator) -> Compute:
+    shift = "update" in ins.callee  # its first operand is the value of lanes that read nothing
+    control, rows, banks, bounded = (literal(ins, index) for index in range(1 + shift, 5 + shift))
     lane = np.arange(t.group.wave)
     try:
         sources = dpp_sources(control, t.group.wave)
@@ -84,33 +92,24 @@ def dpp(ins: Instruction, t: Translator) -> Op:
     zero = np.tile(enabled & (sources < 0) & bool(bounded), repeat)
     places = np.maximum(sources, 0)[None]
 
-    def op(mask: Mask) -> None:
-        data, undefined = taken(t, t.slots[slots[shift]], places, mask)
-        old, missing = t.slots[slots[0]] if shift else (np.zeros(1, data.dtype), None)
-        found = np.where(reads, data, np.where(zero, np.zeros(1, data.dtype), old))
-        if undefined is not None or missing is not None:
-            none = np.zeros(1, np.uint8)
-            kept = np.where(zero, none, none if missing is None else missing)
-            undefined = np.where(reads, none if undefined is None else undefined, kept)
-        t.put(out, (found, undefined), mask)
+    def computed(mask: Mask, *values: Scalar) -> Scalar:
+        found = taken(t, values[shift], places, mask)
+        none = np.zeros(1, found[0].dtype), None
+        return merge(reads, found, merge(zero, none, values[0] if shift else none))
 
-    return op
+    return computed
 
 
 def permutation(places: Callable[[Translator, list[Array]], Array], first: int, indices: tuple[int, ...]) -> Rule:
     """A rule: operand `first` is read from lanes that `places` computes from other operands, as [wave or 1, lane]."""
 
-    def made(ins: Instruction, t: Translator) -> Op:
-        slots, out = t.inputs(ins), t.output(ins)
+    def made(ins: Instruction, t: Translator) -> Compute:
+        def computed(mask: Mask, *values: Scalar) -> Scalar:
+            which = [values[index] for index in indices]
+            found = taken(t, values[first], places(t, [data for data, _ in which]), mask)
+            return found[0], any_of([found, *which])
 
-        def op(mask: Mask) -> None:
-            which = [t.slots[slots[index]] for index in indices]
-            data, undefined = taken(t, t.slots[slots[first]], places(t, [one[0] for one in which]), mask)
-            for _, missing in which:
-                undefined = either(undefined, missing)
-            t.put(out, (data, undefined), mask)
-
-        return op
+        return computed
 
     return made
 
@@ -141,12 +140,12 @@ intrinsic("amdgcn.permlane64", collective=True)(
 
 
 @intrinsic("amdgcn.ds.permute", collective=True)
-def push(ins: Instruction, t: Translator) -> Op:
+def push(ins: Instruction, t: Translator) -> Compute:
     """Each lane sends; of several that send to one lane the last one counts, a lane that gets nothing has 0."""
-    (a, b), out, group = t.inputs(ins), t.output(ins), t.group
+    group = t.group
 
-    def op(mask: Mask) -> None:
-        (address, p), (data, q) = (t.everywhere(t.slots[slot]) for slot in (a, b))
+    def computed(mask: Mask, *values: Scalar) -> Scalar:
+        (address, p), (data, q) = map(t.everywhere, values)
         threads = group.numbers(mask)
         to = threads // group.wave * group.wave + (address[threads] // 4 % group.wave).astype(np.int64)
         found = np.zeros(group.threads, data.dtype)
@@ -156,14 +155,14 @@ def push(ins: Instruction, t: Translator) -> Op:
         if missing is not None:
             undefined = np.zeros(group.threads, np.uint8)
             undefined[to] = missing[threads]
-        t.put(out, (found, undefined), mask)
+        return found, undefined
 
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.ds.swizzle", collective=True)
-def swizzle(ins: Instruction, t: Translator) -> Op:
-    (a, _), out, pattern = t.inputs(ins), t.output(ins), t.literal(ins, 1) & 0xFFFF
+def swizzle(ins: Instruction, t: Translator) -> Compute:
+    pattern = literal(ins, 1) & 0xFFFF
     lane = np.arange(t.group.wave)
     if pattern >> 15 == 0:  # within 32 lanes: and, or, xor
         inside = ((lane & pattern & 31) | pattern >> 5 & 31) ^ pattern >> 10 & 31
@@ -172,85 +171,63 @@ def swizzle(ins: Instruction, t: Translator) -> Op:
         places = lane // 4 * 4 + (pattern >> 2 * (lane % 4) & 3)
     else:
         raise Unsupported(ins, f"pattern {pattern:#x}")
-    return lambda mask: t.put(out, taken(t, t.slots[a], places[None], mask), mask)
+    return lambda mask, value, _: taken(t, value, places[None], mask)
 
 
 @intrinsic("amdgcn.readlane", collective=True)
-def read_lane(ins: Instruction, t: Translator) -> Op:
-    (a, b), out = t.inputs(ins), t.output(ins)
+def read_lane(ins: Instruction, t: Translator) -> Compute:
+    def computed(mask: Mask, value: Scalar, lane: Scalar) -> Scalar:
+        t.require(lane, mask, ins, "the number of a lane")
+        return taken(t, value, t.waves(lane[0]).astype(np.int64) % t.group.wave, mask)
 
-    def op(mask: Mask) -> None:
-        t.require(t.slots[b], mask, ins, "the number of a lane")
-        lane = t.waves(t.slots[b][0]).astype(np.int64) % t.group.wave
-        t.put(out, taken(t, t.slots[a], lane, mask), mask)
-
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.readfirstlane", collective=True)
-def read_first(ins: Instruction, t: Translator) -> Op:
-    (a,), out = t.inputs(ins), t.output(ins)
-
-    def op(mask: Mask) -> None:
+def read_first(ins: Instruction, t: Translator) -> Compute:
+    def computed(mask: Mask, value: Scalar) -> Scalar:
         first = t.group.active(mask).reshape(-1, t.group.wave).argmax(axis=1)
-        t.put(out, taken(t, t.slots[a], np.broadcast_to(first[:, None], (len(first), t.group.wave)), mask), mask)
+        return taken(t, value, first[:, None], mask)
 
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.ballot", collective=True)
-def ballot(ins: Instruction, t: Translator) -> Op:
-    (a,), out, group = t.inputs(ins), t.output(ins), t.group
-    dtype = dtype_of(ins.type)
+def ballot(ins: Instruction, t: Translator) -> Compute:
+    group, dtype = t.group, dtype_of(ins.type)
 
-    def op(mask: Mask) -> None:
-        t.require(t.slots[a], mask, ins, "a vote")
-        votes = t.waves(t.slots[a][0]) & group.active(mask).reshape(-1, group.wave)
+    def computed(mask: Mask, value: Scalar) -> Scalar:
+        t.require(value, mask, ins, "a vote")
+        votes = t.waves(value[0]) & group.active(mask).reshape(-1, group.wave)
         words = np.left_shift(votes.astype(np.uint64), np.arange(group.wave, dtype=np.uint64)).sum(
             axis=1, dtype=np.uint64
         )
-        t.put(out, (np.repeat(words, group.wave).astype(dtype), None), mask)
+        return np.repeat(words, group.wave).astype(dtype), None
 
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.mbcnt.lo", "amdgcn.mbcnt.hi")
-def count_below(ins: Instruction, t: Translator) -> Op:
+def count_below(ins: Instruction, t: Translator) -> Compute:
     """How many bits of a word are below this lane; the high word is that of lanes 32 to 63."""
-    (a, b), out = t.inputs(ins), t.output(ins)
     lane = np.arange(t.group.threads) % t.group.wave - (32 if ins.callee.endswith("hi") else 0)
     below = (np.uint64(1) << np.clip(lane, 0, 32).astype(np.uint64)) - np.uint64(1)
 
-    def op(mask: Mask) -> None:
-        (word, p), (more, q) = t.slots[a], t.slots[b]
-        bits = np.bitwise_count(word.astype(np.uint64) & below)
-        t.put(out, (bits.astype(np.uint32) + more, either(p, q)), mask)
+    def counted(word: Array, more: Array) -> Array:
+        return np.bitwise_count(word.astype(np.uint64) & below).astype(np.uint32) + more
 
-    return op
+    return elementwise(ins, counted)
 
 
 @intrinsic("amdgcn.permlane16.swap", "amdgcn.permlane32.swap", collective=True)
-def swap_rows(ins: Instruction, t: Translator) -> Op:
+def swap_rows(ins: Instruction, t: Translator) -> Compute:
     """Odd rows of the first operand change places with even rows of the second."""
-    slots, out = t.inputs(ins)[:2], t.output(ins)
     row = 32 if "permlane32" in ins.callee else 16
     lane = np.arange(t.group.threads) % t.group.wave
     odd = lane // row % 2 == 1
     other = (np.arange(t.group.wave) ^ row)[None]
 
-    def op(mask: Mask) -> None:
-        first, second = (t.slots[slot] for slot in slots)
-        from_first, from_second = taken(t, first, other, mask), taken(t, second, other, mask)
-        pairs = ((odd, from_second, first), (~odd, from_first, second))
-        found = []
-        for which, moved, kept in pairs:
-            undefined = None
-            if moved[1] is not None or kept[1] is not None:
-                none = np.zeros(1, np.uint8)
-                undefined = np.where(
-                    which, none if moved[1] is None else moved[1], none if kept[1] is None else kept[1]
-                )
-            found.append((np.where(which, moved[0], kept[0]), undefined))
-        t.put(out, found, mask)
+    def computed(mask: Mask, first: Scalar, second: Scalar, *_: Scalar) -> Value:
+        return [merge(odd, taken(t, second, other, mask), first), merge(~odd, taken(t, first, other, mask), second)]
 
-    return op
+    return computed

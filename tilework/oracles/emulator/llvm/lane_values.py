@@ -5,6 +5,8 @@ thread why its element means nothing (0: it does mean something). Vectors, struc
 an element is taken out, put in or shuffled without a copy.
 """
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -31,12 +33,8 @@ def either(a: Array | None, b: Array | None) -> Array | None:
     return b if a is None else a if b is None else np.maximum(a, b)
 
 
-def any_of(parts: list[Scalar]) -> Array | None:
-    found = None
-    for _, undefined in parts:
-        if undefined is not None:
-            found = either(found, undefined)
-    return found
+def any_of(scalars: Iterable[Scalar]) -> Array | None:
+    return reduce(either, (undefined for _, undefined in scalars), None)
 
 
 def merge(mask: Array, new: Value, old: Value) -> Value:

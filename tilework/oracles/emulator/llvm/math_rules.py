@@ -12,15 +12,16 @@ from tilework.numerics.rounding import F32, F64, UNSIGNED, narrow, narrow_to_zer
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Instruction
 from tilework.oracles.emulator.llvm.ir_types import Float, dtype_of
-from tilework.oracles.emulator.llvm.lane_values import either
+from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, any_of
 from tilework.oracles.emulator.llvm.translate_ir import (
+    Compute,
     Mask,
-    Op,
     Translator,
     element,
     elementwise,
     floating,
     intrinsic,
+    literal,
 )
 
 LEAST = np.float32(2.0**-126)
@@ -69,22 +70,22 @@ def flushed(values: Array) -> Array:
 
 
 @intrinsic(*FUNCTIONS, *HARDWARE)
-def function(ins: Instruction, t: Translator) -> Op:
+def function(ins: Instruction, t: Translator) -> Compute:
     dtype = floating(ins)
     name = ".".join(ins.callee.split(".")[1:3]) if ins.callee.startswith("llvm.amdgcn") else ins.callee.split(".")[1]
     found = HARDWARE.get(name)
     flushes = found is not None and dtype == F32 and name not in ("amdgcn.fract", "amdgcn.fmed3")
-    return elementwise(ins, t, rounded_function(found or FUNCTIONS[name], dtype, flushes))
+    return elementwise(ins, rounded_function(found or FUNCTIONS[name], dtype, flushes))
 
 
 @intrinsic(*EXACT)
-def exact(ins: Instruction, t: Translator) -> Op:
+def exact(ins: Instruction, t: Translator) -> Compute:
     name = ins.callee.removeprefix("llvm.").rpartition(".")[0]
-    return elementwise(ins, t, EXACT[name])
+    return elementwise(ins, EXACT[name])
 
 
 @intrinsic("fabs", "copysign")
-def signs(ins: Instruction, t: Translator) -> Op:
+def signs(ins: Instruction, t: Translator) -> Compute:
     dtype = floating(ins)
     bits = UNSIGNED[dtype.itemsize]
     rest = bits.type((1 << 8 * dtype.itemsize - 1) - 1)
@@ -95,37 +96,36 @@ def signs(ins: Instruction, t: Translator) -> Op:
     def signed(a: Array, b: Array) -> Array:
         return (np.ascontiguousarray(cleared(a)).view(bits) | (np.ascontiguousarray(b).view(bits) & ~rest)).view(dtype)
 
-    return elementwise(ins, t, cleared if "fabs" in ins.callee else signed)
+    return elementwise(ins, cleared if "fabs" in ins.callee else signed)
 
 
 @intrinsic("ldexp", "amdgcn.ldexp")
-def scaled(ins: Instruction, t: Translator) -> Op:
+def scaled(ins: Instruction, t: Translator) -> Compute:
     dtype = floating(ins)
-    return elementwise(ins, t, lambda a, b: narrow(np.ldexp(a.astype(F64), b.view(np.int32)), dtype))
+    return elementwise(ins, lambda a, b: narrow(np.ldexp(a.astype(F64), b.view(np.int32)), dtype))
 
 
 @intrinsic("frexp", "amdgcn.frexp.mant", "amdgcn.frexp.exp")
-def parts(ins: Instruction, t: Translator) -> Op:
-    (a,), out = t.inputs(ins), t.output(ins)
+def parts(ins: Instruction, t: Translator) -> Compute:
     dtype = dtype_of(element(ins.operands[0][0]))
     exponent = np.int16 if "i16" in ins.callee else np.int32
 
-    def op(mask: Mask) -> None:
-        data, undefined = t.slots[a]
+    def computed(mask: Mask, value: Scalar) -> Value:
+        data, undefined = value
         mantissa, power = np.frexp(data.astype(F64))
         pair = [
             (narrow(mantissa, dtype), undefined),
             (power.astype(exponent).view(f"u{exponent().itemsize}"), undefined),
         ]
-        t.put(out, pair if "llvm.frexp" in ins.callee else pair[".exp." in ins.callee], mask)
+        return pair if "llvm.frexp" in ins.callee else pair[".exp." in ins.callee]
 
-    return op
+    return computed
 
 
 @intrinsic("is.fpclass")
-def is_class(ins: Instruction, t: Translator) -> Op:
+def is_class(ins: Instruction, t: Translator) -> Compute:
     """Bits of the number: signalling and quiet NaN, then -inf, -normal, -denormal, -0, and the same upwards."""
-    classes, slots = t.literal(ins, 1), t.inputs(ins)[:1]
+    classes = literal(ins, 1)
     kind = element(ins.operands[0][0])
     assert isinstance(kind, Float)
     least = Arithmetic.of(dtype_of(kind)).least
@@ -137,52 +137,41 @@ def is_class(ins: Instruction, t: Translator) -> Op:
         number = np.where(np.isnan(x), 1, np.where(negative, 5 - step, 6 + step))
         return (classes >> number & 1).astype(bool) | (np.isnan(x) & bool(classes & 3))
 
-    return elementwise(ins, t, found, slots)
+    return elementwise(ins, found, 1)
 
 
 @intrinsic("amdgcn.cvt.pkrtz")
-def pack_to_zero(ins: Instruction, t: Translator) -> Op:
-    slots, out = t.inputs(ins), t.output(ins)
+def pack_to_zero(ins: Instruction, t: Translator) -> Compute:
     half = np.dtype(np.float16)
-
-    def op(mask: Mask) -> None:
-        t.put(out, [(narrow_to_zero(t.slots[slot][0], half), t.slots[slot][1]) for slot in slots], mask)
-
-    return op
+    return lambda mask, *values: [(narrow_to_zero(data, half), undefined) for data, undefined in values]
 
 
 @intrinsic("amdgcn.fdot2", "amdgcn.fdot2.f32.bf16")
-def dot_two(ins: Instruction, t: Translator) -> Op:
-    (a, b, c, _), out = t.inputs(ins), t.output(ins)
+def dot_two(ins: Instruction, t: Translator) -> Compute:
+    def computed(mask: Mask, a: list[Scalar], b: list[Scalar], c: Scalar, clamp: Scalar) -> Scalar:
+        total = c[0].astype(F64)
+        for (x, _), (y, _) in zip(a, b, strict=True):
+            total = total + x.astype(F64) * y.astype(F64)
+        return total.astype(F32), any_of([*a, *b, c])
 
-    def op(mask: Mask) -> None:
-        data, undefined = t.slots[c]
-        total = data.astype(F64)
-        for x, y in zip(t.slots[a], t.slots[b], strict=True):
-            total = total + x[0].astype(F64) * y[0].astype(F64)
-            undefined = either(undefined, either(x[1], y[1]))
-        t.put(out, (total.astype(F32), undefined), mask)
-
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.sdot4", "amdgcn.udot4", "amdgcn.sudot4")
-def dot_four(ins: Instruction, t: Translator) -> Op:
-    slots, out = t.inputs(ins), t.output(ins)
+def dot_four(ins: Instruction, t: Translator) -> Compute:
+    where, signs = (0, 1, 2), ("sdot4" in ins.callee,) * 2
     if "sudot4" in ins.callee:
-        signs = bool(t.literal(ins, 0)), bool(t.literal(ins, 2))
-        slots = [slots[1], slots[3], slots[4]]
-    else:
-        signs = ("sdot4" in ins.callee,) * 2
+        where, signs = (1, 3, 4), (bool(literal(ins, 0)), bool(literal(ins, 2)))
 
     def lanes(data: Array, is_signed: bool) -> Array:
         shifts = np.arange(0, 32, 8, dtype=np.uint32)
         return (data[:, None] >> shifts & np.uint32(255)).astype(np.uint8).view(np.int8 if is_signed else np.uint8)
 
-    def op(mask: Mask) -> None:
-        (x, p), (y, q), (z, r) = (t.slots[slot] for slot in slots[:3])
+    def computed(mask: Mask, *values: Scalar) -> Scalar:
+        used = [values[index] for index in where]
+        x, y, z = (data for data, _ in used)
         products = lanes(x, signs[0]).astype(np.int64) * lanes(y, signs[1])
         total = products.sum(axis=-1) + z.view(np.int32).astype(np.int64)
-        t.put(out, (total.astype(np.uint32), either(p, either(q, r))), mask)
+        return total.astype(np.uint32), any_of(used)
 
-    return op
+    return computed

@@ -5,6 +5,7 @@ of the result it has column ``l % n``.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +17,15 @@ from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Instruction
 from tilework.oracles.emulator.llvm.ir_types import Sequence, Type
 from tilework.oracles.emulator.llvm.lane_values import Value, any_of, either, flatten, to_bytes
-from tilework.oracles.emulator.llvm.translate_ir import Mask, Op, Translator, Unsupported, intrinsic
+from tilework.oracles.emulator.llvm.translate_ir import (
+    Compute,
+    Mask,
+    Translator,
+    Unsupported,
+    fixed,
+    intrinsic,
+    literal,
+)
 
 MFMA = re.compile(r"llvm\.amdgcn\.mfma\.(scale\.)?(f32|f64|i32)\.(\d+)x(\d+)x(\d+)\.?([a-z0-9.]*)")
 WMMA = re.compile(r"llvm\.amdgcn\.wmma\.(f32|f16|bf16|i32)\.16x16x(\d+)\.([a-z0-9.]*?)\.v\d+")
@@ -99,7 +108,7 @@ def whole_rows(t: Translator, kind: Type, value: Value) -> Array:
     return np.ascontiguousarray(np.broadcast_to(rows, (t.group.threads, rows.shape[1])))
 
 
-def operands(t: Translator, slots: list[int], mask: Mask, ins: Instruction) -> Array | None:
+def operands(t: Translator, values: Iterable[Value], mask: Mask, ins: Instruction) -> Array | None:
     """Why the result means nothing: one lane that does not know its part makes that of the whole wave so."""
     group, active = t.group, t.group.active(mask)
     lanes = active.reshape(-1, group.wave)
@@ -109,8 +118,8 @@ def operands(t: Translator, slots: list[int], mask: Mask, ins: Instruction) -> A
         what = f"lane {int(np.flatnonzero(~lanes[wave])[0])} of wave {wave} is not active in a matrix instruction"
         group.report("divergent matrix instruction", what, ins, wave * group.wave)
     missing = None
-    for slot in slots:
-        undefined = any_of(flatten(t.slots[slot]))
+    for value in values:
+        undefined = any_of(flatten(value))
         if undefined is not None:
             spread = (t.waves(undefined) * lanes).max(axis=1)
             if spread.any():
@@ -131,13 +140,12 @@ def accumulated(t: Translator, shape: Shape, product: Array, acc: Value, missing
 
 
 @intrinsic("amdgcn.mfma", collective=True)
-def mfma(ins: Instruction, t: Translator) -> Op:
+def mfma(ins: Instruction, t: Translator) -> Compute:
     named = MFMA.match(ins.callee)
     if named is None or t.group.wave != 64:
         raise Unsupported(ins)
     m, n, k = (int(named[index]) for index in (3, 4, 5))
     formats = named[6].removesuffix(".1k").split(".")
-    slots, out = t.inputs(ins), t.output(ins)
     kinds = [kind for kind, _ in ins.operands[:2]]
     shape = mfma_shape(m, n, k, named[2] == "f64")
     if not isinstance(ins.type, Sequence) or ins.type.count != len(shape.rows):
@@ -145,76 +153,75 @@ def mfma(ins: Instruction, t: Translator) -> Op:
     if named[1]:
         return scaled_mfma(ins, t, shape)
     names = formats if len(formats) == 2 else formats * 2
-    broadcast, block = t.literal(ins, 3), t.literal(ins, 4)
+    broadcast, block = literal(ins, 3), literal(ins, 4)
 
-    def op(mask: Mask) -> None:
-        missing = operands(t, slots[:2], mask, ins)
+    def computed(mask: Mask, left: Value, right: Value, acc: Value, *_: Value) -> Value:
+        missing = operands(t, (left, right), mask, ins)
         a, b = (
-            shape.operand(decoded(whole_rows(t, kind, t.slots[slot]), name, t.group.arch), 64, size)
-            for kind, slot, name, size in zip(kinds, slots[:2], names, (m, n), strict=True)
+            shape.operand(decoded(whole_rows(t, kind, value), name, t.group.arch), 64, size)
+            for kind, value, name, size in zip(kinds, (left, right), names, (m, n), strict=True)
         )
         if broadcast:
             group = np.arange(shape.blocks) >> broadcast << broadcast
             a = a[:, group + block]
-        t.put(out, accumulated(t, shape, a @ b.swapaxes(2, 3), t.slots[slots[2]], missing), mask)
+        return accumulated(t, shape, a @ b.swapaxes(2, 3), acc, missing)
 
-    return op
+    return computed
 
 
-def scaled_mfma(ins: Instruction, t: Translator, shape: Shape) -> Op:
+def scaled_mfma(ins: Instruction, t: Translator, shape: Shape) -> Compute:
     """Formats by number. The lanes behind a row have a power of two (a byte of a word) for 32 neighbours along K each, in the order of K;
     of 8-bit elements they have 16 neighbours and again 16, of 4-bit ones 32. Where both words are the number 0 nothing is scaled."""
-    slots, out = t.inputs(ins), t.output(ins)
     kinds = [kind for kind, _ in ins.operands[:2]]
-    names = [SCALED[t.literal(ins, index)] for index in (3, 4)]
-    selects = [t.literal(ins, index) for index in (5, 7)]
-    is_plain = all(t.is_zero(ins, index) for index in (6, 8))
+    names = [SCALED[literal(ins, index)] for index in (3, 4)]
+    selects = [literal(ins, index) for index in (5, 7)]
+    is_plain = all(fixed(ins, index) == 0 for index in (6, 8))
 
-    def side(index: int, size: int) -> Array:
-        rows = whole_rows(t, kinds[index], t.slots[slots[index]])
+    def side(index: int, size: int, value: Value, scale: Value) -> Array:
+        rows = whole_rows(t, kinds[index], value)
         values = decoded(rows[:, :16] if names[index] == "fp4" else rows, names[index], t.group.arch).astype(F32)
         parts = [values] if names[index] == "fp4" else [values[:, :16], values[:, 16:]]
         found = np.concatenate([shape.operand(part, 64, size) for part in parts], axis=3)
         if is_plain:
             return found
-        words = t.everywhere(t.slots[slots[6 + 2 * index]])[0]
+        words = t.everywhere(scale)[0]
         scales = decode_e8m0((words >> np.uint32(8 * selects[index])).astype(np.uint8))[:, None]
         return found * shape.operand(scales.astype(F32), 64, size).repeat(32, axis=3)
 
-    def op(mask: Mask) -> None:
-        missing = operands(t, slots[:2], mask, ins)
-        product = side(0, shape.m) @ side(1, shape.n).swapaxes(2, 3)
-        t.put(out, accumulated(t, shape, product, t.slots[slots[2]], missing), mask)
+    def computed(mask: Mask, *values: Value) -> Value:
+        missing = operands(t, values[:2], mask, ins)
+        product = side(0, shape.m, values[0], values[6]) @ side(1, shape.n, values[1], values[8]).swapaxes(2, 3)
+        return accumulated(t, shape, product, values[2], missing)
 
-    return op
+    return computed
 
 
 @intrinsic("amdgcn.wmma", collective=True)
-def wmma(ins: Instruction, t: Translator) -> Op:
+def wmma(ins: Instruction, t: Translator) -> Compute:
     named = WMMA.match(ins.callee)
     if named is None or t.group.wave != 32:
         raise Unsupported(ins)
-    slots, out, formats = t.inputs(ins), t.output(ins), named[3].split(".")
+    formats = named[3].split(".")
     names = formats if len(formats) == 2 else formats * 2
     where = [0, 1, 2]
     if formats == ["iu8"]:
-        names = ["i8" if t.literal(ins, index) else "u8" for index in (0, 2)]
+        names = ["i8" if literal(ins, index) else "u8" for index in (0, 2)]
         where = [1, 3, 4]
-    slots = [slots[index] for index in where]
     kinds = [ins.operands[index][0] for index in where[:2]]
     if named[1] in ("f16", "bf16") or int(named[2]) != 16:
         raise Unsupported(ins)
     shape = wmma_shape(16, version_of(t.group.arch))
 
-    def op(mask: Mask) -> None:
-        missing = operands(t, slots[:2], mask, ins)
+    def computed(mask: Mask, *values: Value) -> Value:
+        *factors, acc = (values[index] for index in where)
+        missing = operands(t, factors, mask, ins)
         a, b = (
-            wave_operand(t, shape, decoded(whole_rows(t, kind, t.slots[slot]), name, t.group.arch), ins)
-            for kind, slot, name in zip(kinds, slots[:2], names, strict=True)
+            wave_operand(t, shape, decoded(whole_rows(t, kind, value), name, t.group.arch), ins)
+            for kind, value, name in zip(kinds, factors, names, strict=True)
         )
-        t.put(out, accumulated(t, shape, a @ b.swapaxes(2, 3), t.slots[slots[2]], missing), mask)
+        return accumulated(t, shape, a @ b.swapaxes(2, 3), acc, missing)
 
-    return op
+    return computed
 
 
 def version_of(arch: str) -> int:

@@ -1,16 +1,17 @@
 """One function for one workgroup, as closures over its values: what rules for instructions are written against.
 
-A value has a slot in `t.slots`, a constant too. A rule gives what to do for a mask of threads (True: all of them):
+A value has a slot in `t.slots`, a constant too. A rule gives a function of a mask of threads (True: all of them) and of the values of the
+operands; what that returns is the value of the instruction:
 
     @rule("freeze")
     def freeze(ins, t):
-        (a,), out = t.inputs(ins), t.output(ins)
-        return lambda mask: t.put(out, defined(t.slots[a]), mask)
+        return lambda mask, value: defined(value)
 
 Rules of intrinsics are found by the longest beginning of their names, so that types at the end need not be spelt out.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence as Row
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -31,15 +32,25 @@ from tilework.oracles.emulator.llvm.ir_text import (
     Zero,
 )
 from tilework.oracles.emulator.llvm.ir_types import Float, Int, Pointer, Sequence, Struct, Type, dtype_of
-from tilework.oracles.emulator.llvm.lane_values import REASONS, Scalar, Value, either, merge, parts, undefined_of
+from tilework.oracles.emulator.llvm.lane_values import (
+    REASONS,
+    Scalar,
+    Value,
+    any_of,
+    either,
+    merge,
+    parts,
+    undefined_of,
+)
 from tilework.oracles.emulator.syntax import EmulatorError
 
 if TYPE_CHECKING:
     from tilework.oracles.emulator.llvm.workgroup import Workgroup
 
 Mask = Any  # True, or one bool per thread
-Op = Callable[[Mask], Any]
-Rule = Callable[[Instruction, "Translator"], Op]
+Op = Callable[[Mask], None]
+Compute = Callable[..., Value]  # of a mask and the values of the operands
+Rule = Callable[[Instruction, "Translator"], Compute]
 RULES: dict[str, Rule] = {}
 INTRINSICS: dict[str, Rule] = {}
 COLLECTIVE: set[str] = set()
@@ -131,9 +142,6 @@ class Translator:
         self.slots.append(self.fixed[slot])
         return slot
 
-    def inputs(self, ins: Instruction) -> list[int]:
-        return [self.slot(typed) for typed in ins.operands]
-
     def output(self, ins: Instruction) -> int:
         return self.name(ins.result if ins.result is not None else f"of line {ins.line}")
 
@@ -164,21 +172,8 @@ class Translator:
     def evaluate(self, ins: Instruction) -> Value:
         """A constant expression: the instruction, executed once."""
         inner = Translator(self.function, self.group)
-        op = inner.translate(ins)
-        op(True)
+        inner.translate(ins)(True)
         return inner.slots[inner.output(ins)]
-
-    def literal(self, ins: Instruction, index: int) -> int:
-        """An operand that has to be a number in the text."""
-        operand = ins.operands[index][1]
-        if not isinstance(operand, Literal | Zero):
-            raise Unsupported(ins, f"operand {index} is not a number")
-        return int(operand.value) if isinstance(operand, Literal) else 0
-
-    def is_zero(self, ins: Instruction, index: int) -> bool:
-        """Whether an operand is the number 0 in the text."""
-        operand = ins.operands[index][1]
-        return isinstance(operand, Zero) or (isinstance(operand, Literal) and not int(operand.value))
 
     # results
 
@@ -217,40 +212,47 @@ class Translator:
             found = INTRINSICS[name] if name is not None else RULES["asm"] if not ins.callee else None
         if found is None:
             raise Unsupported(ins)
-        return found(ins, self)
+        compute = found(ins, self)
+        if compute is nothing:
+            return nothing
+        inputs, out, memory = [self.slot(typed) for typed in ins.operands], self.output(ins), self.slots
+
+        def op(mask: Mask) -> None:
+            value = compute(mask, *[memory[slot] for slot in inputs])
+            old = memory[out]
+            memory[out] = value if mask is True or old is None else merge(mask, value, old)
+
+        return op
 
 
-def elementwise(ins: Instruction, t: Translator, function: Callable[..., Array], slots: list[int] | None = None) -> Op:
-    """A rule of an instruction that does the same to each element of a vector: `function` gets arrays and gives one."""
-    inputs, out, memory = t.inputs(ins) if slots is None else slots, t.output(ins), t.slots
+def nothing(mask: Mask, *values: Value) -> None:
+    """What an instruction without an effect does."""
+
+
+def elementwise(ins: Instruction, function: Callable[..., Array], count: int | None = None) -> Compute:
+    """An instruction that does the same to each element of a vector: `function` gets arrays, of the first `count` operands, and gives one."""
     if isinstance(ins.type, Sequence):
-
-        def many(mask: Mask) -> None:
-            rows = zip(*(memory[slot] for slot in inputs), strict=True)
-            t.put(out, [applied(function, row) for row in rows], mask)
-
-        return many
-    if len(inputs) == 2:
-        a, b = inputs
-
-        def two(mask: Mask) -> None:
-            (x, p), (y, q) = memory[a], memory[b]
-            value = function(x, y), (None if p is None and q is None else either(p, q))
-            if mask is True or memory[out] is None:
-                memory[out] = value
-            else:
-                memory[out] = merge(mask, value, memory[out])
-
-        return two
-    return lambda mask: t.put(out, applied(function, [memory[slot] for slot in inputs]), mask)
+        return lambda mask, *values: [applied(function, row) for row in zip(*values[:count], strict=True)]
+    if len(ins.operands) == 2 and count is None:
+        return lambda mask, a, b: (function(a[0], b[0]), either(a[1], b[1]))
+    return lambda mask, *values: applied(function, values[:count])
 
 
-def applied(function: Callable[..., Any], operands: Any) -> Scalar:
-    undefined = None
-    for _, one in operands:
-        if one is not None:
-            undefined = either(undefined, one)
-    return function(*(data for data, _ in operands)), undefined
+def applied(function: Callable[..., Any], operands: Row[Scalar]) -> Scalar:
+    return function(*(data for data, _ in operands)), any_of(operands)
+
+
+def fixed(ins: Instruction, index: int) -> int | None:
+    """An operand that is a number in the text; None if it is not."""
+    operand = ins.operands[index][1]
+    return int(operand.value) if isinstance(operand, Literal) else 0 if isinstance(operand, Zero) else None
+
+
+def literal(ins: Instruction, index: int) -> int:
+    """An operand that has to be a number in the text."""
+    if (found := fixed(ins, index)) is None:
+        raise Unsupported(ins, f"operand {index} is not a number")
+    return found
 
 
 def element(kind: Type) -> Type:

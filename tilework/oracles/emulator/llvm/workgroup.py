@@ -104,6 +104,11 @@ class Workgroup:
             return self.everyone if self.exists.all() else np.flatnonzero(self.exists)
         return np.flatnonzero(mask)
 
+    def mask_of(self, threads: Array) -> Array:
+        found = np.zeros(self.threads, bool)
+        found[threads] = True
+        return found
+
     def stack_place(self, size: int, align: int) -> int:
         """Room for a variable of each thread."""
         place = (self.stack + align - 1) // align * align

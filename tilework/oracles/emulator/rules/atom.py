@@ -10,6 +10,7 @@ import numpy as np
 
 from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.ports import in_turns
 from tilework.oracles.emulator.rules.ld_st import space_of, width_of
 from tilework.oracles.emulator.syntax import Instruction, Sink, items
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
@@ -32,19 +33,6 @@ FUNCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "inc": increment, "dec": decrement, "exch": lambda old, new: new,
 }  # fmt: skip
-
-
-def in_turns(addresses: Array) -> list[Array]:
-    """Rounds of indices such that no address occurs twice in a round and the order at each address is kept."""
-    order = np.argsort(addresses, kind="stable")
-    sorted_addresses = addresses[order]
-    starts = np.flatnonzero(np.r_[True, sorted_addresses[1:] != sorted_addresses[:-1]])
-    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-    if not np.count_nonzero(rank):
-        return [np.arange(len(addresses))]
-    by_rank = np.argsort(rank, kind="stable")
-    edges = np.flatnonzero(np.diff(rank[by_rank])) + 1
-    return [order[part] for part in np.split(by_rank, edges)]
 
 
 @rule("atom", "red")
