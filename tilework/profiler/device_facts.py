@@ -1,10 +1,10 @@
 """What files of profiles say about devices: enough for a reader to compute what they could reach."""
 
-import os
 import platform
 from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
+from tilework.targets.cpu.processor import available_cores
 
 
 class Devices:
@@ -22,8 +22,8 @@ class Devices:
 def facts_of(kind: str, number: int) -> dict[str, Any]:
     """Architecture, units, clocks in kHz; 0 for what the host does not tell."""
     if kind == "CPU":
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return {"arch": platform.machine(), "num_sms": cores, "clock_rate": 0, "memory_clock_rate": 0, "bus_width": 0}
+        unknown = dict.fromkeys(("clock_rate", "memory_clock_rate", "bus_width"), 0)
+        return {"arch": platform.machine(), "num_sms": available_cores(), **unknown}
     active = driver.active
     found = active.utils.get_device_properties(number)
     return {

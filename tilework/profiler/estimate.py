@@ -9,25 +9,29 @@ are looked at. A loop whose bounds are not known (read from memory, `while`) mak
 is not known the longer one counts. Masks are not looked at.
 """
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+import numpy as np
 from xdsl.dialects import arith, math, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import callee_of, functions_by_name, is_private
 from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of
+from tilework.oracles.evaluator.floats import fit
+from tilework.oracles.evaluator.global_memory import Memory
+from tilework.oracles.evaluator.machine import Machine
+from tilework.oracles.evaluator.table import ELEMENTWISE
 from tilework.profiler.work import Work
 
 SIMD = "simd"
 SAMPLES = 3  # programs that are looked at
-Known = dict[SSAValue, int]
+Known = dict[SSAValue, Any]  # integers, as arrays without dimensions
 
 
 @dataclass
@@ -71,7 +75,8 @@ def estimate(module: ModuleOp, work: Work) -> Estimate:
     for linear in samples:
         x, y, _ = work.grid
         place = (linear % x, linear // x % y, linear // (x * y))
-        whole.add(Counter(module, work, place).function(entry), work.programs / len(samples))
+        with np.errstate(all="ignore"):
+            whole.add(Counter(module, work, place).function(entry), work.programs / len(samples))
     sizes = dict(work.sizes)
     moved = 0.0
     for asked in (whole.loaded, whole.stored):
@@ -85,7 +90,9 @@ class Counter:
 
     def __init__(self, module: ModuleOp, work: Work, place: tuple[int, int, int]) -> None:
         self.functions = functions_by_name(module)
-        self.work, self.place = work, place
+        self.work = work
+        self.machine = Machine({}, Memory(), work.grid, 0, print, False)
+        self.machine.program = place
         self.known: Known = {}
         self.bases: dict[SSAValue, frozenset[str]] = {}  # the arrays that a pointer points into
 
@@ -94,8 +101,8 @@ class Counter:
         numbers = dict(self.work.numbers)
         for arg in block.args:
             name = arg.name_hint or ""
-            if name in numbers:
-                self.known[arg] = numbers[name]
+            if name in numbers and is_integer(arg):
+                self.known[arg] = np.asarray(numbers[name])
             self.bases[arg] = frozenset({name})
         return self.block(block)
 
@@ -122,10 +129,17 @@ class Counter:
         for result in op.results:
             if inside and is_pointing(result):
                 self.bases[result] = inside
-        if len(op.results) == 1 and not is_tensor(op.results[0].type) and (rule := SCALARS.get(type(op))) is not None:
-            value = rule(self, op, [self.known.get(operand) for operand in op.operands])
-            if value is not None:
-                self.known[op.results[0]] = value
+        if len(op.results) == 1 and is_integer(op.results[0]):
+            self.compute(op, op.results[0])
+
+    def compute(self, op: Operation, result: SSAValue) -> None:
+        """What the evaluator makes of integers that are known."""
+        known: list[Any] = [self.known.get(operand) for operand in op.operands]
+        if type(op) is SelectOp and known[0] is not None:
+            known = [known[0], *[known[1] if known[0] else known[2]] * 2]
+        if type(op) in ELEMENTWISE and all(value is not None for value in known):
+            values = [fit(value, operand.type) for value, operand in zip(known, op.operands, strict=True)]
+            self.known[result] = self.machine.rules[type(op)](self.machine, op, *values)
 
     def carry(self, target: SSAValue, source: SSAValue) -> None:
         self.bases[target] = self.bases.get(target, frozenset()) | self.bases.get(source, frozenset())
@@ -136,6 +150,10 @@ class Counter:
 
 def elements(value: SSAValue) -> int:
     return prod(shape_of(value.type)) if is_tensor(value.type) else 1
+
+
+def is_integer(value: SSAValue) -> bool:
+    return isinstance(value.type, IntegerType | IndexType)
 
 
 def is_pointing(value: SSAValue) -> bool:
@@ -159,12 +177,14 @@ def loop(counter: Counter, op: Operation, count: Count) -> None:
     """``scf.for``: as many times as its bounds say; the counter is in the middle of its way."""
     lower, upper, step, *initial = op.operands
     body = op.regions[0].blocks[0]
-    first, last, by = (counter.known.get(value) for value in (lower, upper, step))
+    first, last, by = (
+        None if value not in counter.known else int(counter.known[value]) for value in (lower, upper, step)
+    )
     for arg, value in zip(body.args[1:], initial, strict=True):
         counter.carry(arg, value)
     trips = max(0, -(-(last - first) // by)) if None not in (first, last, by) and by else None  # pyright: ignore
     if trips is not None and first is not None and by is not None:
-        counter.known[body.args[0]] = first + by * (trips // 2)
+        counter.known[body.args[0]] = np.asarray(first + by * (trips // 2))
     inside = counter.block(body)
     yielded = body.last_op
     for arg, result, value in zip(body.args[1:], op.results, yielded.operands if yielded else (), strict=False):
@@ -287,84 +307,3 @@ FLOATING: dict[Any, int] = dict.fromkeys(
     ),
     1,
 ) | {math.FmaOp: 2}  # fmt: skip
-
-
-# ---- integers
-
-Values = list[int | None]
-
-
-def constant(counter: Counter, op: Operation, values: Values) -> int | None:
-    value = op.properties["value"]
-    return value.value.data if isinstance(value, IntegerAttr) else None
-
-
-def of_two(compute: Callable[[int, int], int]) -> Callable[..., int | None]:
-    def rule(counter: Counter, op: Operation, values: Values) -> int | None:
-        first, second = values[0], values[1]
-        return None if first is None or second is None else compute(first, second)
-
-    return rule
-
-
-def same(counter: Counter, op: Operation, values: Values) -> int | None:
-    return values[0]
-
-
-def program(counter: Counter, op: Operation, values: Values) -> int:
-    return counter.place[axis_of(op)]
-
-
-def programs(counter: Counter, op: Operation, values: Values) -> int:
-    return counter.work.grid[axis_of(op)]
-
-
-def axis_of(op: Operation) -> int:
-    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def compared(counter: Counter, op: Operation, values: Values) -> int | None:
-    first, second = values[0], values[1]
-    if first is None or second is None:
-        return None
-    return int(COMPARISONS[op.properties["predicate"].value.data](first, second))  # pyright: ignore
-
-
-def chosen(counter: Counter, op: Operation, values: Values) -> int | None:
-    return None if values[0] is None else values[1] if values[0] else values[2]
-
-
-def truncated(first: int, second: int) -> int:
-    """Division as C does it."""
-    quotient = abs(first) // abs(second) if second else 0
-    return quotient if (first < 0) == (second < 0) else -quotient
-
-
-# by their numbers: eq, ne, slt, sle, sgt, sge, and four more of unsigned ones
-COMPARISONS = (operator.eq, operator.ne, *2 * (operator.lt, operator.le, operator.gt, operator.ge))
-SCALARS: dict[type[Operation], Callable[[Counter, Operation, Values], int | None]] = {
-    arith.ConstantOp: constant,
-    arith.AddiOp: of_two(operator.add),
-    arith.SubiOp: of_two(operator.sub),
-    arith.MuliOp: of_two(operator.mul),
-    arith.DivSIOp: of_two(truncated),
-    arith.DivUIOp: of_two(truncated),
-    arith.RemSIOp: of_two(lambda first, second: first - second * truncated(first, second)),
-    arith.RemUIOp: of_two(lambda first, second: first - second * truncated(first, second)),
-    arith.MinSIOp: of_two(min),
-    arith.MaxSIOp: of_two(max),
-    arith.MinUIOp: of_two(min),
-    arith.MaxUIOp: of_two(max),
-    arith.AndIOp: of_two(operator.and_),
-    arith.OrIOp: of_two(operator.or_),
-    arith.ShLIOp: of_two(lambda first, second: first << min(second, 64)),
-    arith.ShRSIOp: of_two(lambda first, second: first >> min(second, 64)),
-    arith.CmpiOp: compared,
-    SelectOp: chosen,
-    arith.ExtSIOp: same,
-    arith.ExtUIOp: same,
-    arith.TruncIOp: same,
-    arith.IndexCastOp: same,
-    tt.GetProgramIdOp: program,
-    tt.GetNumProgramsOp: programs,
-}

@@ -10,7 +10,6 @@ reaches. A measurement takes some tenths of a second. An emulated GPU has no lim
 
 import hashlib
 import json
-import os
 import platform
 import sys
 import threading
@@ -31,6 +30,7 @@ from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.launch.wrappers import reinterpret
 from tilework.runtime.tuning.benchmark import do_bench
+from tilework.targets.cpu.processor import available_cores
 
 VERSION, FILE = 1, "limits.json"
 ROUNDS, LEAST_SECONDS = 5, 0.3  # others may use the machine: one of the calls should be alone
@@ -183,7 +183,7 @@ def best_seconds(call: Callable[[], Any]) -> float:
 
 def copy_in_threads(source: Any, target: Any) -> None:
     """NumPy's copy, a part in each thread: it does not hold Python's lock."""
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = available_cores()
     parts = zip(np.array_split(target, count), np.array_split(source, count), strict=True)
     threads = [threading.Thread(target=np.copyto, args=part) for part in parts]
     for thread in threads:
