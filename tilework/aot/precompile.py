@@ -23,6 +23,7 @@ from tilework.runtime.bundle.own_objects import own_objects
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
 from tilework.runtime.devices.host.own_code import layout_key
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
+from tilework.target import UnknownTarget
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
 PLAIN_SUFFIX = "-plain"
@@ -69,7 +70,8 @@ def parse_target(text: str) -> GPUTarget:
     if target.backend != "cpu" or target.arch in LEVELS:
         return target
     if target.arch not in ("host", "native"):
-        raise ValueError(f"target {text!r}: no such CPU; known are cpu, {', '.join(f'cpu:{name}' for name in LEVELS)}")
+        words = f"known are cpu, {', '.join(f'cpu:{name}' for name in LEVELS)}"
+        raise UnknownTarget(f"target {text!r}: no such CPU; {words}")
     return GPUTarget("cpu", "native", 1)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tilework.errors import TritonError
 from tilework.explorer.collect import Request, collect
 from tilework.explorer.page import data_of, page
 from tilework.explorer.python_source import is_library, parts_of
@@ -21,7 +22,7 @@ from tilework.version import __version__
 FORMAT, VERSION = "tilework-explorer", 1
 
 
-class NotExplored(Exception):
+class NotExplored(TritonError):
     """There is nothing to show, or a file is no page; shown without a traceback."""
 
 

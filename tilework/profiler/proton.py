@@ -17,6 +17,7 @@ from tilework.as_triton import run_script
 from tilework.profiler.flags import flags
 from tilework.profiler.profile import DEFAULT_PROFILE_NAME, begin, end
 from tilework.profiler.sessions import CONTEXTS, DATA
+from tilework.tools.program import code_of
 
 
 def parse_arguments(argv: Sequence[str] | None = None) -> tuple[argparse.Namespace, list[str]]:
@@ -54,20 +55,12 @@ def execute_as_main(script: str, args: Sequence[str]) -> int:
     try:
         run_script(Path(script))
     except SystemExit as error:
-        return exit_code(error)
+        return code_of(error)
     except Exception as error:
         traceback.print_exc()
         print(f"An error occurred while executing the script: {error}")
         return 1
     return 0
-
-
-def exit_code(error: SystemExit) -> int:
-    """As the interpreter understands it: text is printed, and a failure."""
-    if error.code is None or isinstance(error.code, int):
-        return error.code or 0
-    print(error.code, file=sys.stderr)
-    return 1
 
 
 def do_setup_and_execute(target_args: Sequence[str]) -> int:

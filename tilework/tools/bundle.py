@@ -6,7 +6,6 @@ tilework bundle app.tilebundle --verify         every byte of it
 
 import argparse
 import json
-import sys
 from collections import Counter
 from typing import Any
 
@@ -16,6 +15,8 @@ from tilework.runtime.bundle.bundle_file import BundleFile
 from tilework.runtime.bundle.bundle_targets import named, why_not
 from tilework.runtime.bundle.serving import Bundle
 
+MISTAKES = (BundleError,)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="the bundle")
@@ -24,17 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    try:
-        key = knobs.runtime.bundle_key
-        bundle = Bundle(BundleFile.open(args.file, key=key.encode() if key else None))
-        if args.verify:
-            bundle.verify()
-            print(f"{args.file}: verified, digest {bundle.digest}")
-            return 0
+    key = knobs.runtime.bundle_key
+    bundle = Bundle(BundleFile.open(args.file, key=key.encode() if key else None))
+    if args.verify:
+        bundle.verify()
+        print(f"{args.file}: verified, digest {bundle.digest}")
+    else:
         print(json.dumps(facts_of(bundle), indent=1) if args.json else text_of(bundle))
-    except BundleError as error:
-        print(f"tilework bundle: error: {error}", file=sys.stderr)
-        return 1
     return 0
 
 

@@ -26,8 +26,9 @@ from tilework.runtime.kernel_cache.evict import (
     remove_stale,
     verify,
 )
-from tilework.tools.messages import plain
+from tilework.tools.messages import UsageError
 
+MISTAKES = (OSError, RuntimeError)
 DAY = 86400.0
 
 
@@ -43,18 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code."""
-    try:
-        store = EntryStore(args.dir or knobs.cache.dir)
-        if args.older_than is not None and not args.older_than >= 0:
-            raise RuntimeError(f"--older-than {args.older_than:g}: expected a number of days")
-        bound = knobs.cache.max_size if args.max_size is None else parse_size(args.max_size)
-        if not store.check_root():
-            print(f"{store.root}: empty (the directory does not exist)")
-            return 0
-        return ACTIONS[args.action](store, args, bound)
-    except (OSError, RuntimeError) as error:
-        print(f"tilework cache: error: {plain(error)}", file=sys.stderr)
-        return 1
+    store = EntryStore(args.dir or knobs.cache.dir)
+    if args.older_than is not None and not args.older_than >= 0:
+        raise UsageError(f"--older-than {args.older_than:g}: expected a number of days")
+    bound = knobs.cache.max_size if args.max_size is None else parse_size(args.max_size)
+    if not store.check_root():
+        print(f"{store.root}: empty (the directory does not exist)")
+        return 0
+    return ACTIONS[args.action](store, args, bound)
 
 
 def info(store: EntryStore, args: argparse.Namespace, bound: int) -> int:

@@ -4,8 +4,9 @@
     tilework compile kernel.py:add --signature "*fp32:16, i32:16, 1024" --target cuda:90 --emit ttir
 
 A subcommand module has `add_arguments(parser)` and `run(args) -> int`; one with options that argparse cannot describe
-also has `normalise(argv)`, which rewrites them first, and `more_options()`, which lists them. What a user did wrong is a message of the module's; what nobody expected
-is one line too, and the traceback goes to a file for a report (TRITON_FRONT_END_DEBUGGING=1 shows it).
+also has `normalise(argv)`, which rewrites them first, and `more_options()`, which lists them. What a user did wrong is a `UsageError`, or one of the
+exceptions that the module lists as its `MISTAKES`, with `FAILURE` as the exit code; what nobody expected is one line too, and the traceback goes to
+a file for a report (TRITON_FRONT_END_DEBUGGING=1 shows it).
 """
 
 import argparse
@@ -18,7 +19,8 @@ from types import ModuleType
 from typing import NoReturn
 
 from tilework import knobs
-from tilework.errors import CompilerMissing, did_you_mean
+from tilework.errors import CompilationError, CompilerMissing, did_you_mean
+from tilework.tools.messages import UsageError, plain
 from tilework.version import __version__
 
 SUBCOMMANDS = {
@@ -67,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name not in SUBCOMMANDS:
         print(f"tilework: error: no command '{name}'{did_you_mean(name, SUBCOMMANDS)}\n{usage()}", file=sys.stderr)
         return 2
+    tool: ModuleType | None = None
     try:
         tool = imported(name)
         args = parser_of(name).parse_args(getattr(tool, "normalise", list)(rest))
@@ -79,9 +82,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"tilework {name}: interrupted", file=sys.stderr)
         return 130
-    except CompilerMissing as error:
-        print(f"tilework {name}: error: {error}", file=sys.stderr)
-        return 1
+    except CompilationError as error:
+        print(error.diagnostic().render(), file=sys.stderr)
+        return getattr(tool, "FAILURE", 1)
+    except (UsageError, CompilerMissing, *getattr(tool, "MISTAKES", ())) as error:
+        print(f"tilework {name}: {getattr(tool, 'ERROR', 'error: ')}{plain(error)}", file=sys.stderr)
+        return getattr(tool, "FAILURE", 1)
     except Exception as error:
         if knobs.compilation.front_end_debugging:
             raise

@@ -20,17 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from tilework.aot import command as aot
-from tilework.errors import CompilationError, PassError, StageError, TritonError, did_you_mean
+from tilework.errors import StageError, TritonError, did_you_mean
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.jit import KernelInterface
-from tilework.tools.messages import plain
+from tilework.tools.messages import UsageError, plain, read_text
 
-WRONG = (AssertionError, ValueError, TypeError, OSError, RuntimeError)
+MISTAKES, ERROR = (TritonError, AssertionError, ValueError, TypeError, OSError, RuntimeError), ""
 HINTS = ("1", "16", "S", "16S")
-
-
-class UsageError(Exception):
-    """The command line does not fit the kernel; shown without a traceback."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,21 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out `tilework compile`; mistakes are told on stderr, and the result is 1."""
-    from tilework.ir.parser import IRSyntaxError  # lazily: the compiler loads when something is compiled
-
-    try:
-        return compile_and_write(args)
-    except CompilationError as error:
-        print(error.diagnostic().render(), file=sys.stderr)
-    except UnicodeDecodeError as error:
-        print(f"tilework compile: {args.source}: {plain(error)}", file=sys.stderr)
-    except (UsageError, PassError, TritonError, IRSyntaxError, *WRONG) as error:
-        print(f"tilework compile: {plain(error)}", file=sys.stderr)
-    return 1
-
-
-def compile_and_write(args: argparse.Namespace) -> int:
     """Find the source, lower it, write the stages."""
     from tilework.compiler import ASTSource, IRSource, lower  # lazily: the compiler loads when something is compiled
     from tilework.targets.base import GPUTarget
@@ -105,6 +86,7 @@ def compile_and_write(args: argparse.Namespace) -> int:
         source: ASTSource | IRSource = ASTSource(fn, *called)
         name = kernel or fn.__name__
     else:
+        read_text(path)
         source, name = IRSource(Path(path)), Path(path).stem
     stages = [stage.strip() for stage in args.emit.split(",") if stage.strip()]
     if not stages:

@@ -14,14 +14,16 @@ pass. The result is 0 if all stages are the same, 1 if not, and 2 if something w
 import argparse
 import ast
 import json
-import sys
 import webbrowser
 from pathlib import Path
 from typing import Any
 
-from tilework.errors import CompilationError, TritonError, did_you_mean
-from tilework.tools.compile import UsageError
+from tilework.errors import did_you_mean
+from tilework.tools.compile import MISTAKES
+from tilework.tools.messages import UsageError
 
+__all__ = ["MISTAKES", "add_arguments", "run"]
+FAILURE = 2
 SAVED = (".html", ".json")
 
 
@@ -47,21 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out `tilework diff`; mistakes are told on stderr."""
-    from tilework.explorer.document import NotExplored  # lazily: the compiler loads when something is compiled
-    from tilework.ir.parser import IRSyntaxError
-
-    try:
-        return compared(args)
-    except CompilationError as error:
-        print(error.diagnostic().render(), file=sys.stderr)
-    except (NotExplored, UsageError, TritonError, IRSyntaxError, ValueError, TypeError, OSError, RuntimeError) as error:
-        print(f"tilework diff: error: {error}", file=sys.stderr)
-    return 2
-
-
-def compared(args: argparse.Namespace) -> int:
-    from tilework.explorer.compare import compare, data_of, told, unified  # lazily: as in `run`
+    """Carry out `tilework diff`."""
+    # lazily: the compiler loads when something is compiled
+    from tilework.explorer.compare import compare, data_of, told, unified
     from tilework.explorer.document import build
     from tilework.explorer.page import COMPARISON, page
 

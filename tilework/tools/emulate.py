@@ -28,7 +28,9 @@ from tilework.oracles.emulator.device import Device, LoadedFunction
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.syntax import EmulatorError, Function
 from tilework.targets.nvidia.ptx_text import told
-from tilework.tools.messages import plain
+from tilework.tools.messages import UsageError
+
+MISTAKES = (OSError, ValueError)
 
 TYPES: dict[str, Any] = {
     **{
@@ -45,10 +47,6 @@ HIDDEN = ("global scratch", "profile scratch")
 SCRATCH = 1 << 24  # bytes where the file does not say how many a kernel needs
 SHOWN = 64  # elements that --dump prints
 LARGEST = 1 << 32  # bytes of an argument
-
-
-class UsageError(Exception):
-    """An option that means nothing; the text says which."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,10 +82,8 @@ def run(args: argparse.Namespace) -> int:
     except CheckFailed as failed:
         print(failed, file=sys.stderr)
         return 1
-    except (UsageError, EmulatorError, OSError, ValueError) as error:
-        first = " ".join(line.strip() for line in plain(error).splitlines())
-        print(f"tilework emulate: error: {first}", file=sys.stderr)
-        return 1
+    except EmulatorError as error:
+        raise UsageError(" ".join(line.strip() for line in str(error).splitlines())) from None
     return 0
 
 

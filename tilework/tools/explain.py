@@ -20,18 +20,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.as_triton import says_triton
 from tilework.explain.devices import DEVICES
 from tilework.explain.findings import Explanation, Finding, Section
 from tilework.explain.recompiles import why_compiled
 from tilework.explain.tunings import why_tuned
 from tilework.runtime.recording.recorder import read_records
 from tilework.target import GPUTarget, UnknownTarget
+from tilework.tools.messages import UsageError
+from tilework.tools.program import Program
+from tilework.tools.program import add_arguments as add_program
+
+MISTAKES, FAILURE = (UnknownTarget,), 2
 
 QUESTIONS = ("compiled", "tuned", "slow", "different")
 ASKED = ("compiled", "tuned", "slow")
@@ -57,35 +60,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICE",
         help=f"why different: one of {', '.join(DEVICES)}; may be repeated (default: all)",
     )
-    add("--triton", action="store_true", help="run the program with tilework as its Triton")
-    add("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
-    add("program", metavar="SCRIPT", help="the Python program")
-    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what it is called with")
+    add_program(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code is that of the program."""
     questions = [word for word in args.why.replace(" ", "").split(",") if word]
     if wrong := [word for word in questions if word not in QUESTIONS]:
-        return refuse(f"--why knows {', '.join(QUESTIONS)}, not {wrong[0]!r}")
+        raise UsageError(f"--why knows {', '.join(QUESTIONS)}, not {wrong[0]!r}")
     if wrong := [word for word in args.device if word not in DEVICES]:
-        return refuse(f"--device is one of {', '.join(DEVICES)}, not {wrong[0]!r}")
-    try:
-        targets = [str(GPUTarget.parse(text)) for text in args.target]
-    except UnknownTarget as error:
-        return refuse(str(error))
+        raise UsageError(f"--device is one of {', '.join(DEVICES)}, not {wrong[0]!r}")
+    targets = [str(GPUTarget.parse(text)) for text in args.target]
     if not args.is_module and os.path.isdir(args.program):
         return explain_running(args, questions)
-    if not args.is_module and not os.path.isfile(args.program):
-        return refuse(f"there is no file {args.program}")
+    program = Program.of(args)
     with tempfile.TemporaryDirectory(prefix="tilework-explain-") as folder:
         devices = list(dict.fromkeys([DEVICES[0], *args.device])) if args.device else list(DEVICES)
         settings = {"targets": targets, "questions": questions, "devices": devices}
         Path(folder, "settings.json").write_text(json.dumps(settings))
-        code = run_program(args, folder)
+        code = run_program(program, folder, args.json)
         records = list(read_records(folder))
         shown = explanation(records, questions, devices)
-    print(shown.to_json() if args.json else f"\n{shown}" if records else nothing(args, code))
+    nothing = f"no kernel of tilework was compiled or launched\n   {program.why_nothing(code)}"
+    print(shown.to_json() if args.json else f"\n{shown}" if records else nothing)
     if code:
         print(f"tilework explain: the program {ending(code)}", file=sys.stderr)
     return code if code >= 0 else 128 - code
@@ -95,37 +92,24 @@ def explain_running(args: argparse.Namespace, questions: Sequence[str]) -> int:
     """What a program has recorded so far, which may be running still: TILEWORK_EXPLAIN names the folder."""
     records = list(read_records(args.program))
     if not records:
-        return refuse(f"there are no records in {args.program}: start the program with TILEWORK_EXPLAIN={args.program}")
+        words = f"start the program with TILEWORK_EXPLAIN={args.program}"
+        raise UsageError(f"there are no records in {args.program}: {words}")
     shown = explanation(records, [word for word in questions if word in ("compiled", "tuned")], [])
     print(shown.to_json() if args.json else shown)
     return 0
 
 
-def refuse(text: str) -> int:
-    print(f"tilework explain: error: {text}", file=sys.stderr)
-    return 2
-
-
-def run_program(args: argparse.Namespace, folder: str) -> int:
+def run_program(program: Program, folder: str, is_quiet: bool) -> int:
     """Run the program, with its events recorded in a folder; its exit code."""
     environment = {**knobs.environment_without(()), "TILEWORK_EXPLAIN": folder}
-    command = [sys.executable]
-    if args.triton or means_us(args):
-        command += ["-m", "tilework.as_triton"]
-    command += [*(["-m"] if args.is_module else []), args.program, *args.arguments]
-    output: dict[str, Any] = {"stdout": sys.stderr.fileno()} if args.json else {}
+    output: dict[str, Any] = {"stdout": sys.stderr.fileno()} if is_quiet else {}
     sys.stdout.flush()
-    with subprocess.Popen(command, env=environment, **output) as process:
+    with subprocess.Popen(program.command(), env=environment, **output) as process:
         while True:
             try:
                 return process.wait()
             except KeyboardInterrupt:  # the program has it, too, and may have something to put in order
                 continue
-
-
-def means_us(args: argparse.Namespace) -> bool:
-    """Whether a program that says `import triton` can only mean us: there is no other."""
-    return not args.is_module and says_triton(args.program) and find_spec("triton") is None
 
 
 def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], devices: Sequence[str]) -> Explanation:
@@ -147,18 +131,6 @@ def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], 
         launches = sum(record["event"] == "launch" for record in records)
         sections.append(section_of([Finding.from_json(record["finding"]) for record in found], launches, devices))
     return Explanation(tuple(sections))
-
-
-def nothing(args: argparse.Namespace, code: int) -> str:
-    """Why there is nothing to explain, as far as that can be known."""
-    lines = ["no kernel of tilework was compiled or launched"]
-    if knobs.runtime.interpret:
-        lines.append("   note: TRITON_INTERPRET=1 is set: kernels run as Python, and nothing is compiled")
-    elif not args.is_module and not args.triton and says_triton(args.program) and not means_us(args):
-        lines.append("   help: it says `import triton`, and Triton is installed here: --triton runs it with tilework")
-    elif code:
-        lines.append("   note: the program failed before that")
-    return "\n".join(lines)
 
 
 def ending(code: int) -> str:

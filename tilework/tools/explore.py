@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import CompilationError, TritonError
-from tilework.tools.compile import UsageError
+from tilework.tools.compile import MISTAKES
+from tilework.tools.messages import UsageError
+from tilework.tools.program import Program
 
+__all__ = ["MISTAKES", "add_arguments", "normalise", "run"]
 MOST = 8
 
 
@@ -60,22 +62,12 @@ VALUED = ("-o", "--output", "--target", "--kernel", "--most", "--signature")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out `tilework explore`; mistakes are told on stderr, and the result is 1."""
-    from tilework.explorer.document import NotExplored  # lazily: the compiler loads when something is compiled
-    from tilework.explorer.interactive import show
-    from tilework.ir.parser import IRSyntaxError
+    """Carry out `tilework explore`; the exit code is that of a program that was run."""
+    from tilework.explorer.interactive import show  # lazily: the compiler loads when something is compiled
 
-    code = 0
-    try:
-        requests, code = requested(args)
-        path = show(requests, args.output, not args.no_open)
-        print(f"{path}: {len(requests)} kernel{'s' * (len(requests) != 1)}, {path.stat().st_size / 1e6:.1f} MB")
-    except CompilationError as error:
-        print(error.diagnostic().render(), file=sys.stderr)
-        return 1
-    except (NotExplored, UsageError, TritonError, IRSyntaxError, ValueError, TypeError, OSError, RuntimeError) as error:
-        print(f"tilework explore: error: {error}", file=sys.stderr)
-        return 1
+    requests, code = requested(args)
+    path = show(requests, args.output, not args.no_open)
+    print(f"{path}: {len(requests)} kernel{'s' * (len(requests) != 1)}, {path.stat().st_size / 1e6:.1f} MB")
     return code
 
 
@@ -140,26 +132,14 @@ def check_options(target: Any, options: dict[str, Any]) -> None:
 
 def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:
     """Run a program and see which kernels it compiles; those of one that fails on the way are shown, too."""
-    from tilework.as_triton import as_triton, run_script  # lazily: as in `run`
-    from tilework.explorer.document import NotExplored
+    from tilework.explorer.document import NotExplored  # lazily: as in `run`
     from tilework.explorer.watching import watching
 
-    script = Path(args.source)
-    if not script.is_file():
-        raise UsageError(f"there is no file {script}")
-    if args.triton:
-        as_triton()
-    sys.argv = [args.source, *args.arguments]
-    code = 0
+    program = Program(args.source, tuple(args.arguments), as_triton=args.triton)
+    if not program.is_there():
+        raise UsageError(f"there is no file {program.name}")
     with watching(keeps_arguments=not args.no_counters) as seen:
-        try:
-            run_script(script)
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
-        except Exception as error:
-            own = error.__traceback__.tb_next.tb_next if error.__traceback__ and error.__traceback__.tb_next else None
-            sys.excepthook(type(error), error, own)  # as if nobody had caught it, without the frames of this file
-            code = 1
+        code = program.exit_code("tilework explore: interrupted; this is what was seen until then")
     if args.kernel:
         seen.kernels = {key: found for key, found in seen.kernels.items() if found[0].name == args.kernel}
     if not seen.kernels:
@@ -169,7 +149,7 @@ def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any],
             if knobs.runtime.interpret
             else "does it launch one in this process?"
         )
-        raise NotExplored(f"{script} has compiled no kernel{named}: {words}")
+        raise NotExplored(f"{program.name} has compiled no kernel{named}: {words}")
     if len(seen.kernels) > args.most:
         print(
             f"{len(seen.kernels)} kernels: the {args.most} that were launched last are shown; --most shows more",

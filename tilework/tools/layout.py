@@ -31,7 +31,9 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.picture import hardware_view, tensor_view
 from tilework.layouts.svg import draw
 from tilework.layouts.to_linear import to_linear
-from tilework.tools.messages import plain
+from tilework.tools.messages import UsageError, read_text
+
+MISTAKES = (OSError,)
 
 SINGLE_DASH = {
     "-alias-names": "--alias-names",
@@ -79,14 +81,12 @@ def run(args: argparse.Namespace) -> int:
     """Print or draw the layouts that the options name; the exit code."""
     try:
         text = answer(args)
-        if args.output:
-            Path(args.output).write_text(text)
-        else:
-            sys.stdout.write(text)
-    except (LayoutError, OSError, UnicodeDecodeError) as error:
-        where = f"{args.file}: " if isinstance(error, UnicodeDecodeError) else ""
-        print(f"tilework layout: error: {where}{' '.join(plain(error).split())}", file=sys.stderr)
-        return 1
+    except LayoutError as error:
+        raise UsageError(" ".join(str(error).split())) from None
+    if args.output:
+        Path(args.output).write_text(text)
+    else:
+        sys.stdout.write(text)
     return 0
 
 
@@ -172,7 +172,7 @@ def message_of(error: ParseError | IRSyntaxError) -> str:
 
 def read_aliases(file: str, wanted: Sequence[str]) -> dict[str, Encoding]:
     """The layouts that a file defines as aliases, in its order; only the wanted ones, if any are named."""
-    text = Path(file).read_text()
+    text = read_text(file)
     found: dict[str, Encoding] = {}
     names = [match[1] for match in ALIAS_DEFINITION.finditer(text) if match[1].startswith("#")]
     for name in names:

@@ -8,21 +8,17 @@
 """
 
 import argparse
-import sys
 
 from tilework.aot.link import LinkerError, add_arguments, link_headers, main
 
 __all__ = ["add_arguments", "run"]
+MISTAKES = (LinkerError, OSError, UnicodeDecodeError)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out `tilework link`; what is wrong is said on stderr, and the result is 1."""
-    try:
-        for path in link_headers(args.headers, args.out):
-            print(path)
-    except (LinkerError, OSError, UnicodeDecodeError) as error:
-        print(f"tilework link: {error}", file=sys.stderr)
-        return 1
+    """Carry out `tilework link`."""
+    for path in link_headers(args.headers, args.out):
+        print(path)
     return 0
 
 

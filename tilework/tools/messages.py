@@ -1,5 +1,19 @@
 """What went wrong, as people say it: a file that is not there is no "[Errno 2]"."""
 
+from pathlib import Path
+
+
+class UsageError(Exception):
+    """What a user did wrong; shown without a traceback."""
+
+
+def read_text(path: str) -> str:
+    """A file that has to be text."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: {plain(error)}") from None
+
 
 def plain(error: BaseException) -> str:
     """The message of an error that a user can mend.

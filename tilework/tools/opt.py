@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Operation
@@ -31,13 +32,14 @@ from tilework.ir.verify import first_problem
 from tilework.targets.diagnostics import wanted
 from tilework.tools.check_each import check_each
 from tilework.tools.diagnostics import Diagnostic, Position, unmet
-from tilework.tools.messages import plain
+from tilework.tools.messages import UsageError, read_text
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
 from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment_remarks
 
 SPLIT = re.compile(r"^// -----.*$", re.MULTILINE)
 REPRODUCED = re.compile(r'^ *pipeline: "([^"]*)"', re.MULTILINE)
 TO_LLVM = re.compile(r",?convert-triton-gpu-to-llvm\{compute-capability=(\d+)\}(?=\)*$)")
+MISTAKES = (OSError,)
 IGNORED = ("--mlir-disable-threading", "-mlir-disable-threading", "-reconcile-unrealized-casts")
 
 
@@ -110,17 +112,15 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(f"{name:<45} {summary(name)}" for name in sorted(PASSES)))
         return 0
     try:
-        text = sys.stdin.read() if args.file == "-" else read(args.file)
+        text = sys.stdin.read() if args.file == "-" else read_text(args.file)
         pipelines = [*args.pipeline, *(REPRODUCED.findall(text) if args.run_reproducer else ())]
         capability = next((int(found[1]) for pipeline in pipelines[-1:] for found in TO_LLVM.finditer(pipeline)), None)
         passes = [one for pipeline in pipelines for one in parse_pipeline(TO_LLVM.sub("", pipeline))]
         given = dict(given_value(entry) for entry in args.given)
         if args.seed < 0:
             raise ValueError(f"--seed {args.seed}: expected a number from 0 on")
-    except (OSError, ValueError, KeyError, DiagnosticException) as error:
-        where = f"{args.file}: " if isinstance(error, UnicodeDecodeError) else ""
-        print(f"tilework opt: error: {where}{first_line(plain(error))}", file=sys.stderr)
-        return 1
+    except (ValueError, KeyError, DiagnosticException) as error:
+        raise UsageError(first_line(error)) from None
     file = "<stdin>" if args.file == "-" else args.file
     outputs: list[str] = []
     failed = False
@@ -135,25 +135,15 @@ def run(args: argparse.Namespace) -> int:
             failed = failed or problem.severity == "error"
         if output is not None:
             outputs.append(output)
-    try:
-        emit("// -----\n".join(outputs), args.output)
-    except OSError as error:
-        print(f"tilework opt: error: {plain(error)}", file=sys.stderr)
-        return 1
+    emit("// -----\n".join(outputs), args.output)
     return int(failed)
-
-
-def read(path: str) -> str:
-    with open(path, encoding="utf-8") as source:
-        return source.read()
 
 
 def emit(text: str, path: str) -> None:
     if path == "-":
         sys.stdout.write(text)
-        return
-    with open(path, "w", encoding="utf-8") as target:
-        target.write(text)
+    else:
+        Path(path).write_text(text, encoding="utf-8")
 
 
 def sections(text: str) -> list[str]:

@@ -21,7 +21,11 @@ from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.bundle.written_constants import shown as value_text
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.progress import Progress
+from tilework.target import UnknownTarget
 from tilework.targets.cpu.processor import available_cores
+from tilework.tools.messages import UsageError
+
+MISTAKES = (BundleError, UnknownTarget)
 
 QUOTE = "'"
 EXTENSION = ".tilebundle"
@@ -49,11 +53,8 @@ def run(args: argparse.Namespace) -> int:
     from tilework.aot.find_kernels import Finder  # lazily: the compiler may not be there
     from tilework.aot.precompile import Job, parse_target, precompile, target_name
 
-    try:
-        targets = list(dict.fromkeys(parse_target(text) for text in args.target or ["cpu"]))
-        records = read_manifest(args.manifests)
-    except (BundleError, ValueError) as error:
-        return fail(str(error))
+    targets = list(dict.fromkeys(parse_target(text) for text in args.target or ["cpu"]))
+    records = read_manifest(args.manifests)
     kernels = [record for record in records if record["record"] == "kernel"]
     if args.list:
         for record in kernels:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         print(summary(len(kernels), "specialisation"), "for", ", ".join(map(target_name, targets)))
         return 0
     if not kernels:
-        return fail(f"{', '.join(args.manifests)}: there is no kernel in it")
+        raise UsageError(f"{', '.join(args.manifests)}: there is no kernel in it")
     output = args.output or os.path.splitext(args.manifests[0])[0] + EXTENSION
     with Progress("precompiling", len(kernels) * len(targets), 0, delay=0) as progress:
 
@@ -73,11 +74,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"note: {note}", file=sys.stderr)
     for job, error in made.failures:
         print(f"error: {shown(job.record)} for {target_name(job.target)}\n{indented(error)}", file=sys.stderr)
-    try:
-        key = knobs.runtime.bundle_key
-        digest = write_bundle(output, made.contents, key.encode() if key else None)
-    except BundleError as error:
-        return fail(str(error))
+    key = knobs.runtime.bundle_key
+    digest = write_bundle(output, made.contents, key.encode() if key else None)
     failed = f", {len(made.failures)} failed" if made.failures else ""
     print(f"{output}: {summary(len(made.contents.entries), 'kernel')} for {', '.join(map(target_name, targets))}{failed}"
           f", {os.path.getsize(output):,} bytes\ndigest {digest}{' (signed)' if key else ''}")  # fmt: skip
@@ -106,8 +104,3 @@ def summary(count: int, word: str) -> str:
 
 def indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
-
-
-def fail(text: str) -> int:
-    print(f"tilework precompile: error: {text}", file=sys.stderr)
-    return 1

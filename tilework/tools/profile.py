@@ -13,10 +13,13 @@ fails or is interrupted, and the exit code is the program's. What the machine ca
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
-from tilework.profiler.run_program import Program, run_profiled
+from tilework.profiler.run_program import run_profiled
+from tilework.tools import program
+from tilework.tools.messages import UsageError
+
+FAILURE = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,27 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", "-o", metavar="FILE", help="write the tree, in the format of Proton and Hatchet")
     add("--top", type=int, default=40, metavar="N", help="how many lines of the tree are shown (40)")
     add("--measure", action="store_true", help="measure again what the machine can do")
-    add("--triton", action="store_true", help="run the program with tilework as its Triton")
-    add("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
-    add("program", metavar="SCRIPT", help="the Python program")
-    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what it is called with")
+    program.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code is that of the program."""
-    program = Program(args.program, tuple(args.arguments), args.is_module, args.triton)
-    if not program.is_there():
-        return refuse(f"there is no {'module' if args.is_module else 'file'} {args.program}")
+    chosen = program.Program.of(args)
     for option in ("html", "trace", "output"):
         if (path := getattr(args, option)) and not os.access(folder := Path(path).absolute().parent, os.W_OK):
-            return refuse(
-                f"--{option} {path}: the folder {folder} {'cannot be written' if folder.is_dir() else 'is not there'}"
-            )
+            why = "cannot be written" if folder.is_dir() else "is not there"
+            raise UsageError(f"--{option} {path}: the folder {folder} {why}")
     return run_profiled(
-        program, html=args.html, trace=args.trace, output=args.output, top=args.top, measure=args.measure
+        chosen, html=args.html, trace=args.trace, output=args.output, top=args.top, measure=args.measure
     )
-
-
-def refuse(text: str) -> int:
-    print(f"tilework profile: error: {text}", file=sys.stderr)
-    return 2

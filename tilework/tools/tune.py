@@ -24,7 +24,11 @@ from tilework import knobs
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.key import file_stem, triton_key
 from tilework.runtime.tuning.results import SAVED, TIMING, decode_timing, has_failed, order
+from tilework.tools.messages import UsageError
+from tilework.tools.program import Program
+from tilework.tools.program import add_arguments as add_program
 
+FAILURE = 2
 TAIL = 4000  # characters of what a failed program printed
 
 Files = dict[str, str]  # texts by their paths below the cache folder
@@ -33,30 +37,25 @@ Files = dict[str, str]  # texts by their paths below the cache folder
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework tune`."""
     add = parser.add_argument
-    add("--triton", action="store_true", help="run the program with tilework as its Triton")
     add("--workers", default=None, metavar="ADDRESS", help="a Ray cluster: ray://HOST:PORT, auto, or local")
     add("--parts", type=int, default=None, metavar="N", help="with --workers: how many runs share the measuring")
-    add("program", metavar="SCRIPT", help="the Python program")
-    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what it is called with")
+    add_program(parser, modules=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Execute the command; the exit code is that of the program."""
-    if not os.path.isfile(args.program):
-        print(f"tilework tune: error: there is no file {args.program}", file=sys.stderr)
-        return 2
+    program = Program.of(args)
     store = EntryStore(knobs.cache.dir)
     before = saved(store)
-    command = [*(["-m", "tilework.as_triton"] if args.triton else []), args.program, *args.arguments]
-    code = tune_on_cluster(args, store) if args.workers else run_program(command, {"TILEWORK_SAVE_TUNING": "1"})
+    code = tune_on_cluster(args, store) if args.workers else run_program(program, {"TILEWORK_SAVE_TUNING": "1"})
     print(report(store, before))
     return code
 
 
-def run_program(command: Sequence[str], variables: Mapping[str, str], **settings: Any) -> int:
-    """Run Python on something, with more variables; its exit code."""
+def run_program(program: Program, variables: Mapping[str, str], **settings: Any) -> int:
+    """Run a program, with more variables; its exit code."""
     environment = {**knobs.environment_without(()), **variables}
-    return subprocess.run([sys.executable, *command], env=environment, check=False, **settings).returncode
+    return subprocess.run(program.command(), env=environment, check=False, **settings).returncode
 
 
 def saved(store: EntryStore) -> dict[Path, tuple[int, int]]:
@@ -89,8 +88,7 @@ def tune_on_cluster(args: argparse.Namespace, store: EntryStore) -> int:
     try:
         import ray  # an optional dependency, for clusters
     except ImportError:
-        print("tilework tune: error: --workers needs Ray: pip install 'tilework[ray]'", file=sys.stderr)
-        return 2
+        raise UsageError("--workers needs Ray: pip install 'tilework[ray]'") from None
     script = Path(args.program).resolve()
     settings = {"runtime_env": {"working_dir": str(script.parent)}, "log_to_driver": False, "logging_level": "ERROR"}
     try:
@@ -103,8 +101,7 @@ def tune_on_cluster(args: argparse.Namespace, store: EntryStore) -> int:
                 [task.remote(*given, f"{part}/{parts}") for part in range(parts)]
             )
     except ConnectionError as error:
-        print(f"tilework tune: error: no Ray cluster at {args.workers}: {error}", file=sys.stderr)
-        return 2
+        raise UsageError(f"no Ray cluster at {args.workers}: {error}") from None
     parts = len(done)
     for part, (code, text, _) in enumerate(done):
         if code:
@@ -127,9 +124,9 @@ def measure_part(
             "TRITON_CACHE_DIR": str(cache),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         }
-        command = [*(["-m", "tilework.as_triton"] if as_triton else []), script, *arguments]
+        program = Program(script, tuple(arguments), as_triton=as_triton)
         with log.open("wb") as output:
-            code = run_program(command, variables, stdout=output, stderr=subprocess.STDOUT)
+            code = run_program(program, variables, stdout=output, stderr=subprocess.STDOUT)
         files = {str(path.relative_to(cache)): path.read_text() for path in cache.glob(f"*/*.{TIMING}.json")}
         return code, log.read_text(errors="replace")[-TAIL:], files
 
