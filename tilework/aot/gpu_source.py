@@ -100,15 +100,14 @@ ERROR_TEXTS = {
     "cuda": "const char *text = NULL;\n    cuGetErrorString(code, &text);",
     "hip": "const char *text = hipGetErrorString(code);",
 }
+HIP_WORDS = {"cuda.h": "hip/hip_runtime.h", "CUresult": "hipError_t", "CUstream": "hipStream_t"}
 WORDS: dict[str, dict[str, str]] = {
     "cuda": {},
     "hip": {
-        "cuda.h": "hip/hip_runtime.h",
-        "CUresult": "hipError_t",
+        **HIP_WORDS,
         "CUDA_SUCCESS": "hipSuccess",
         "CUDA_CHECK": "HIP_CHECK",
         "[CUDA]: %s (%s": "[HIP]: %s (%s",
-        "CUstream": "hipStream_t",
         "CUdeviceptr": "hipDeviceptr_t",
         "CUmodule": "hipModule_t",
         "CUfunction": "hipFunction_t",

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilework.aot.gpu_source import HIP_WORDS
+
 __all__ = [
     "HeaderParser",
     "KernelLinkerMeta",
@@ -46,12 +48,7 @@ HINTS = {"c": 1, "d": 16}
 ADDRESSES = ("TTptr", "hipDeviceptr_t")  # pointers in C: a number only after a cast
 WORDS: dict[str, dict[str, str]] = {
     "cuda": {},
-    "hip": {
-        "<cuda.h>": "<hip/hip_runtime.h>",
-        "CUresult": "hipError_t",
-        "CUstream": "hipStream_t",
-        "CUDA_ERROR_INVALID_VALUE": "hipErrorInvalidValue",
-    },
+    "hip": {**HIP_WORDS, "CUDA_ERROR_INVALID_VALUE": "hipErrorInvalidValue"},
     "cpu": {
         "CUresult": "TTresult",
         "CUstream": "TTstream",

@@ -20,19 +20,11 @@ from typing import Any
 from tilework.compiler import ASTSource
 from tilework.language import core as tl
 from tilework.language.function import JITFunction
+from tilework.runtime.devices import driver
 from tilework.runtime.launch.specialize import parse_attr
 
 POINTER = "CUdeviceptr"
-C_TYPES = {
-    "i1": "int8_t",
-    "u1": "uint8_t",
-    "fp16": "uint16_t",
-    "bf16": "uint16_t",
-    "fp32": "float",
-    "f32": "float",
-    "fp64": "double",
-}
-C_TYPES |= {f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}_t" for sign in "iu" for bits in (8, 16, 32, 64)}
+C_TYPES = driver.C_TYPES | {"fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "f32": "float"}  # not widened
 TAKEN = frozenset(  # what a parameter in C cannot be called: keywords of C and C++, and names in the generated functions
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue default"
     " delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable"

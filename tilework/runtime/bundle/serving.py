@@ -16,7 +16,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.forks import cached_property, in_child
+from tilework.forks import cached_property, held_at_fork
 from tilework.knobs.hooks import LISTENERS, SERVERS, tell
 from tilework.metrics import count
 from tilework.runtime.bundle import bundle_targets
@@ -26,18 +26,10 @@ from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.host.own_code import PROVIDERS, layout_key
 from tilework.target_name import GPUTarget
 
-LOCK = threading.RLock()
+LOCK = held_at_fork(threading.RLock())
 OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE
 MANIFEST, TUNINGS = "manifest", "tunings"  # names of blobs
 PLAIN = "plain_key"  # in the metadata of a kernel: the key of the one for launches that do not justify its copies
-
-
-def after_fork() -> None:
-    global LOCK
-    LOCK = threading.RLock()  # a thread that is not there may hold it
-
-
-in_child(after_fork)
 
 
 class Bundle:

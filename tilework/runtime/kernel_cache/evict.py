@@ -41,14 +41,17 @@ class Entry:
 
 def entries_of(store: EntryStore) -> list[Entry]:
     """All our entries, in the order of the folder."""
+    found = (folder.name for folder in folders_of(store) if folder.is_dir(follow_symlinks=False))
+    return [entry for folder in found if (entry := entry_of(store, folder)) is not None]
+
+
+def folders_of(store: EntryStore) -> list[os.DirEntry[str]]:
+    """What is in the cache, ours or not."""
     try:
         with os.scandir(store.root) as folders:
-            found = [
-                folder.name for folder in folders if folder.name != SCRATCH and folder.is_dir(follow_symlinks=False)
-            ]
+            return [folder for folder in folders if folder.name != SCRATCH]
     except OSError:
         return []
-    return [entry for folder in found if (entry := entry_of(store, folder)) is not None]
 
 
 def entry_of(store: EntryStore, folder: str) -> Entry | None:
@@ -138,12 +141,7 @@ def disk_time(store: EntryStore) -> float:
 
 def foreign_entries(store: EntryStore) -> int:
     """How many folders are there that are not ours."""
-    try:
-        with os.scandir(store.root) as folders:
-            found = [folder for folder in folders if folder.name != SCRATCH]
-    except OSError:
-        return 0
-    return sum(1 for folder in found if not is_ours(folder.path))
+    return sum(not is_ours(folder.path) for folder in folders_of(store))
 
 
 def is_ours(path: str) -> bool:

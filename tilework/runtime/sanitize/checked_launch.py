@@ -152,12 +152,11 @@ class Extents:
 
     def report(self, message: str, place: str, grid: Extent, linear: int, severity: str = "error") -> str:
         """What a check found in one program; the second line of its message is where the value is used."""
-        program = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
         text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
         title, _, use = text.partition("\n")
         notes = (f"used in {place_text(use)}",) if use else ()
         help = next((text for words, text in HELPS.items() if words in title), "")
-        return rendered(place, f"program {program}: {title}", help=help, notes=notes, severity=severity)
+        return rendered(place, f"program {id_of(linear, grid)}: {title}", help=help, notes=notes, severity=severity)
 
     def access_error(self, code: int, address: int, program: tuple[int, int, int]) -> KernelAccessError:
         """The error about one access."""
@@ -187,6 +186,11 @@ class Extents:
         own = [slot for slot in slots if slot in self.regions]
         near = own or [slot for slot, region in self.regions.items() if is_near(address, region)]
         return min(near, key=lambda slot: distance(address, self.regions[slot]), default=None)
+
+
+def id_of(linear: int, grid: Extent) -> tuple[int, int, int]:
+    """A program by its number in the order in which x is fastest."""
+    return linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1])
 
 
 def distance(address: int, region: Region) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from tilework.errors import SanitizerError
 from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
 from tilework.runtime.devices.launcher import Extent, Scratch
-from tilework.runtime.sanitize.checked_launch import KernelAccessError, place_text, rendered, show_warning
+from tilework.runtime.sanitize.checked_launch import KernelAccessError, id_of, place_text, rendered, show_warning
 
 ENDLESS = "programs run one after another here: one that waits for a later one waits for ever"
 
@@ -67,7 +67,3 @@ def told(race: Any, grid: Extent, severity: str = "error") -> tuple[str, str]:
         title += ": harmless as long as all write the same"
     note = f"program {first} {verb} it in {place_text(other)}"
     return place, rendered(place, title, notes=(note,), severity=severity)
-
-
-def id_of(number: int, grid: Extent) -> tuple[int, int, int]:
-    return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])

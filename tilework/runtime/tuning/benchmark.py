@@ -78,11 +78,7 @@ def do_bench(
         for _ in range(count):
             drop_gradients(grads)
             active.clear_cache(buffer)
-            start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
-            start.record()
-            fn()
-            end.record()
-            pairs.append((start, end))
+            pairs.append(timed(clock, fn))
             if progress.is_shown:
                 progress.step()
         clock.synchronize()
@@ -193,10 +189,7 @@ def do_bench_cudagraph(
         cuda.synchronize()
         times = []
         for _ in range(GRAPH_REPLAYS):
-            start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
-            start.record()
-            graph.replay()
-            end.record()
+            start, end = timed(cuda, graph.replay)
             cuda.synchronize()
             times.append(start.elapsed_time(end) / count)
     return summarize(times, quantiles, return_mode)
@@ -215,13 +208,18 @@ def cuda_graphs() -> Any:
 
 def estimate_ms(clock: Any, call: Callable[[], Any]) -> float:
     """Milliseconds per call, from a few of them."""
-    start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
-    start.record()
-    for _ in range(ESTIMATE_CALLS):
-        call()
-    end.record()
+    start, end = timed(clock, lambda: [call() for _ in range(ESTIMATE_CALLS)])
     clock.synchronize()
     return start.elapsed_time(end) / ESTIMATE_CALLS
+
+
+def timed(clock: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
+    """The events before and behind a call."""
+    start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
+    start.record()
+    call()
+    end.record()
+    return start, end
 
 
 def repeats(budget_ms: float, estimate: float) -> int:

@@ -79,13 +79,10 @@ class EmulatedDriver(GpuDriver):
 
     def get_benchmarker(self) -> Callable[..., Any]:
         """One call tells all: the clock counts steps, which are the same every time."""
-        from tilework.runtime.tuning.benchmark import summarize  # lazily: most programs time nothing
+        from tilework.runtime.tuning.benchmark import summarize, timed  # lazily: most programs time nothing
 
         def steps(fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean") -> Any:
-            start, end = (self.own_interface.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            fn()
-            end.record()
+            start, end = timed(self.own_interface, fn)
             self.own_interface.synchronize()
             return summarize([start.elapsed_time(end)], quantiles, return_mode)
 
