@@ -66,10 +66,8 @@ class ProgramRecorder:
 
 
 def record_needed(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
-    specialization = facts["specialization"]
-    if is_tuning():
-        return  # what is chosen of it will be launched
-    recorder.needed(specialization, facts["backend"])
+    if not is_tuning():  # what is chosen of it will be launched
+        recorder.needed(facts["specialization"], facts["backend"])
 
 
 def record_choice(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:

@@ -259,26 +259,18 @@ class JITFunction(KernelInterface, LanguageFunction):
         """The launch's options with debug settings and what the backend adds; names that launches may not use are refused."""
         for name in RESERVED:
             assert name not in options, f"{name} option is deprecated; current {name} will be used"
-        debug = options.get("debug", self.debug)
-        sanitize = options.get("sanitize", self.sanitize)
-        if sanitize is None:
-            sanitize = knobs.runtime.sanitize
-        reproducible = options.get("reproducible", self.reproducible)
-        if reproducible is None:
-            reproducible = knobs.runtime.reproducible
-        return {
-            **backend.launch_defaults(),
-            **{name: value for name, value in options.items() if name not in ("sanitize", "reproducible")},
-            **({"reproducible": bool(reproducible)} if reproducible or knobs.runtime.reproducible else {}),
-            **({"sanitize": knobs.sanitize_mode(sanitize)} if sanitize or knobs.runtime.sanitize else {}),
-            **(
-                {}
-                if knobs.runtime.sanitize_overflow
-                else {"sanitize_overflow": options.get("sanitize_overflow", False)}
-            ),
-            "debug": bool(debug) or knobs.runtime.debug or knobs.compilation.instrumentation_mode == "consan",
-            "instrumentation_mode": knobs.compilation.instrumentation_mode,
-        }
+        found = {**backend.launch_defaults(), **options}
+        for name, meaning in (("reproducible", bool), ("sanitize", knobs.sanitize_mode)):
+            asked, usual = options.get(name, getattr(self, name)), getattr(knobs.runtime, name)
+            found.pop(name, None)
+            if asked or usual:
+                found[name] = meaning(usual if asked is None else asked)
+        if not knobs.runtime.sanitize_overflow:
+            found.setdefault("sanitize_overflow", False)
+        mode, debug = knobs.compilation.instrumentation_mode, options.get("debug", self.debug)
+        found["debug"] = bool(debug) or knobs.runtime.debug or mode == "consan"
+        found["instrumentation_mode"] = mode
+        return found
 
     def compile_for(
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool

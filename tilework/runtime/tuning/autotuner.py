@@ -209,11 +209,8 @@ class Autotuner(Wrapper):
             key = self.tuning_key(named, kwargs)
             config = self.cache.get(key)
             if config is None:
-                outside, self.nargs = self.nargs, named
-                try:
+                with LAUNCH.of(named):
                     config = self.cache[key] = served_choice(self, named, kwargs) or self.tune(key, args, named, kwargs)
-                finally:
-                    self.nargs = outside
         settings = self.settings_of(config, named, kwargs)
         self.best_config = config
         if config.pre_hook is not None:
@@ -228,11 +225,8 @@ class Autotuner(Wrapper):
             with elsewhere:
                 return self.warmup(*args, **kwargs)
         named = dict(zip(self.arg_names, args, strict=False))
-        outside, self.nargs = self.nargs, named
-        try:
+        with LAUNCH.of(named):
             configs = self.prune_configs(kwargs)
-        finally:
-            self.nargs = outside
         for config in configs:
             self.settings_of(config, named, kwargs)
         kernels: list[Any] = []

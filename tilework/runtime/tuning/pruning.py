@@ -1,7 +1,8 @@
 """Which configurations are worth measuring: `prune_configs_by` of an autotuner, and why the others are not."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tilework.errors import AutotunerError
@@ -14,6 +15,15 @@ class Tuning(threading.local):
     """What a thread tunes for: the positional arguments of the launch, by name."""
 
     named: dict[str, Any] | None = None
+
+    @contextmanager
+    def of(self, named: dict[str, Any]) -> Iterator[None]:
+        """Inside of the block it tunes for this launch."""
+        outside, self.named = self.named, named
+        try:
+            yield
+        finally:
+            self.named = outside
 
 
 def prune(
