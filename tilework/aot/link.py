@@ -24,25 +24,6 @@ from pathlib import Path
 
 from tilework.aot.gpu_source import HIP_WORDS
 
-__all__ = [
-    "HeaderParser",
-    "KernelLinkerMeta",
-    "LinkerError",
-    "desc",
-    "gen_signature",
-    "gen_signature_with_full_args",
-    "main",
-    "make_algo_decls",
-    "make_default_algo_kernel",
-    "make_func_pointers",
-    "make_get_num_algos_decl",
-    "make_get_num_algos_def",
-    "make_global_decl",
-    "make_kernel_hints_dispatcher",
-    "make_kernel_load_def",
-    "make_kernel_meta_const_dispatcher",
-]
-
 desc = "Make one C interface of kernels that were compiled ahead of time: a function that chooses among them."
 HINTS = {"c": 1, "d": 16}
 ADDRESSES = ("TTptr", "hipDeviceptr_t")  # pointers in C: a number only after a cast

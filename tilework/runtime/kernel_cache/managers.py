@@ -12,34 +12,15 @@ stays small in `cache_evict`.
 import hashlib
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilework import knobs
 from tilework.knobs.hooks import RELEASE_KEEPERS
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.files import DISK, CacheManager, FileCacheManager, read_entry, warn_unusable
-from tilework.runtime.kernel_cache.key import file_stem, folder_of, get_cache_key, triton_key
-
-if TYPE_CHECKING:
-    from tilework.runtime.kernel_cache.remote import RedisRemoteCacheBackend, RemoteCacheBackend, RemoteCacheManager
-
-__all__ = [
-    "CacheManager",
-    "FileCacheManager",
-    "RedisRemoteCacheBackend",
-    "RemoteCacheBackend",
-    "RemoteCacheManager",
-    "entry_paths",
-    "file_stem",
-    "folder_of",
-    "get_cache_key",
-    "get_cache_manager",
-    "get_dump_manager",
-    "get_override_manager",
-    "load_entry",
-    "store_entry",
-    "triton_key",
-]
+from tilework.runtime.kernel_cache.key import file_stem, folder_of
+from tilework.runtime.kernel_cache.key import get_cache_key as get_cache_key
+from tilework.runtime.kernel_cache.key import triton_key as triton_key
 
 REMOTE_NAMES = ("RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager")
 ORIGIN = threading.local()  # `where` the last entry came from that this thread has loaded

@@ -28,17 +28,21 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError
+from tilework.errors import AutotunerError as AutotunerError
+from tilework.errors import CompileTimeAssertionFailure, OutOfResources, PTXASError
 from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.jit import JITFunction
-from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder, native_bound
+from tilework.runtime.launch.kernel_interface import KernelInterface as KernelInterface
+from tilework.runtime.launch.kernel_interface import first_binder, native_bound
 from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
 from tilework.runtime.tuning.config import Config
-from tilework.runtime.tuning.heuristics import Heuristics, Wrapper, heuristics, jit_function, launch_inside
+from tilework.runtime.tuning.heuristics import Heuristics as Heuristics
+from tilework.runtime.tuning.heuristics import Wrapper, jit_function, launch_inside
+from tilework.runtime.tuning.heuristics import heuristics as heuristics
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.runtime.tuning.pruning import Pruned, Tuning, prune
 from tilework.runtime.tuning.restore import Restore
@@ -51,18 +55,6 @@ from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, L
 
 if TYPE_CHECKING:
     from tilework.runtime.launch.native_launch import Tuned
-
-__all__ = [
-    "Autotuner",
-    "AutotunerError",
-    "Config",
-    "Heuristics",
-    "KernelInterface",
-    "OutOfResources",
-    "PTXASError",
-    "autotune",
-    "heuristics",
-]
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
