@@ -20,7 +20,7 @@ itself, a forked one from zero.
 import threading
 from collections.abc import Callable, Mapping
 
-from tilework.forks import in_child
+from tilework.forks import held_at_fork, in_child
 
 Labels = tuple[tuple[str, str], ...]
 Callback = Callable[[str, float, Mapping[str, str]], object]
@@ -38,7 +38,7 @@ HELP = {
 PREFIX = "tilework_"
 COUNTS: dict[str, dict[Labels, float]] = {name: {} for name in HELP}
 CALLBACKS: list[Callback] = []
-LOCK = threading.RLock()  # a callback may ask for a snapshot
+LOCK = held_at_fork(threading.RLock())  # a callback may ask for a snapshot
 
 
 def count(name: str, amount: float = 1, **labels: str) -> None:
@@ -128,13 +128,7 @@ def reset() -> None:
             rows.clear()
 
 
-def after_fork() -> None:
-    global LOCK
-    LOCK = threading.RLock()  # a thread that is not there may hold it
-    reset()
-
-
-in_child(after_fork)
+in_child(reset)
 
 
 def label_text(labels: Labels) -> str:

@@ -58,7 +58,7 @@ class CompileTimes(NamedTuple):
         return self.ir_initialization + self.total_lowering + self.store_results
 
 
-# Who is told of what happens once: nobody, most of the time, and who tells asks first whether somebody listens.
+# Who is told of what happens once: nobody, most of the time.
 #
 #   new        a launch needs a specialisation that this process does not have yet: fn, values
 #   compiled   a kernel was compiled, or found on disk: source, target, backend, options, environment, kernel, hit, seconds

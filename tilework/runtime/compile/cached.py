@@ -7,7 +7,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import CompilationError
-from tilework.knobs.hooks import LISTENERS, tell
+from tilework.knobs.hooks import tell
 from tilework.metrics import count
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage
@@ -113,16 +113,6 @@ def compile(
         from tilework.runtime.recording.recorder import install  # lazily: few ask
 
         install()
-    if LISTENERS:
-        tell(
-            "compiled",
-            source=source,
-            target=chosen,
-            backend=backend,
-            options=parsed,
-            environment=environment,
-            kernel=kernel,
-            hit=hit,
-            seconds=time.perf_counter() - began,
-        )
+    facts = {"source": source, "target": chosen, "backend": backend, "options": parsed, "environment": environment}
+    tell("compiled", kernel=kernel, hit=hit, seconds=time.perf_counter() - began, **facts)
     return kernel

@@ -13,7 +13,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import OptionError
-from tilework.knobs.hooks import LISTENERS, SERVERS, tell
+from tilework.knobs.hooks import SERVERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
@@ -194,12 +194,11 @@ class JITFunction(KernelInterface, LanguageFunction):
                 keys[marker] = key
             kernel = kernels.get(key)
             if kernel is None:
-                if LISTENERS:
-                    tell("new", fn=self, values=values)
+                tell("new", fn=self, values=values)
                 kernel = self.compile_for(specialization, target, backend, kernels, warmup)
                 if kernel is None:
                     return None
-                if LISTENERS and not warmup:
+                if not warmup:
                     tell("ready", fn=self, values=values, grid=grid, kernel=kernel, options=options)
             else:
                 from tilework.metrics import count  # lazily: who imports tilework may launch nothing
@@ -299,8 +298,7 @@ class JITFunction(KernelInterface, LanguageFunction):
 
         def finalize(kernel: CompiledKernel) -> None:
             kernels[specialization.key] = kernel
-            if LISTENERS:
-                tell("needed", specialization=specialization, backend=backend)
+            tell("needed", specialization=specialization, backend=backend)
             self.call_hook(hooks[1], specialization, options, warmup)
 
         if is_served:

@@ -300,8 +300,7 @@ class Autotuner(Wrapper):
             "from_disk": len(configs) - len(missing),
             "elsewhere": ahead.elsewhere,
         }
-        if LISTENERS:
-            tell("tuned", tuner=self, key=key)
+        tell("tuned", tuner=self, key=key)
         if knobs.autotuning.print:
             print(summary(self, key))
         return best
@@ -371,13 +370,11 @@ class Autotuner(Wrapper):
         best = min((order(timing) for timing in timings.values()), default=[math.inf])
         token = time_to_beat.set(best[0] if self._do_bench is None else math.inf)
         given_up.set(None)
-        if LISTENERS:
-            tell("measuring", tuner=self, begins=True)
+        tell("measuring", tuner=self, begins=True)
         try:
             return self._bench(*args, config=config, **kwargs)
         finally:
-            if LISTENERS:
-                tell("measuring", tuner=self, begins=False)
+            tell("measuring", tuner=self, begins=False)
             time_to_beat.reset(token)
             if (reason := given_up.get()) is not None:
                 self.stopped[config] = reason

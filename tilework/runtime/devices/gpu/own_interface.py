@@ -15,7 +15,7 @@ thread that uses no device yet uses device 0. Objects free what they hold when t
 
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
@@ -101,34 +101,48 @@ class Gpus:
             target.capture_end()
 
 
-class Stream:
+class Held:
+    """Something of a driver's, which is given back when nobody holds it any more: `ENDS` has the function for each handle."""
+
+    ENDS: ClassVar[Mapping[str, str]]
+    _library: DriverLibrary
+
+    def made(self, function: str, *settings: int) -> int:
+        """The handle of what a function makes."""
+        handle = ctypes.c_void_p()
+        getattr(self._library, function)(ctypes.byref(handle), *settings)
+        return handle.value or 0
+
+    def __del__(self) -> None:
+        for name, end in self.ENDS.items():
+            if handle := getattr(self, name, 0):
+                self._library.give_back(end, handle)
+
+
+class Stream(Held):
     """A queue of work of its own; `cuda_stream` is the driver's handle, which torch calls so for every vendor."""
+
+    ENDS = {"cuda_stream": "destroy_stream"}
 
     def __init__(self, gpus: Gpus) -> None:
         gpus.ensure_context()
-        handle = ctypes.c_void_p()
         self._library = gpus.library()
-        self._library.create_stream(ctypes.byref(handle), driver_library.STREAM_NON_BLOCKING)
-        self.cuda_stream: int = handle.value or 0
+        self.cuda_stream = self.made("create_stream", driver_library.STREAM_NON_BLOCKING)
 
     def synchronize(self) -> None:
         """Wait for the work in this stream."""
         self._library.wait_for_stream(self.cuda_stream)
 
-    def __del__(self) -> None:
-        if getattr(self, "cuda_stream", 0):
-            self._library.give_back("destroy_stream", self.cuda_stream)
 
-
-class Event:
+class Event(Held):
     """A place in a stream, and the moment when the device reaches it."""
+
+    ENDS = {"handle": "destroy_event"}
 
     def __init__(self, gpus: Gpus, enable_timing: bool = False) -> None:
         gpus.ensure_context()
-        handle = ctypes.c_void_p()
         self._gpus, self._library = gpus, gpus.library()
-        self._library.create_event(ctypes.byref(handle), 0 if enable_timing else driver_library.EVENT_DISABLE_TIMING)
-        self.handle: int = handle.value or 0
+        self.handle = self.made("create_event", 0 if enable_timing else driver_library.EVENT_DISABLE_TIMING)
 
     def record(self, stream: Stream | None = None) -> None:
         """Mark the end of what was put into the (current) stream so far."""
@@ -146,13 +160,11 @@ class Event:
         self._library.elapsed_time(ctypes.byref(milliseconds), self.handle, end.handle)
         return milliseconds.value
 
-    def __del__(self) -> None:
-        if getattr(self, "handle", 0):
-            self._library.give_back("destroy_event", self.handle)
 
-
-class CUDAGraph:
+class CUDAGraph(Held):
     """Launches that were recorded inside of ``with graph(g):`` and are started again together by `replay`."""
+
+    ENDS = {"_executable": "destroy_executable", "_graph": "destroy_graph"}
 
     def __init__(self, gpus: Gpus) -> None:
         self._gpus, self._library = gpus, gpus.library()
@@ -164,11 +176,10 @@ class CUDAGraph:
 
     def capture_end(self) -> None:
         """Stop recording, and make it ready to run."""
-        graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
+        graph = ctypes.c_void_p()
         self._library.end_capture(self._gpus.current_stream(), ctypes.byref(graph))
         self._graph = graph.value or 0
-        self._library.make_executable(ctypes.byref(executable), self._graph, 0)
-        self._executable = executable.value or 0
+        self._executable = self.made("make_executable", self._graph, 0)
 
     def replay(self) -> None:
         """Start all of it in the current stream."""
@@ -176,16 +187,11 @@ class CUDAGraph:
             raise RuntimeError(f"a {self._library.vendor} graph is replayed after its capture has ended")
         self._library.launch_graph(self._executable, self._gpus.current_stream())
 
-    def __del__(self) -> None:
-        if getattr(self, "_executable", 0):
-            self._library.give_back("destroy_executable", self._executable)
-        if getattr(self, "_graph", 0):
-            self._library.give_back("destroy_graph", self._graph)
 
-
-class DeviceArray:
+class DeviceArray(Held):
     """Memory on the GPU with a NumPy dtype and shape; what a kernel asks of an argument, and copies from and to the host."""
 
+    ENDS = {"_address": "free"}
     is_cuda = True  # as torch's tensors say of every vendor
     gpus: ClassVar[Gpus]
 
@@ -197,9 +203,7 @@ class DeviceArray:
         self.nbytes = self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
         self.device = self.gpus.current_device()
         self._library = self.gpus.library()
-        address = ctypes.c_uint64()
-        self._library.allocate(ctypes.byref(address), max(1, self.nbytes))
-        self._address = address.value
+        self._address = self.made("allocate", max(1, self.nbytes))
 
     @classmethod
     def of(cls, array: Any) -> Self:
@@ -248,7 +252,3 @@ class DeviceArray:
     def fill(self, byte: int) -> None:
         """Set every byte, in the current stream."""
         self._library.fill(self._address, byte, self.nbytes, self.gpus.current_stream())
-
-    def __del__(self) -> None:
-        if getattr(self, "_address", 0):
-            self._library.give_back("free", self._address)
