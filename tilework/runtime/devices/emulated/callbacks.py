@@ -46,5 +46,6 @@ ARGUMENTS: dict[str, Callable[..., tuple[Any, ...]]] = {
 
 def callback(library: Any, symbol: str) -> Any:
     """A function of an emulated library as one of C."""
-    function, arguments = getattr(library, symbol), ARGUMENTS.get(symbol, lambda library, *given: given)
-    return ctypes.CFUNCTYPE(ctypes.c_int, *TYPES[symbol])(lambda *given: function(*arguments(library, *given)))
+    arguments = ARGUMENTS.get(symbol, lambda library, *given: given)
+    call = lambda *given: getattr(library, symbol)(*arguments(library, *given))  # noqa: E731
+    return ctypes.CFUNCTYPE(ctypes.c_int, *TYPES[symbol])(call)
