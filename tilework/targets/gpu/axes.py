@@ -104,6 +104,11 @@ def exchange_layouts(
     return written, memory_layout(layout, [*registers, *along.values()], by_lane, by_warp)
 
 
+def lane_is(low: Lowering, mask: int, wanted: int) -> Value:
+    """Whether the bits `mask` of this lane's number are those of `wanted`."""
+    return low.builder.icmp("eq", low.builder.and_(low.lane, mask), constant(i32, wanted))
+
+
 def has_bits(low: Lowering, value: Value, mask: int, wanted: int) -> Value | None:
     """Whether the bits `mask` of a number are those of `wanted`; None if there are none to ask for."""
     if not mask or value.constant is not None:

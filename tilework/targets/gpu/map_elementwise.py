@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import shape_of
-from tilework.targets.gpu.axes import Bit, has_bits, mask_of, moving_bits, numbers, subsets
+from tilework.targets.gpu.axes import Bit, lane_is, mask_of, moving_bits, numbers, subsets
 from tilework.targets.gpu.combine import call
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.values import Value
@@ -53,8 +53,7 @@ def neighbours_of(low: Lowering, source: Registers, first: int, neighbours: list
     b = low.builder
     columns = {(number, 0): source[first | number] for number in subsets(numbers(neighbours, "register"))}
     for bit in numbers(neighbours, "lane"):
-        upper = has_bits(low, low.lane, 1 << bit, 1 << bit)
-        assert upper is not None
+        upper = lane_is(low, 1 << bit, 1 << bit)
         for (number, lane), value in list(columns.items()):
             other = low.shuffle_xor(value, 1 << bit)
             columns[number, lane] = b.select(upper, other, value)
@@ -81,6 +80,4 @@ def keep_own(
         if number not in found:
             found[number] = value
         else:
-            mine = has_bits(low, low.lane, mask_of(lanes), lane)
-            assert mine is not None
-            found[number] = b.select(mine, value, found[number])
+            found[number] = b.select(lane_is(low, mask_of(lanes), lane), value, found[number])

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 from tilework.analysis.reduction_order import single_op
 from tilework.layouts.linear import LinearLayout
-from tilework.targets.gpu.axes import Bit, has_bits, mask_of, numbers, subsets
+from tilework.targets.gpu.axes import Bit, lane_is, mask_of, numbers, subsets
 from tilework.targets.gpu.combine import fold
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.gpu.scan import Scan, Values
@@ -57,14 +57,12 @@ class Tree(Scan):
 
         From then on the lanes stand for the pieces: the bit is one of the index that comes later."""
         low, b, bit = self.low, self.low.builder, 1 << held.number
-        upper = has_bits(low, low.lane, 1 << lane.number, 1 << lane.number)
-        assert upper is not None
+        upper = lane_is(low, 1 << lane.number, 1 << lane.number)
         for piece in [piece for piece in self.totals if not piece & bit]:
-            pairs = list(zip(self.totals[piece], self.totals.pop(piece | bit), strict=True))
-            given = [b.select(upper, first, second) for first, second in pairs]
+            first, second = self.totals[piece], self.totals.pop(piece | bit)
+            given = b.select_all(upper, first, second)
             others = [low.shuffle_xor(value, 1 << lane.number) for value in given]
-            before = [b.select(upper, other, first) for (first, _), other in zip(pairs, others, strict=True)]
-            after = [b.select(upper, second, other) for (_, second), other in zip(pairs, others, strict=True)]
+            before, after = b.select_all(upper, others, first), b.select_all(upper, second, others)
             self.totals[piece] = self.call(before, after)
         self.bits = [bit for bit in self.bits if bit not in (lane, held)] + [
             held._replace(level="lane", number=lane.number)
@@ -80,11 +78,9 @@ class Tree(Scan):
                 if is_symmetric:
                     values = self.call(values, others)
                     continue
-                upper = has_bits(low, low.lane, 1 << bit, 1 << bit)
-                assert upper is not None
-                pairs = list(zip(values, others, strict=True))
-                before = [b.select(upper, other, own) for own, other in pairs]
-                values = self.call(before, [b.select(upper, own, other) for own, other in pairs])
+                upper = lane_is(low, 1 << bit, 1 << bit)
+                before, after = b.select_all(upper, others, values), b.select_all(upper, values, others)
+                values = self.call(before, after)
             self.totals[piece] = values
         self.done["lane"] |= mask_of(bits)
 

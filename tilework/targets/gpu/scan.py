@@ -31,6 +31,7 @@ from tilework.targets.gpu.axes import (
     Bit,
     exchange_layouts,
     has_bits,
+    lane_is,
     mask_of,
     moving_bits,
     numbers,
@@ -113,7 +114,7 @@ class Scan:
             old = self.elements[number]
             new = self.call(before, old)
             if unless is not None:
-                new = [b.select(unless, kept, made) for kept, made in zip(old, new, strict=True)]
+                new = b.select_all(unless, old, new)
             self.elements[number] = new
 
     def ordered(self, count: int) -> Sequence[int]:
@@ -154,10 +155,8 @@ class Scan:
             for bit in (1 << number for number in bits):
                 source = self.lane_with(zeros=bit, ones=below)
                 others = [low.shuffle(value, source) for value in running]
-                upper = has_bits(low, low.lane, bit, 0 if self.reverse else bit)
-                assert upper is not None
-                joined = self.call(others, running)
-                running = [b.select(upper, new, old) for new, old in zip(joined, running, strict=True)]
+                upper = lane_is(low, bit, 0 if self.reverse else bit)
+                running = b.select_all(upper, self.call(others, running), running)
                 below |= bit
             if first:
                 self.elements[piece] = running
@@ -199,11 +198,7 @@ class Scan:
                     carry = part
                     continue
                 mine = b.icmp("uge", index, position)
-                before = (
-                    carry
-                    if before is None
-                    else [b.select(mine, new, old) for new, old in zip(carry, before, strict=True)]
-                )
+                before = carry if before is None else b.select_all(mine, carry, before)
                 if position < count - 1 or not is_last:
                     carry = self.call(carry, part)
             assert carry is not None and before is not None
@@ -244,10 +239,7 @@ class Scan:
             if found is None or is_turn is None:
                 found = read
             else:
-                found = [
-                    [b.select(is_turn, new, old) for new, old in zip(now, then, strict=True)]
-                    for now, then in zip(read, found, strict=True)
-                ]
+                found = [b.select_all(is_turn, now, then) for now, then in zip(read, found, strict=True)]
         assert found is not None
         return found
 

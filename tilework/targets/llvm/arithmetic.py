@@ -5,7 +5,7 @@ b.fma(x, y, 1.0)          # call float @llvm.fma.f32(float %x, float %y, float 0
 b.icmp("slt", 3, x)       # icmp sgt i32 %x, 3: a constant is always on the right
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from tilework.targets.llvm import folding
@@ -181,6 +181,10 @@ class Arithmetic:
             return condition
         flags = self.flags if a.type.is_float else ""
         return self.pure(f"select {flags}{condition.typed}, {a.type.text} {a.text}, {b.type.text} {b.text}", a.type)
+
+    def select_all(self: "Builder", condition: Value, ones: Iterable[Value], others: Iterable[Value]) -> list[Value]:
+        """`select` of each pair of values."""
+        return [self.select(condition, one, other) for one, other in zip(ones, others, strict=True)]
 
     # Intrinsics
 

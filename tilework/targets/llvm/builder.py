@@ -69,9 +69,6 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         finally:
             self.flags = before
 
-    def constant(self, type: Type, value: Any) -> Value:
-        return constant(type, value)
-
     def pair(self, a: Any, b: Any) -> tuple[Value, Value]:
         """Two operands of one type; a Python number takes the type of the other."""
         if a.__class__ is not Value:

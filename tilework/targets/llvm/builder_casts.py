@@ -63,13 +63,9 @@ class Casts:
         if (inner := self.source(a)) is not None:
             op, origin = inner
             width, wanted = origin.type.scalar.bits, type.scalar.bits
-            return (
-                origin
-                if width == wanted
-                else self.trunc(origin, type)
-                if width > wanted
-                else self.extend(op, origin, type)
-            )
+            if width == wanted:
+                return origin
+            return self.trunc(origin, type) if width > wanted else self.extend(op, origin, type)
         return self.convert("trunc", a, type)
 
     def cast(self: "Builder", a: Value, type: Type, is_signed: bool = True) -> Value:

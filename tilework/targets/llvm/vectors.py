@@ -84,6 +84,16 @@ class Vectors:
         chosen = ", ".join(f"i32 {lane}" if lane >= 0 else "i32 poison" for lane in lanes)
         return self.pure(f"shufflevector {a.typed}, {a.type.text} {second}, <{len(lanes)} x i32> <{chosen}>", type)
 
+    def some_lanes(self: "Builder", a: Value, lanes: Sequence[int]) -> Value:
+        """A vector of these lanes; one of them is a scalar."""
+        return self.shuffle(a, None, lanes) if len(lanes) > 1 else self.extract(a, lanes[0])
+
+    def widened(self: "Builder", a: Value, count: int) -> Value:
+        """A value of fewer lanes, or a scalar, in the first of `count`; the others are poison."""
+        if not a.type.is_vector:
+            return self.insert(self.poison(vector(a.type, count)), a, 0)
+        return self.shuffle(a, None, [*range(a.type.count), *[-1] * (count - a.type.count)])
+
     def concat(self: "Builder", a: Value, b: Value) -> Value:
         """The lanes of `a`, then those of `b`."""
         return self.shuffle(a, b, range(2 * a.type.count))

@@ -78,7 +78,7 @@ def load(b: Builder, target: Target, place: Place, at: Access, other: Sequence[V
         parts = b.lanes(whole) if count > 1 else [whole]
     if other is None or at.predicate is None:
         return parts
-    return [b.select(at.predicate, part, given) for part, given in zip(parts, other, strict=True)]
+    return b.select_all(at.predicate, parts, other)
 
 
 def store(b: Builder, target: Target, place: Place, at: Access, given: Sequence[Value]) -> None:

@@ -26,9 +26,9 @@ from xdsl.ir import Operation
 from tilework.ir import ttc
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import code_of, stop
-from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear
+from tilework.targets.cpu.lower.lanes import Kind, Linear
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.nest_access import mask_bits, pointer_vector
+from tilework.targets.cpu.lower.nest_access import mask_bits, mask_of, pointer_vector
 from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.cpu.run.interface import ENTRIES, TABLE, WORDS
 from tilework.targets.llvm.builder import Builder
@@ -59,11 +59,7 @@ def emit_check(nest: OpenNest, op: Operation) -> None:
     pointer, *rest = op.operands
     address = nest.kind(pointer)
     nest.kinds[op.results[0]] = address
-    mask: Kind = nest.kind(rest[0]) if rest else constant(i1, 1)
-    if isinstance(mask, Linear) or (rest and nest.lanes == 1):
-        mask = nest.vector(rest[0])
-    elif isinstance(mask, Interval) and nest.mode == "fast":
-        mask = constant(i1, 1)
+    mask = mask_of(nest, rest) or constant(i1, 1)
     found = extremes(nest, address)
     places = (lambda: found[0]) if nest.lanes == 1 else (lambda: pointer_vector(nest, address))
     check(nest.low, op, found, places, lambda: lane_bits(nest, mask))

@@ -100,8 +100,7 @@ def dot_instruction(name: str, widths: Sequence[int], factor: Type = i32, swaps:
     def accumulate(b: Builder, total: Value, x: Value, y: Value) -> Value:
         count = total.type.count
         width = next(width for width in widths if width >= count)
-        lanes = [*range(count), *[-1] * (width - count)]
-        wide, x, y = [value if width == count else b.shuffle(value, None, lanes) for value in (total, x, y)]
+        wide, x, y = [b.widened(value, width) for value in (total, x, y)]
         x, y = (b.bitcast(value, vector(factor, width * 32 // factor.bits)) for value in (x, y))
         overload = "" if name.startswith("x86") else f"{wide.type.suffix}.{x.type.suffix}"
         given = (y, x) if swaps else (x, y)

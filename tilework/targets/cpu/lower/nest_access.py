@@ -95,18 +95,18 @@ def emit_write(nest: OpenNest, op: Operation) -> None:
 def emit_load(nest: OpenNest, op: Operation) -> None:
     type_ = op.results[0].type
     pointer, *rest = op.operands
-    mask = mask_of(nest, rest)
     other = nest.vector(rest[1]) if len(rest) > 1 else constant(register_type(type_), 0)
-    if (mask is not None and nest.lanes == 1) or isinstance(mask, Linear):
-        mask = nest.vector(rest[0])
+    mask = mask_of(nest, rest)
     fetch_ahead(nest, op, type_)
     nest.kinds[op.results[0]] = load(nest, type_, nest.kind(pointer), mask, other, is_volatile(op))
 
 
 def mask_of(nest: OpenNest, rest: Sequence[SSAValue]) -> Kind | None:
-    """The mask among the operands behind a pointer (and a value), unless it is known to hold."""
+    """The mask among the operands behind a pointer (and a value), unless it is known to hold: no line."""
     mask = nest.kind(rest[0]) if rest else None
-    return None if isinstance(mask, Interval) and nest.mode == FAST else mask
+    if isinstance(mask, Interval) and nest.mode == FAST:
+        return None
+    return nest.vector(rest[0]) if rest and (nest.lanes == 1 or isinstance(mask, Linear)) else mask
 
 
 def fetch_ahead(nest: OpenNest, op: Operation, element: Attribute) -> None:
@@ -132,8 +132,6 @@ def fetch_lines(nest: OpenNest, size: int, address: Kind, distance: int, write: 
 def emit_store(nest: OpenNest, op: Operation) -> None:
     pointer, value, *rest = op.operands
     mask = mask_of(nest, rest)
-    if (mask is not None and nest.lanes == 1) or isinstance(mask, Linear):
-        mask = nest.vector(rest[0])
     if not streams(op):
         fetch_ahead(nest, op, value.type)
     store(nest, value.type, nest.kind(pointer), nest.vector(value), mask, streams(op))

@@ -53,8 +53,7 @@ def cost_of_op(op: Operation) -> float:
         body = sum(PER_FUNCTION if is_function(inner) else PER_OP for inner in op.regions[0].block.ops)
         return prod(array_values(op.properties["shape"])) * body
     if kind is ttc.DotOp:
-        a, b = (op.operands[position].type for position in (0, 1))
-        assert isinstance(a, ttc.BufferType) and isinstance(b, ttc.BufferType)
+        a, b = map(ttc.buffer_of, op.operands[:2])
         return prod(a.shape) * b.shape[-1] * PER_PRODUCT
     if kind is scf.ForOp:
         inner = 1 + cost_of(op.regions[0].block.ops)
@@ -63,13 +62,8 @@ def cost_of_op(op: Operation) -> float:
     if kind is tt.CallOp:
         return PER_CALL
     buffers = [operand.type for operand in op.operands if isinstance(operand.type, ttc.BufferType)]
-    own = (
-        10 * PER_OP * max((prod(type.shape) for type in buffers), default=1)
-        if buffers
-        else PER_FUNCTION
-        if is_function(op)
-        else PER_OP
-    )
+    one = PER_FUNCTION if is_function(op) else PER_OP
+    own = 10 * PER_OP * max(prod(type.shape) for type in buffers) if buffers else one
     return own + sum(cost_of(block.ops) for region in op.regions for block in region.blocks)
 
 

@@ -33,10 +33,10 @@ from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.lanes import Kind
 from tilework.targets.cpu.lower.nest_access import address_of, load, scaled, store
 from tilework.targets.cpu.lower.open_nest import OpenNest
-from tilework.targets.cpu.lower.reduce_tree import Counter
+from tilework.targets.cpu.lower.reduce_tree import Counter, Stack
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import Type, i8, i64
+from tilework.targets.llvm.types import Type, i64
 from tilework.targets.llvm.values import Value, constant
 
 NEUTRAL_FLOATS: dict[type[Operation], float] = {
@@ -130,23 +130,9 @@ class Fold:
 
     def counter_in_stack(self) -> Counter:
         """Partial results of the innermost loop."""
-        nest, low = self.nest, self.nest.low
-        b, lanes = nest.b, 1 if self.folds_chunks else nest.lanes
-        elements = [source.type for source in self.sources]
-        sizes = [lanes * element_bytes(element) for element in elements]
-        stacks = [b.alloca(i8, size * Counter.levels(self.chunks), align=64) for size in sizes]
-
-        def places(level: Value) -> list[Value]:
-            return [b.gep(stack, b.mul(level, size)) for stack, size in zip(stacks, sizes, strict=True)]
-
-        def read(level: Value) -> list[Value]:
-            return [low.read(element, place, lanes) for element, place in zip(elements, places(level), strict=True)]
-
-        def write(level: Value, values: list[Value]) -> None:
-            for element, value, place in zip(elements, values, places(level), strict=True):
-                low.write(element, value, place)
-
-        return Counter(self.chunks, read, write, self.joined)
+        lanes, elements = 1 if self.folds_chunks else self.nest.lanes, [source.type for source in self.sources]
+        stack = Stack(self.nest.low, elements, lanes, Counter.levels(self.chunks))
+        return Counter(self.chunks, stack.read, stack.write, self.joined)
 
     def counter_in_arena(self) -> Counter:
         """Partial results of a loop with others inside: each level is as large as the accumulators."""
@@ -194,14 +180,14 @@ class Fold:
             combined = self.combined(new)
             if self.neutral is None and nest.index.constant is None:
                 is_first = b.icmp("eq", nest.index, 0)
-                combined = [b.select(is_first, x, y) for x, y in zip(new, combined, strict=True)]
+                combined = b.select_all(is_first, new, combined)
             self.values = combined
 
     def combined(self, new: list[Value]) -> list[Value]:
         """The accumulators and `new`, lane by lane; where `new` has fewer lanes, the other accumulators stay."""
         b, held, count = self.nest.b, self.values, lanes_in(new[0])
         wide = lanes_in(held[0])
-        first = [first_lanes(b, value, count) for value in held]
+        first = held if count == wide else [b.some_lanes(value, range(count)) for value in held]
         made = self.nest.low.region(self.combine, [*first, *new])
         return made if count == wide else [replaced(b, old, some) for old, some in zip(held, made, strict=True)]
 
@@ -228,9 +214,9 @@ class Fold:
                 below = (1 << (count - 1).bit_length()) // 2
                 pairs = count - below
                 left, right, alone = range(pairs), range(below, count), range(pairs, below)
-            halves = [shuffled(b, value, lanes) for lanes in (left, right) for value in values]
+            halves = [b.some_lanes(value, lanes) for lanes in (left, right) for value in values]
             made = self.nest.low.region(self.combine, halves)
-            waiting = [b.lanes(shuffled(b, value, alone)) if alone else [] for value in values]
+            waiting = [b.lanes(b.some_lanes(value, alone)) if alone else [] for value in values]
             values = [
                 b.build_vector([*b.lanes(new), *old]) if old else new for new, old in zip(made, waiting, strict=True)
             ]
@@ -238,14 +224,11 @@ class Fold:
 
     def write(self, values: list[Value]) -> None:
         for buffer, value in zip(self.buffers, values, strict=True):
-            assert isinstance(buffer.type, ttc.BufferType)
-            address = self.address(buffer)
-            store(self.nest, buffer.type.element, address, value, None)
+            store(self.nest, ttc.buffer_of(buffer).element, self.address(buffer), value, None)
 
     def address(self, buffer: SSAValue) -> Kind:
         """Where this chunk's part of an accumulator lies."""
-        assert isinstance(buffer.type, ttc.BufferType)
-        return address_of(self.nest, self.nest.low[buffer], scaled(buffer.type, self.indices))
+        return address_of(self.nest, self.nest.low[buffer], scaled(ttc.buffer_of(buffer), self.indices))
 
     def update_buffers(self, new: list[Value]) -> None:
         """Accumulators in memory; the first index along the axis overwrites what is there."""
@@ -271,19 +254,9 @@ def lanes_in(value: Value) -> int:
     return value.type.count if value.type.is_vector else 1
 
 
-def shuffled(b: Builder, value: Value, lanes: range) -> Value:
-    """Some lanes; one of them as a scalar."""
-    return b.shuffle(value, None, lanes) if len(lanes) > 1 else b.extract(value, lanes[0])
-
-
-def first_lanes(b: Builder, value: Value, count: int) -> Value:
-    return value if count == lanes_in(value) else shuffled(b, value, range(count))
-
-
 def replaced(b: Builder, value: Value, first: Value) -> Value:
     """`value` with other first lanes."""
     count, wide = lanes_in(first), value.type.count
     if count == 1:
         return b.insert(value, first, 0)
-    widened = b.shuffle(first, None, [*range(count), *[-1] * (wide - count)])
-    return b.shuffle(value, widened, [*range(wide, wide + count), *range(count, wide)])
+    return b.shuffle(value, b.widened(first, wide), [*range(wide, wide + count), *range(count, wide)])

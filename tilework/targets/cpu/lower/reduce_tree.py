@@ -10,13 +10,38 @@ element is combined from the lowest level up. An element may be a vector (the fo
 lie along the axis and have been folded, neighbours with neighbours: the chunk is a power of two, so its total is a node of the tree.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from xdsl.ir import Attribute
+
+from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.types import i64
+from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.types import i8, i64
 from tilework.targets.llvm.values import Value, constant
 
 Row = list[Value]
+
+
+class Stack:
+    """Rows of values on the stack, one for each level: of each element so many `lanes`."""
+
+    def __init__(self, low: Lowering, elements: Sequence[Attribute], lanes: int, levels: int) -> None:
+        self.low, self.elements, self.lanes = low, elements, lanes
+        self.sizes = [lanes * element_bytes(element) for element in elements]
+        self.memory = [low.builder.alloca(i8, size * levels, align=64) for size in self.sizes]
+
+    def places(self, level: Value) -> list[Value]:
+        b = self.low.builder
+        return [b.gep(stack, b.mul(level, size)) for stack, size in zip(self.memory, self.sizes, strict=True)]
+
+    def read(self, level: Value) -> Row:
+        pairs = zip(self.elements, self.places(level), strict=True)
+        return [self.low.read(element, place, self.lanes) for element, place in pairs]
+
+    def write(self, level: Value, values: Row) -> None:
+        for element, value, place in zip(self.elements, values, self.places(level), strict=True):
+            self.low.write(element, value, place)
 
 
 class Counter:

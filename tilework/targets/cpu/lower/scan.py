@@ -20,7 +20,7 @@ Where the axis is no multiple of the lanes, the square at the end is narrower, a
 Where the order of combinations is promised: `scan_tree.py`. All but the last need a combination that runs on vectors. The left operand is always what came earlier in the scan.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -33,7 +33,7 @@ from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.fork import ACCESS_COST
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
-from tilework.targets.llvm.types import i64, vector
+from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value, constant
 
 IN_FLIGHT = 4  # vectors handled together
@@ -50,6 +50,9 @@ class Buffers:
     element: Attribute
     source: Value
     target: Value
+
+    def at(self, b: Builder, base: Value, offset: Value) -> Value:
+        return b.gep(base, b.mul(offset, element_bytes(self.element)))
 
 
 class Scan:
@@ -103,18 +106,15 @@ class Scan:
 
     def index(self, position: Value, count: int = 1) -> Value:
         """Where `count` positions begin on the axis."""
-        return self.b.sub(self.b.constant(i64, self.length - count), position) if self.reverse else position
+        return self.b.sub(constant(i64, self.length - count), position) if self.reverse else position
 
     def read(self, offset: Value, lanes: int) -> Row:
         """`lanes` neighbours of every source from an element offset on."""
-        return [
-            self.low.read(buffer.element, element_address(self.b, buffer.source, offset, buffer.element), lanes)
-            for buffer in self.buffers
-        ]
+        return [self.low.read(one.element, one.at(self.b, one.source, offset), lanes) for one in self.buffers]
 
     def write(self, values: Row, offset: Value) -> None:
         for buffer, value in zip(self.buffers, values, strict=True):
-            self.low.write(buffer.element, value, element_address(self.b, buffer.target, offset, buffer.element))
+            self.low.write(buffer.element, value, buffer.at(self.b, buffer.target, offset))
 
     # Neighbours in memory belong to different scans
 
@@ -132,22 +132,30 @@ class Scan:
             if whole < self.inner:
                 self.strip(b.add(start, constant(i64, whole)), self.inner - whole)
 
-    def strip(self, start: Value, width: int) -> None:
-        """Scan `width` neighbouring columns."""
+    def strip(self, start: Value, width: int, first: int = 0, running: Row | None = None) -> None:
+        """Scan `width` neighbouring columns, from position `first` on."""
         b = self.b
 
-        def offset(position: Value) -> Value:
-            return b.add(start, b.mul(self.index(position), self.inner))
+        def one(start: Value, position: Value, _: int, running: Row | None) -> Row:
+            here = b.add(start, b.mul(self.index(position), self.inner))
+            values = self.read(here, width)
+            total = values if running is None else self.combine(running, values)
+            self.write(total, here)
+            return total
 
-        first = offset(constant(i64, 0))
-        running = self.read(first, width)
-        self.write(running, first)
-        if self.length > 1:
-            with b.loop_carrying(constant(i64, 1), self.length, 1, running, unroll=1) as loop:
-                here = offset(loop.index)
-                total = self.combine(list(loop.carried), self.read(here, width))
-                self.write(total, here)
-                loop.next(total)
+        self.along(start, 1, first, self.length, one, running)
+
+    def along(
+        self, start: Value, width: int, first: int, end: int, scan: Callable[..., Row], running: Row | None = None
+    ) -> Row:
+        """``scan(start, position, width, running)`` for the positions from `first` to `end`; the running values behind them."""
+        if running is None:
+            running, first = scan(start, constant(i64, first), width, None), first + width
+        if first < end:
+            with self.b.loop_carrying(constant(i64, first), end, width, running, unroll=1) as loop:
+                loop.next(scan(start, loop.index, width, list(loop.carried)))
+            running = list(loop.results)
+        return running
 
     # Lanes are rows
 
@@ -158,11 +166,7 @@ class Scan:
         whole = self.length - rest
         with b.loop(first, last, lanes, unroll=1) as row:
             start = b.mul(row, self.length)
-            running = self.square(start, constant(i64, 0), lanes, None)
-            if whole > lanes:
-                with b.loop_carrying(constant(i64, lanes), whole, lanes, running, unroll=1) as loop:
-                    loop.next(self.square(start, loop.index, lanes, list(loop.carried)))
-                running = list(loop.results)
+            running = self.along(start, lanes, 0, whole, self.square)
             if rest:
                 self.square(start, constant(i64, whole), rest, running)
 
@@ -171,7 +175,7 @@ class Scan:
         b, lanes = self.b, self.lanes
         corner = b.add(start, self.index(position, width))
         rows = [self.read(b.add(corner, row * self.length), width) for row in range(lanes)]
-        steps = [transposed(b, [widened(b, row[number], lanes) for row in rows]) for number in range(len(self.buffers))]
+        steps = [transposed(b, [b.widened(row[number], lanes) for row in rows]) for number in range(len(self.buffers))]
         results: list[Row] = [[] for _ in self.buffers]
         for step in range(width - 1, -1, -1) if self.reverse else range(width):
             values = [columns[step] for columns in steps]
@@ -182,7 +186,7 @@ class Scan:
         in_order = [result[::-1] if self.reverse else result for result in results]
         finished = [transposed(b, result + result[-1:] * (lanes - width)) for result in in_order]
         for row in range(lanes):
-            kept = [narrowed(b, result[row], width) for result in finished]
+            kept = [b.some_lanes(result[row], range(width)) for result in finished]
             self.write(kept, b.add(corner, row * self.length))
         return running
 
@@ -195,24 +199,11 @@ class Scan:
         whole = self.length - self.length % width
         with b.loop(first, last, unroll=1) as row:
             start = b.mul(row, self.length)
-            running = self.run(start, constant(i64, 0), width, None)
-            if whole > width:
-                with b.loop_carrying(constant(i64, width), whole, width, running, unroll=1) as loop:
-                    loop.next(self.run(start, loop.index, width, list(loop.carried)))
-                running = list(loop.results)
+            running = self.along(start, width, 0, whole, self.run)
             if left := (self.length - whole) // self.lanes * self.lanes:
                 running = self.run(start, constant(i64, whole), left, running)
-            if whole + left < self.length:
-                self.last_elements(start, whole + left, running)
-
-    def last_elements(self, start: Value, position: int, running: Row) -> None:
-        """Scan the elements from `position` on, fewer than a vector has."""
-        b, total = self.b, [self.b.extract(value, 0) for value in running]
-        with b.loop_carrying(constant(i64, position), self.length, 1, total, unroll=1) as loop:
-            here = b.add(start, self.index(loop.index))
-            total = self.combine(list(loop.carried), self.read(here, 1))
-            self.write(total, here)
-            loop.next(total)
+            if whole + left < self.length:  # fewer elements than a vector has
+                self.strip(start, 1, whole + left, [b.extract(value, 0) for value in running])
 
     def run(self, start: Value, position: Value, width: int, running: Row | None) -> Row:
         """Scan `width` positions of one row; the running value after them, in every lane."""
@@ -259,22 +250,6 @@ class Scan:
     def sequence(self, first: Value, last: Value) -> None:
         with self.b.loop(first, last, unroll=1) as row:
             self.strip(self.b.mul(row, self.length), 1)
-
-
-def element_address(b: Builder, base: Value, offset: Value, element: Attribute) -> Value:
-    return b.gep(base, b.mul(offset, element_bytes(element)))
-
-
-def widened(b: Builder, value: Value, lanes: int) -> Value:
-    """A value of fewer lanes, or a scalar, in the first of `lanes`."""
-    if not value.type.is_vector:
-        return b.insert(b.poison(vector(value.type, lanes)), value, 0)
-    count = value.type.count
-    return value if count == lanes else b.shuffle(value, None, [*range(count), *[-1] * (lanes - count)])
-
-
-def narrowed(b: Builder, value: Value, count: int) -> Value:
-    return b.shuffle(value, None, range(count)) if count > 1 else b.extract(value, 0)
 
 
 def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:

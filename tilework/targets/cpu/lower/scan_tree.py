@@ -12,9 +12,9 @@ has lanes; those are scanned in the same way, by shuffles. A total is put in fro
 
 from collections.abc import Callable, Sequence
 
+from tilework.targets.cpu.lower.reduce_tree import Stack
 from tilework.targets.cpu.lower.scan import Row, Scan
-from tilework.targets.llvm.scalar_types import element_bytes
-from tilework.targets.llvm.types import i8, i64
+from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -91,14 +91,8 @@ class Levels:
     """Totals of blocks of 1, 2, 4 ... chunks, `width` lanes each."""
 
     def __init__(self, scan: TreeScan, width: int, count: int) -> None:
-        self.scan, self.width, self.count = scan, width, count
-        self.top = (count - 1).bit_length()
-        self.sizes = [width * element_bytes(buffer.element) for buffer in scan.buffers]
-        self.stacks = [scan.b.alloca(i8, (self.top + 1) * size, align=64) for size in self.sizes]
-
-    def places(self, level: Value) -> list[Value]:
-        b = self.scan.b
-        return [b.gep(stack, b.mul(level, size)) for stack, size in zip(self.stacks, self.sizes, strict=True)]
+        self.scan, self.count, self.top = scan, count, (count - 1).bit_length()
+        self.stack = Stack(scan.low, [buffer.element for buffer in scan.buffers], width, self.top + 1)
 
     def join(self, number: Value, values: Row, total: Callable[[Row], Row]) -> Row:
         """The elements of chunk `number` with all in front that is before them; its total is kept."""
@@ -108,8 +102,7 @@ class Levels:
         with b.loop_carrying(constant(i64, 0), level, 1, values, unroll=1) as loop:
             loop.next(self.in_front(number, loop.index, list(loop.carried)))
         values = list(loop.results)
-        for buffer, value, place in zip(scan.buffers, total(values), self.places(level), strict=True):
-            scan.low.write(buffer.element, value, place)
+        self.stack.write(level, total(values))
         taken = b.xor(number, constant(i64, (1 << self.top) - 1)) if scan.reverse else number
         left = b.lshr(taken, level)
         with b.loop_carrying(constant(i64, 0), b.ctpop(left), 1, [left, level, *values], unroll=1) as loop:
@@ -126,11 +119,7 @@ class Levels:
         scan, b, row = self.scan, self.scan.b, list(values)
 
         def joined() -> Row:
-            kept = [
-                scan.low.read(buffer.element, place, self.width)
-                for buffer, place in zip(scan.buffers, self.places(level), strict=True)
-            ]
-            return scan.combine(kept, row)
+            return scan.combine(self.stack.read(level), row)
 
         if not scan.reverse or self.count == 1 << self.top:
             return joined()
