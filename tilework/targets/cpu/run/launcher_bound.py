@@ -11,7 +11,7 @@ with all arguments, as by `kernel[grid]`, which leaves a new image behind.
 """
 
 from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_descriptors import dictionary_here
+from tilework.targets.cpu.run.launcher_descriptors import dictionary_here, need_lists
 from tilework.targets.cpu.run.launcher_gpu import ask_stream, call_driver, fail, in_context
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, is_class, need_guards, routine
 from tilework.targets.cpu.run.launcher_images import (
@@ -128,14 +128,7 @@ def need_descriptors(b: Writer, image: Value, otherwise: Block) -> None:
         b.need(b.icmp("eq", dictionary_here(b, object), members), otherwise)
         b.need(b.icmp("eq", b.at(members, layout.DICT_VERSION), b.at(line, layout.SEEN_VERSION)), otherwise)
         rank, items = b.at(line, layout.SEEN_RANK), b.at(line, layout.SEEN_ITEMS, ptr)
-        for part in range(3):
-            holder = b.at(line, layout.SEEN_LISTS + 8 * part, ptr)
-            with b.if_(b.is_object(holder)):
-                b.need(b.icmp("eq", b.size(holder), rank), otherwise)
-                found, known = b.at(holder, layout.LIST_ITEMS, ptr), b.gep(items, b.mul(rank, part), ptr)
-                with b.loop(0, rank) as index:
-                    item = b.load(ptr, b.gep(found, index, ptr))
-                    b.need(b.icmp("eq", item, b.load(ptr, b.gep(known, index, ptr))), otherwise)
+        need_lists(b, b.gep(line, layout.SEEN_LISTS), rank, items, otherwise)
 
 
 def need_tensors(b: Writer, image: Value, otherwise: Block) -> None:

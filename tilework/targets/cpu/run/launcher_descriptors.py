@@ -47,6 +47,18 @@ def known_line(b: Writer, version: Value) -> Value:
     return b.lshr(b.mul(version, num(SPREAD)), num(64 - (layout.KNOWN_LINES - 1).bit_length()))
 
 
+def need_lists(b: Writer, lists: Value, rank: Value, items: Value, otherwise: Block) -> None:
+    """Go on if all lists of a descriptor (a tuple is NULL) have `rank` items, and these are the objects that they were."""
+    for part in range(3):
+        holder = b.at(lists, 8 * part, ptr)
+        with b.if_(b.is_object(holder)):
+            b.need(b.icmp("eq", b.size(holder), rank), otherwise)
+            places = b.at(holder, layout.LIST_ITEMS, ptr), b.gep(items, b.mul(rank, part), ptr)
+            with b.loop(0, rank) as index:
+                item, known = (b.load(ptr, b.gep(place, index, ptr)) for place in places)
+                b.need(b.icmp("eq", item, known), otherwise)
+
+
 @guard
 def guard_known(b: Writer, g: Guard) -> None:
     """A descriptor as `guard_remember` has seen it: gives its base and numbers, and skips the guards that would find them.
@@ -57,15 +69,8 @@ def guard_known(b: Writer, g: Guard) -> None:
     version, rank = b.at(dictionary(b, g.arg), layout.DICT_VERSION), b.sext(g.mode(), i64)
     line = b.gep(b.at(g.settings, 8, ptr), b.mul(known_line(b, version), 8 * layout.KNOWN_LINE))
     b.need(b.icmp("eq", version, b.load(i64, line)), unknown)
-    items = b.at(line, layout.KNOWN_ITEMS, ptr)
-    with b.loop(0, 3) as part:
-        holder = b.load(ptr, b.gep(b.gep(line, layout.KNOWN_LISTS), part, ptr))
-        with b.if_(b.is_object(holder)):
-            b.need(b.icmp("eq", b.size(holder), rank), unknown)
-            found, first = b.at(holder, layout.LIST_ITEMS, ptr), b.mul(rank, part)
-            with b.loop(0, rank) as index:
-                item = b.load(ptr, b.gep(found, index, ptr))
-                b.need(b.icmp("eq", item, b.item(items, b.add(first, index))), unknown)
+    items = b.gep(b.at(line, layout.KNOWN_ITEMS, ptr), b.host.tuple_items)
+    need_lists(b, b.gep(line, layout.KNOWN_LISTS), rank, items, unknown)
     second = b.at(g.settings, 36, i32)  # another place for the numbers
     with b.loop(0, b.mul(rank, 2)) as index:
         number = b.load(i64, b.gep(b.gep(line, layout.KNOWN_NUMBERS), index, i64))

@@ -11,10 +11,10 @@ means, `share(slots, x, y, z)` runs a grid before the pool has its threads.
 from typing import NamedTuple
 
 from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.interface import FAULT, FORK, FUEL, FULL, INTERRUPTED, LAUNCHED, NO_MEMORY, POLL, PROGRAM
-from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES
+from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, NO_MEMORY
+from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_FIELDS, POOL_FIELDS, WORKER_FIELDS
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
-from tilework.targets.cpu.run.machine_code import NULL, memory, num
+from tilework.targets.cpu.run.machine_code import NULL, Record, memory, num, word
 from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, CROWDED_WAKE_NS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
 from tilework.targets.cpu.run.rest_code import MOST_NS
 from tilework.targets.llvm.types import f64, i8, i32, i64, ptr, void
@@ -22,9 +22,6 @@ from tilework.targets.llvm.values import Value, constant
 
 STACK_ARENA = 4096  # kernels that need more scratch memory get it from the heap
 HOLD_NS = 10_000.0  # shorter launches keep the GIL
-READY_AT, MISSED_AT, ENDED_AT, CROWDED_AT = 32, 40, 48, 56  # among the words of the pool
-
-
 SPARE, SPARE_SIZE = memory("spare.memory"), memory("spare.size")
 
 
@@ -69,20 +66,14 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     short = b.and_(b.fcmp("ogt", known, 0.0), b.fcmp("olt", b.fmul(known, programs), HOLD_NS))
     short = b.and_(short, b.icmp("eq", b.at(record, layout.WAITS), 0))
     (thread,) = b.if_else(short, lambda: [NULL], lambda: [b.api("PyEval_SaveThread")])
-    b.store(constant(i32, 0), b.gep(scratch.arena, FAULT))
-    b.store(NULL, b.gep(scratch.arena, FORK))
-    launch = b.alloca(i8, LAUNCH.size, align=16)
-    b.fill(launch, 0, LAUNCH.size)
-    b.store(num(1), b.gep(launch, LAUNCH_PLACES["next"]))  # nobody is to begin
-    b.store(scratch.arena, b.gep(launch, LAUNCH_PLACES["owner"]))
-    b.store(constant(i32, FULL), b.gep(scratch.arena, FUEL))
-    pool = b.at(record, layout.POOL, ptr)
-    b.store(b.at(pool, 16, ptr), b.gep(scratch.arena, POLL))
-    running = b.at(pool, 24, ptr)
+    launch, arena = new_launch(b), b.record(scratch.arena, CONTROL_FIELDS)
+    launch.set(next=num(1), owner=scratch.arena)  # nobody is to begin
+    pool = b.record(b.at(record, layout.POOL, ptr), POOL_FIELDS)
+    arena.set(fault=word(0), fork=NULL, fuel=word(FULL), poll=pool.get("poll"), launched=launch.base)
+    running = pool.get("running")
     has_pool = b.is_object(running)
     with b.if_(has_pool):
         b.store(b.at(record, layout.KERNEL_NAME, ptr), running)
-    b.store(launch, b.gep(scratch.arena, LAUNCHED))
     start = b.run("now")
     extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
     code = b.call(b.at(record, layout.CODE, ptr), i32, [slots, num(0), total, *extent, scratch.arena])
@@ -90,8 +81,8 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), programs), cost)
     note_time(b, sizes, start, took)
     with b.if_(b.and_(b.icmp("sge", took, JOIN_NS), b.icmp("sgt", total, 1))):
-        b.run("note_missed", pool, start, took)
-    program = b.at(scratch.arena, PROGRAM)
+        b.run("note_missed", pool.base, start, took)
+    program = arena.get("program")
     with b.if_(has_pool):
         b.store(NULL, running)
     with b.if_(b.is_object(thread)):
@@ -104,11 +95,10 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
 @routine("void note_missed(ptr pool, i64 start, i64 took)")
 def note_missed(b: Writer, pool: Value, start: Value, took: Value) -> None:
     """This launch would have been shared with a helper that is awake; those that followed each other closely add up."""
-    missed, ended = b.gep(pool, MISSED_AT), b.gep(pool, ENDED_AT)
-    soon = b.icmp("slt", b.sub(start, b.look(ended, "monotonic")), MOST_NS)
-    before = b.select(soon, b.look(missed, "monotonic"), num(0))
-    b.store(b.add(before, took), missed, ordering="monotonic", align=8)
-    b.store(b.add(start, took), ended, ordering="monotonic", align=8)
+    it = b.record(pool, POOL_FIELDS)
+    soon = b.icmp("slt", b.sub(start, it.get("ended", "monotonic")), MOST_NS)
+    before = b.select(soon, it.get("missed", "monotonic"), num(0))
+    it.set("monotonic", missed=b.add(before, took), ended=b.add(start, took))
     b.ret()
 
 
@@ -116,6 +106,13 @@ def note_time(b: Writer, sizes: Value, start: Value, took: Value) -> None:
     """For the log: when the programs began, and how long they took."""
     b.store(start, b.gep(sizes, layout.STARTED_AT))
     b.store(took, b.gep(sizes, layout.TOOK_AT))
+
+
+def new_launch(b: Writer) -> Record:
+    """A record of zeros, on the stack."""
+    place = b.alloca(i8, LAUNCH.size, align=16)
+    b.fill(place, 0, LAUNCH.size)
+    return b.record(place, LAUNCH_FIELDS)
 
 
 class Scratch(NamedTuple):
@@ -145,12 +142,11 @@ def give_scratch(b: Writer, scratch: Scratch) -> None:
         b.run("give", scratch.memory, scratch.size)
 
 
-def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Value, launch: Value) -> None:
+def report_fault(b: Writer, entry: Value, sizes: Value, code: Value, program: Value, launch: Record) -> None:
     """Leave with the exception of a program that failed, or of a signal handler."""
     with b.if_(b.icmp("ne", code, 0)):
         with b.if_(b.icmp("eq", code, INTERRUPTED)):
-            kept = [b.at(launch, LAUNCH_PLACES["exception"] + 8 * index, ptr) for index in range(3)]
-            b.api("PyErr_Restore", *kept, result=void)
+            b.api("PyErr_Restore", *map(launch.get, ("exception", "value", "trace")), result=void)
             b.ret(constant(i32, 0))
         numbers = [b.sext(code, i64), program, *(b.at(sizes, 8 * axis) for axis in range(3))]
         call_with(b, b.item(entry, layout.FAULT_CALL), [b.api("PyLong_FromLongLong", number) for number in numbers])
@@ -163,8 +159,8 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
 
     Before it has enough of them, Python does, and starts them.
     """
-    pool, threads = b.at(record, layout.POOL, ptr), b.at(record, layout.THREADS)
-    code, cost = b.load(ptr, pool), b.at(record, layout.COST, ptr)
+    pool, threads = b.record(b.at(record, layout.POOL, ptr), POOL_FIELDS), b.at(record, layout.THREADS)
+    code, cost = pool.get("launch"), b.at(record, layout.COST, ptr)
     few, known = b.icmp("slt", total, threads), b.load(f64, cost)
     unknown = b.fcmp("ole", known, 0.0)
     one = b.select(unknown, constant(f64, float(CHUNK_NS)), known)
@@ -174,9 +170,9 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     unlimited = b.or_(b.icmp("ne", b.at(record, layout.WAITS), 0), unknown)
     worth = b.select(unlimited, threads, b.add(b.fptosi(b.fmul(expected, 1 / JOIN_NS), i64), 1))
     parties = b.smin(b.smin(threads, total), worth)
-    b.store(num(0), b.gep(pool, MISSED_AT), ordering="monotonic", align=8)
+    pool.set("monotonic", missed=num(0))
     wanted = b.sub(b.select(forks, threads, parties), 1)
-    with b.if_(b.or_(b.is_null(code), b.icmp("slt", b.at(pool, 8), wanted))):
+    with b.if_(b.or_(b.is_null(code), b.icmp("slt", pool.get("helpers"), wanted))):
         packed = b.api("PyBytes_FromStringAndSize", slots, b.mul(b.at(record, layout.SLOT_COUNT), 8))
         extent = [b.api("PyLong_FromLongLong", b.at(sizes, 8 * axis)) for axis in range(3)]
         b.ret(b.zext(call_with(b, b.item(entry, layout.DEVICE_CALL), [packed, *extent]), i32))
@@ -186,43 +182,40 @@ def run_shared(b: Writer, entry: Value, record: Value, slots: Value, sizes: Valu
     )
     several = b.smax(b.smax(b.udiv(total, b.mul(parties, CHUNKS)), at_once), num(1))  # `chunk_of`
     chunk = b.select(b.icmp("ne", b.at(record, layout.WAITS), 0), num(1), several)
-    launch, worker = b.alloca(i8, LAUNCH.size, align=16), b.alloca(i64, 3, align=16)
-    b.fill(launch, 0, LAUNCH.size)
-    extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
-    values = [b.at(record, layout.WORK, ptr), slots, num(0), total, chunk, *extent, constant(i32, 0), scratch.size]
-    values += [b.select(forks, threads, num(1)), num(0), num(0), b.at(record, layout.KERNEL_NAME)]
-    places = (0, 8, 16, 24, 32, 40, 44, 48, 52, 56, 64, 72, 80, LAUNCH_PLACES["name"])
-    for place, value in zip(places, values, strict=True):
-        b.store(value, b.gep(launch, place))
-    for place, value in enumerate((scratch.arena, scratch.size, num(0))):
-        b.store(value, b.gep(worker, 8 * place))
+    launch, worker = new_launch(b), b.record(b.alloca(i64, len(WORKER_FIELDS), align=16), WORKER_FIELDS)
+    launch.set(code=b.at(record, layout.WORK, ptr), slots=slots, total=total, chunk=chunk, arena=scratch.size)
+    x, y, z = (b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3))
+    name = b.at(record, layout.KERNEL_NAME, ptr)
+    launch.set(x=x, y=y, z=z, sharers=b.select(forks, threads, num(1)), name=name)
+    worker.set(arena=scratch.arena, size=scratch.size, block=NULL)
     thread = b.api("PyEval_SaveThread")
     start = b.run("now")
-    b.call(code, void, [launch, b.sub(parties, 1), worker])
+    b.call(code, void, [launch.base, b.sub(parties, 1), worker.base])
     took = b.sub(b.run("now"), start)
     note_time(b, sizes, start, took)
     b.api("PyEval_RestoreThread", thread, result=void)
-    ran = b.at(launch, LAUNCH_PLACES["count"])
+    ran = launch.get("count")
     with b.if_(b.and_(b.icmp("sgt", ran, 0), b.not_(forks))):
         b.store(b.fdiv(b.sitofp(b.add(took, 1), f64), b.sitofp(ran, f64)), cost)
     give_scratch(b, scratch)
-    fault = b.at(launch, LAUNCH_PLACES["fault"], i32)
+    fault = launch.get("fault")
     with b.if_(b.icmp("eq", fault, NO_MEMORY)):
         b.api("PyErr_NoMemory")
         b.ret(constant(i32, 0))
-    report_fault(b, entry, sizes, fault, b.at(launch, LAUNCH_PLACES["program"]), launch)
+    report_fault(b, entry, sizes, fault, launch.get("program"), launch)
     b.finish(YES)
 
 
 @routine("i64 least_ns(ptr pool)")
 def least_ns(b: Writer, pool: Value) -> None:
     """`Pool.least_ns`."""
-    ready, crowded = (b.look(b.at(pool, place, ptr), "monotonic") for place in (READY_AT, CROWDED_AT))
+    it = b.record(pool, POOL_FIELDS)
+    ready, crowded = (b.look(it.get(name), "monotonic") for name in ("ready", "crowded"))
     with b.if_(b.icmp("sgt", ready, 0)):
         b.ret(num(JOIN_NS))
     with b.if_(b.icmp("ne", crowded, 0)), b.if_(b.icmp("sgt", crowded, b.run("now"))):
         b.ret(num(CROWDED_WAKE_NS))
-    together = b.icmp("sge", b.look(b.gep(pool, MISSED_AT), "monotonic"), WAKE_NS)
+    together = b.icmp("sge", it.get("missed", "monotonic"), WAKE_NS)
     b.finish(b.select(together, num(JOIN_NS), num(WAKE_NS)))
 
 

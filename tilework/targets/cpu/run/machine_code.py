@@ -75,6 +75,9 @@ class NativeBuilder(Builder):
         """An i64 that others change."""
         return self.load(i64, address, ordering=ordering, align=8)
 
+    def record(self, base: Value, fields: Mapping[str, str]) -> "Record":
+        return Record(self, base, fields)
+
 
 class Code(NativeBuilder):
     """A builder with what the functions of the pool need beside."""
@@ -82,9 +85,6 @@ class Code(NativeBuilder):
     def __init__(self, function: Function, platform: Platform) -> None:
         super().__init__(function)
         self.platform = platform
-
-    def record(self, base: Value, fields: Mapping[str, str]) -> "Record":
-        return Record(self, base, fields)
 
     @contextmanager
     def unless(self, condition: Value) -> Iterator[None]:
@@ -110,7 +110,7 @@ class Code(NativeBuilder):
 class Record:
     """Fields in memory, by their names (`launch_record.py`)."""
 
-    def __init__(self, b: Code, base: Value, fields: Mapping[str, str]) -> None:
+    def __init__(self, b: NativeBuilder, base: Value, fields: Mapping[str, str]) -> None:
         self.b, self.base = b, base
         self.fields, self.places = fields, places_of(fields)
 

@@ -32,7 +32,7 @@ from tilework.targets.cpu.run.interface import (
     NO_MEMORY,
     PROGRAM,
 )
-from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, WORKER
+from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, POOL_FIELDS, WORKER
 from tilework.targets.cpu.run.library import NativeKernel
 from tilework.targets.llvm.object_loader import load_object
 
@@ -49,9 +49,8 @@ FRESH = struct.pack(f"<{FUEL - FAULT}xi{CONTROL - FUEL - 4}x", FULL)  # a contro
 BYTES_AT = bytes.__basicsize__ - 1  # where the content of a bytes object begins: what follows is one byte that ends it
 
 Grid = tuple[int, int, int]
-ENDED = [
-    list(LAUNCH_PLACES).index(name) for name in ("fault", "program", "count")
-]  # what a launch says when it has ended
+# what a launch says when it has ended
+ENDED = [list(LAUNCH_PLACES).index(name) for name in ("fault", "program", "count")]
 
 
 def private_memory(size: int) -> mmap.mmap:
@@ -150,11 +149,7 @@ class Pool:
         self.source: Callable[[], bytes] = compile_pool
         self.lock = threading.Lock()
         self.count = 0
-        # for machine code: the address of `pool_launch`, the helpers asked for, the addresses of `pool_poll`, of the word that
-        # names the kernel that is running, and of the number of helpers that are awake and have no work; how long launches
-        # took that followed each other and would have been shared with those, and when the last of them ended; the address
-        # of the time until which helpers have no core of their own
-        self.words = (ctypes.c_int64 * 8)()
+        self.words = (ctypes.c_int64 * len(POOL_FIELDS))()  # for machine code
         self.nobody = ctypes.c_int64(0)
         self.words[4] = self.words[7] = ctypes.addressof(self.nobody)
         self.library: Any = None
