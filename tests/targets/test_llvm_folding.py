@@ -238,7 +238,7 @@ def test_absorbing_constants_and_equal_operands() -> None:
     assert b.icmp("sle", x, x).constant == 1 and b.icmp("ult", x, x).constant == 0
     assert b.fmul(y, 1.0) is y and b.fadd(y, -0.0) is y and b.fsub(y, 0.0) is y
     assert b.fadd(y, 0.0) is not y, "x + 0.0 changes -0.0"
-    assert b.select(constant(integer(1), 1), x, b.constant(i32, 9)) is x
+    assert b.select(constant(integer(1), 1), x, constant(i32, 9)) is x
     assert not b.block.lines[1:], "only y + 0.0 was built"
 
 

@@ -6,6 +6,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.sweep import sweep
 from tilework.targets.llvm.types import i32, ptr, void
+from tilework.targets.llvm.values import constant
 
 
 def swept(write: object) -> str:
@@ -31,7 +32,7 @@ def test_unused_values_go_and_what_they_needed() -> None:
 
 def test_values_that_only_go_round_a_loop() -> None:
     def write(b, n, p):
-        with b.loop_carrying(b.constant(i32, 0), n, 1, [n, n]) as loop:
+        with b.loop_carrying(constant(i32, 0), n, 1, [n, n]) as loop:
             idle, used = loop.carried
             loop.next([b.add(idle, n), b.mul(used, n)])
         b.store(loop.results[1], p, align=4)

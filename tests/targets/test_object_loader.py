@@ -149,8 +149,8 @@ def test_what_is_unusual_is_left_to_llvm() -> None:
 def relocations(data: bytes) -> list[tuple[int, ...]]:
     """The rows of the first table of them."""
     found = Object(data, MACHINES[platform.machine().lower()])
-    section = next(section for section in found.sections if section.kind == 4)
-    return list(RELOCATION.iter_unpack(found.content(section)))
+    section = next(section for section in found.sections if section.type == 4)
+    return list(RELOCATION.iter_unpack(section.data))
 
 
 def test_calls_of_x86_go_through_stubs() -> None:

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tilework.errors import StageError
-from tilework.targets.elf_sections import HEADER, SECTION, Section, name_at, read_sections
+from tilework.targets.elf_sections import HEADER, SECTION, SYMBOL, Section, Symbol, read_sections, read_symbols
 
 PAGE = 0x1000
-SYMBOL = struct.Struct("<IBBHQQ")
 RELOCATION = struct.Struct("<QQq")
 SEGMENT = struct.Struct("<IIQQQQQQ")
-SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOTE, DYNSYM = 2, 3, 4, 5, 6, 7, 11
+STRTAB, RELA, HASH, DYNAMIC, NOTE, DYNSYM = 3, 4, 5, 6, 7, 11
 WRITE, ALLOC, EXECUTE = 1, 2, 4  # of sections
 LOAD, PT_DYNAMIC, PT_NOTE, PHDR = 1, 2, 4, 6
 RUN, CHANGE, READ = 1, 2, 4  # of segments
@@ -28,24 +27,6 @@ FLAGS_AT = 48  # the flags of the processor
 LOCAL = 0
 WORDS = {4: ("<i", 0), 5: ("<q", 0), 10: ("<I", 0), 11: ("<I", 32)}
 """Relocations by their number: how the place is written, and which bits of the distance it holds."""
-
-
-class Symbol(NamedTuple):
-    name: str
-    info: int
-    other: int
-    section: int
-    value: int
-    size: int
-
-
-def read_symbols(sections: Sequence[Section]) -> list[Symbol]:
-    table = next(section for section in sections if section.type == SYMTAB)
-    strings = sections[table.link].data
-    return [
-        Symbol(name_at(strings, name), info, other, section, value, size)
-        for name, info, other, section, value, size in SYMBOL.iter_unpack(table.data)
-    ]
 
 
 def elf_hash(name: str) -> int:

@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from tilework.ir import ttg
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.linear import LinearLayout
+from tilework.targets.gpu.device import Copy
 from tilework.targets.gpu.global_access import load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers, number_of
@@ -69,7 +70,7 @@ def copy(
     apart = offset & ~move.spread.mask
     moved = combined(b, move.spread, offset & move.spread.mask)
     target = b.gep(move.base, b.mul(moved, move.bytes))
-    low.gpu.async_copy(b, target, apart * move.bytes, source, bytes, mask, predicate)
+    low.gpu.async_copy(b, Copy(target, apart * move.bytes, source, bytes, mask, predicate))
 
 
 @lowers(ttg.AsyncCommitGroupOp)

@@ -68,6 +68,17 @@ class Atomic(NamedTuple):
     is_of_tile: bool = False
 
 
+class Copy(NamedTuple):
+    """Bytes from global memory to `target + apart` in shared memory: zeros where the mask is 0, nothing without the predicate."""
+
+    target: Value
+    apart: int
+    source: Value
+    bytes: int
+    mask: Value | None
+    predicate: Value | None
+
+
 class Warps(NamedTuple):
     """Warps of a block that run the same code: how many, which is the first, and the barrier at which they meet."""
 
@@ -262,17 +273,8 @@ class Gpu(ABC):
 
     copy_bytes: ClassVar[tuple[int, int] | None] = None  # the least and most that an asynchronous copy moves
 
-    def async_copy(
-        self,
-        b: Builder,
-        target: Value,
-        apart: int,
-        source: Value,
-        bytes: int,
-        mask: Value | None,
-        predicate: Value | None,
-    ) -> None:
-        """Begin to copy from global memory to `target + apart`: zeros where the mask is 0, nothing without the predicate."""
+    def async_copy(self, b: Builder, copy: Copy) -> None:
+        """Begin to copy."""
         raise AssertionError(f"{self.name} copies nothing asynchronously: its copy_bytes is None")
 
     def commit_copies(self, b: Builder) -> None:  # noqa: B027

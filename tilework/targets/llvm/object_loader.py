@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from tilework.errors import CompilerMissing
+from tilework.errors import CompilerMissing, StageError
+from tilework.targets.elf_sections import HEADER, NOBITS, Section, Symbol, read_sections, read_symbols
 
-HEADER, SECTION = struct.Struct("<16xHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
-SYMBOL, RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QIIq")
+RELOCATION = struct.Struct("<QIIq")
 RELOCATABLE = 1
-PROGBITS, SYMTAB, RELA, NOBITS = 1, 2, 4, 8
+PROGBITS, RELA = 1, 4
 WRITE, ALLOC, THREAD_LOCAL = 1, 2, 0x400
 UNDEFINED, ABSOLUTE = 0, 0xFFF1
 UNWINDING = ".eh_frame"  # for exceptions of C++, which no code here throws or lets through
@@ -39,9 +39,6 @@ MAP_FAILED = (1 << 64) - 1
 
 class Unknown(Exception):
     """Something that only LLVM can load."""
-
-
-# plain classes: every first launch imports this file, and named tuples take a millisecond to be made
 
 
 class Machine:
@@ -146,64 +143,38 @@ X86 = Machine(
 MACHINES = {"aarch64": ARM, "arm64": ARM, "x86_64": X86, "amd64": X86}
 
 
-class Section:
-    """A row of the table of sections."""
-
-    def __init__(self, row: tuple[int, ...]) -> None:
-        self.name, self.kind, self.flags, _, self.offset, self.size, self.link, self.info, self.alignment, _ = row
-
-
-class Symbol:
-    """A row of the table of symbols."""
-
-    def __init__(self, name: str, section: int, value: int) -> None:
-        self.name, self.section, self.value = name, section, value
-
-
 class Object:
     """The parts of an object file that are loaded."""
 
     def __init__(self, data: bytes, machine: Machine) -> None:
-        if data[:6] != b"\x7fELF\2\1":
-            raise Unknown("not of this system")
-        kind, number, _, _, _, table, _, _, _, _, _, count, names = HEADER.unpack_from(data)
-        if (kind, number) != (RELOCATABLE, machine.number):
+        try:
+            self.sections = read_sections(data)
+        except StageError as error:
+            raise Unknown(str(error)) from None
+        if HEADER.unpack_from(data)[1:3] != (RELOCATABLE, machine.number):
             raise Unknown("not for this machine")
-        self.data, self.machine = data, machine
-        self.sections = [Section(row) for row in SECTION.iter_unpack(data[table : table + count * SECTION.size])]
+        self.machine, self.symbols = machine, read_symbols(self.sections)
         self.loaded = [
             index
             for index, section in enumerate(self.sections)
-            if section.flags & ALLOC and section.size and self.text(names, section.name) != UNWINDING
+            if section.flags & ALLOC and section.size and section.name != UNWINDING
         ]
         for section in (self.sections[index] for index in self.loaded):
-            if section.kind not in (PROGBITS, NOBITS) or section.flags & THREAD_LOCAL:
+            if section.type not in (PROGBITS, NOBITS) or section.flags & THREAD_LOCAL:
                 raise Unknown("a section that somebody must run or share out")
-        (symbols,) = [section for section in self.sections if section.kind == SYMTAB]
-        self.symbols = [
-            Symbol(self.text(symbols.link, name), section, value)
-            for name, _, _, section, value, _ in SYMBOL.iter_unpack(self.content(symbols))
-        ]
-
-    def content(self, section: Section) -> bytes:
-        return self.data[section.offset : section.offset + section.size]
-
-    def text(self, section: int, offset: int) -> str:
-        start = self.sections[section].offset + offset
-        return self.data[start : self.data.index(b"\0", start)].decode()
 
     def relocations(self) -> "Iterable[tuple[int, int, int, Symbol, int]]":
         """(section, offset in it, kind, symbol, addend) of everything to be written once addresses are known."""
         for section in self.sections:
-            if section.kind == RELA and section.info in self.loaded:
-                for offset, kind, symbol, addend in RELOCATION.iter_unpack(self.content(section)):
+            if section.type == RELA and section.info in self.loaded:
+                for offset, kind, symbol, addend in RELOCATION.iter_unpack(section.data):
                     if kind not in self.machine.rules:
                         raise Unknown(f"relocation {kind}")
                     yield section.info, offset, kind, self.symbols[symbol], addend
 
 
 def aligned(offset: int, alignment: int) -> int:
-    return -(-offset // max(alignment, 1)) * max(alignment, 1)
+    return -(-offset // alignment) * alignment
 
 
 class Layout:
@@ -232,7 +203,7 @@ class Layout:
         for index in self.object.loaded:
             section = self.object.sections[index]
             if belongs(section):
-                self.places[index] = aligned(end, section.alignment)
+                self.places[index] = aligned(end, section.align)
                 end = self.places[index] + section.size
         return end
 
@@ -240,9 +211,8 @@ class Layout:
         """(what is to stand in memory at `base`, addresses of its names); `find` gives that of one that is not defined here."""
         content, machine = bytearray(self.size), self.object.machine
         for index, place in self.places.items():
-            section = self.object.sections[index]
-            if section.kind != NOBITS:
-                content[place : place + section.size] = self.object.content(section)
+            data = self.object.sections[index].data
+            content[place : place + len(data)] = data
 
         def address(symbol: Symbol) -> int:
             if symbol.section in self.places:

@@ -25,7 +25,6 @@ from collections.abc import Container
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
@@ -36,6 +35,7 @@ from tilework.targets.llvm.scalars import predicate_of
 from tilework.targets.llvm.types import i1 as llvm_i1
 from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value, constant
+from tilework.transforms.folding.arith import constant_int
 
 RUNTIME = "runtime"
 Stride: TypeAlias = int | str | None
@@ -83,14 +83,6 @@ def times(a: Stride, factor: int | None) -> Stride:
     return a * factor if isinstance(a, int) and factor is not None else RUNTIME
 
 
-def constant_of(value: SSAValue) -> int | None:
-    owner = value.owner
-    if type(owner) is arith.ConstantOp:
-        number = owner.properties["value"]
-        return number.value.data if isinstance(number, IntegerAttr) else None
-    return None
-
-
 SIGNED_ORDERS = frozenset({2, 3, 4, 5})  # slt sle sgt sge
 KEEPING = (arith.TruncIOp, tt.IntToPtrOp, tt.PtrToIntOp, arith.IndexCastOp)
 
@@ -111,7 +103,7 @@ class Division(NamedTuple):
 def division(op: Operation) -> Division | None:
     """What an op does if it divides by a large enough constant."""
     cls = type(op)
-    if cls not in DIVISIONS or (number := constant_of(op.operands[1])) is None or bit_width(op.operands[0].type) < 32:
+    if cls not in DIVISIONS or (number := constant_int(op.operands[1])) is None or bit_width(op.operands[0].type) < 32:
         return None
     if cls in SHIFTS:
         number = 1 << number if 0 <= number < 31 else 0
@@ -154,9 +146,9 @@ def op_strides(op: Operation, operands: list[Strides], rank: int) -> Strides:
     if cls is arith.SubiOp:
         return tuple(minus(a, b) for a, b in zip(*operands, strict=True))
     if cls is arith.MuliOp:
-        factors = [constant_of(operand) for operand in op.operands]
+        factors = [constant_int(operand) for operand in op.operands]
         return tuple(product(a, b, factors) for a, b in zip(*operands, strict=True))
-    if cls is arith.ShLIOp and (amount := constant_of(op.operands[1])) is not None and 0 <= amount < 31:
+    if cls is arith.ShLIOp and (amount := constant_int(op.operands[1])) is not None and 0 <= amount < 31:
         return tuple(times(a, 1 << amount) for a in operands[0])
     if cls is tt.AddPtrOp:
         size = pointee_bytes(op.operands[0].type)

@@ -21,7 +21,6 @@ from xdsl.ir import Operation
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import stop
-from tilework.targets.cpu.lower.lanes import constant_of
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.interface import FUEL, FULL, POLL
 from tilework.targets.llvm.builder import Builder
@@ -29,6 +28,7 @@ from tilework.targets.llvm.control_rules import Rounds
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import i32, ptr
 from tilework.targets.llvm.values import Value, constant
+from tilework.transforms.folding.arith import constant_int
 
 SYMBOL = "tilework.poll"
 COSTLY = 2_000  # ns: a round that takes longer burns by itself
@@ -77,7 +77,7 @@ SLOW = (arith.DivfOp, arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp
 
 def trip_count(loop: Operation) -> int | None:
     """How often an `scf.for` runs, if that is known."""
-    low, high, step = (constant_of(operand) for operand in loop.operands[:3])
+    low, high, step = (constant_int(operand) for operand in loop.operands[:3])
     if low is None or high is None or step is None or step < 1:
         return None
     return max(0, -(-(high - low) // step))

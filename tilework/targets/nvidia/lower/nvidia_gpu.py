@@ -15,7 +15,7 @@ from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
 from tilework.target import Feature, Target
-from tilework.targets.gpu.device import Access, Hints, Warps, Words
+from tilework.targets.gpu.device import Access, Copy, Hints, Warps, Words
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, void
 from tilework.targets.llvm.values import Value, constant
@@ -202,26 +202,17 @@ class NvidiaGpu(AtomicInstructions):
     def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
         return matrix_form(offsets, bits, limit)
 
-    def async_copy(
-        self,
-        b: Builder,
-        target: Value,
-        apart: int,
-        source: Value,
-        bytes: int,
-        mask: Value | None,
-        predicate: Value | None,
-    ) -> None:
+    def async_copy(self, b: Builder, copy: Copy) -> None:
         """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, !%mask``: zeros are written where the mask is false."""
-        inputs, size = [shared_word(b, target), source], ""
+        mask, inputs, size = copy.mask, [shared_word(b, copy.target), copy.source], ""
         if mask is not None and mask.constant == 0:
             size = ", 0"
         elif mask is not None and mask.constant != 1:
             size = ", !$2"
             inputs.append(mask)
-        level = "cg" if bytes == 16 else "ca"
-        line = f"cp.async.{level}.shared.global [$0 + {apart}], [$1], {bytes}{size};"
-        line, inputs = guarded(line, inputs, predicate)
+        level = "cg" if copy.bytes == 16 else "ca"
+        line = f"cp.async.{level}.shared.global [$0 + {copy.apart}], [$1], {copy.bytes}{size};"
+        line, inputs = guarded(line, inputs, copy.predicate)
         ptx(b, line, [], inputs, effect="write")
 
     def commit_copies(self, b: Builder) -> None:
