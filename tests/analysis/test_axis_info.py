@@ -37,6 +37,10 @@ def numbers(body: str, arguments: str = "") -> Numbers:
 
 
 RANGE = "%r = tt.make_range {end = 128 : i32, start = 0 : i32} : tensor<128xi32>\n"
+SUM_WITH_ARGUMENT = """%s = tt.splat %n : i32 -> tensor<128xi32>
+        %x = arith.addi %r, %s : tensor<128xi32>
+        %c = arith.constant dense<64> : tensor<128xi32>
+        """
 KNOWN: dict[str, tuple[str, str, Numbers]] = {
     "range": ("", RANGE, ([128], [1 << 30], [1])),
     "constant": ("", "%c = arith.constant dense<24> : tensor<128xi32>", ([1], [8], [128])),
@@ -91,6 +95,21 @@ KNOWN: dict[str, tuple[str, str, Numbers]] = {
     "quotient": (
         "",
         RANGE + "%c = arith.constant dense<16> : tensor<128xi32>\n %m = arith.divsi %r, %c : tensor<128xi32>",
+        ([1], [1], [16]),
+    ),
+    "quotient of what may be negative": (
+        "%n: i32 {tt.divisibility = 16 : i32}",
+        RANGE + SUM_WITH_ARGUMENT + "%m = arith.divsi %x, %c : tensor<128xi32>",
+        ([1], [1], [1]),
+    ),
+    "remainder of what may be negative": (
+        "%n: i32 {tt.divisibility = 16 : i32}",
+        RANGE + SUM_WITH_ARGUMENT + "%m = arith.remsi %x, %c : tensor<128xi32>",
+        ([1], [1], [1]),
+    ),
+    "quotient without signs": (
+        "%n: i32 {tt.divisibility = 16 : i32}",
+        RANGE + SUM_WITH_ARGUMENT + "%m = arith.divui %x, %c : tensor<128xi32>",
         ([1], [1], [16]),
     ),
     "difference": (
@@ -336,8 +355,8 @@ ARITHMETIC: dict[type[Operation], Callable[[np.ndarray, np.ndarray], np.ndarray]
     arith.AddiOp: np.add,
     arith.SubiOp: np.subtract,
     arith.MuliOp: np.multiply,
-    arith.DivSIOp: np.floor_divide,
-    arith.RemSIOp: np.remainder,
+    arith.DivSIOp: lambda a, b: np.sign(a) * (np.abs(a) // b),
+    arith.RemSIOp: np.fmod,
     arith.DivUIOp: np.floor_divide,
     arith.RemUIOp: np.remainder,
     arith.ShLIOp: np.left_shift,
@@ -348,14 +367,15 @@ ARITHMETIC: dict[type[Operation], Callable[[np.ndarray, np.ndarray], np.ndarray]
     arith.OrIOp: np.bitwise_or,
     arith.XOrIOp: np.bitwise_xor,
 }
-NEEDS_NATURAL = frozenset({arith.DivSIOp, arith.RemSIOp, arith.DivUIOp, arith.RemUIOp})
+DIVISIONS = frozenset({arith.DivSIOp, arith.RemSIOp, arith.DivUIOp, arith.RemUIOp})
+UNSIGNED = frozenset({arith.DivUIOp, arith.RemUIOp})
 SHIFTS = frozenset({arith.ShLIOp, arith.ShRSIOp})
 
 
 def is_defined(kind: type[Operation], a: np.ndarray, b: np.ndarray) -> bool:
-    """Division: of no negative number, and by a positive one. Shifts: by less than the width."""
-    if kind in NEEDS_NATURAL:
-        return bool(np.all(a >= 0) and np.all(b > 0))
+    """Division: by a positive number. Shifts: by less than the width."""
+    if kind in DIVISIONS:
+        return bool(np.all(b > 0) and (kind not in UNSIGNED or np.all(a >= 0)))
     return kind not in SHIFTS or bool(np.all((b >= 0) & (b < 16)))
 
 

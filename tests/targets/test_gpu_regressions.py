@@ -247,3 +247,29 @@ def test_nothing_is_done_beyond_a_size_that_is_known(arch: int) -> None:
     np.testing.assert_array_equal(count.reshape(2, 40), values + 1)
     np.testing.assert_array_equal(out[:80].reshape(2, 40), values + kept)
     np.testing.assert_array_equal(out[80:], values.sum(axis=1) + 7 * (1024 - 40))
+
+
+# Quotients are rounded towards zero: of neighbours that begin at a negative multiple of the divisor the first one has another
+# quotient, and another rest, than those behind it. Pairs were divided once, and read at one address.
+
+
+@jit
+def divided(out, table, start, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = start * 16 - 256 + at
+    tl.store(out + at, x // 64 * 1000 + x % 64)
+    tl.store(out + N + at, tl.load(table + 64 + x % 64))
+    tl.store(out + 2 * N + at, tl.load(table + 64 + tl.program_id(0) * 16 + at % 64))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_negative_numbers_that_are_divided(arch: int) -> None:
+    ptx = kernel_ptx(divided, {"out": "*i32", "table": "*i32", "start": "i32"}, {"N": 512}, arch, warps=1)
+    assert len(re.findall(r"ld\.global\S*\.v4", ptx)) == 512 // 32 // 4, "natural numbers are read four at a time"
+    out, table = np.zeros(3 * 512, np.int32), np.arange(128, dtype=np.int32) * 7
+    launch(ptx, "divided", [out, table, 0], warps=1)
+    x = np.arange(512) - 256
+    rest = np.fmod(x, 64)
+    np.testing.assert_array_equal(out[:512], (x - rest) // 64 * 1000 + rest)
+    np.testing.assert_array_equal(out[512:1024], table[64 + rest])
+    np.testing.assert_array_equal(out[1024:], table[64 + np.arange(512) % 64])

@@ -7,7 +7,7 @@
     arith.cmpi slt, %r, %s                        constancy 16: the answer changes at a multiple of 16 only
 
 `TRANSFER` maps an op class to its rule; an op without a rule is unknown (`pessimistic`). The analysis assumes that integers
-do not overflow and that only natural numbers are divided.
+do not overflow.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ from tilework.analysis.axis_lattice import (
     undefined,
     unknown,
 )
+from tilework.analysis.naturals import is_natural
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.rewrite import constant_value
@@ -219,19 +220,18 @@ def divide(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
         divisibility = a.divisibility
     elif b.constant is not None and (power := magnitude_power_of_two(b.constant, type)):
         divisibility = tuple(max(1, d // power) for d in in_every_element(a))
-    return AxisInfo((1,) * len(a.contiguity), divisibility, grouped_constancy(a, b, type))
+    constancy = each(max, each(gcd, a.constancy, b.constancy), aligned_groups(op, a, b))
+    return AxisInfo((1,) * len(a.contiguity), divisibility, constancy)
 
 
-def grouped_constancy(a: AxisInfo, b: AxisInfo, type: Attribute) -> Numbers:
-    """Equal quotients: 32, 33, ... 47 divided by a multiple of 16 are all equal."""
-    constancy = each(gcd, a.constancy, b.constancy)
-    aligned = aligned_groups(a, b, type)
-    return each(max, constancy, aligned)
+def aligned_groups(op: Operation, a: AxisInfo, b: AxisInfo) -> Numbers:
+    """How many elements of `a` lie between two multiples of `b`; 1 unless `a` is one run and `b` uniform.
 
-
-def aligned_groups(a: AxisInfo, b: AxisInfo, type: Attribute) -> Numbers:
-    """How many elements of `a` lie between two multiples of `b`; 1 unless `a` is one run and `b` uniform."""
-    return tuple(
+    Their quotients are equal and their rests a run: 32, 33, ... 47 divided by a multiple of 16. Not so -16, -15, ... -1: a quotient is
+    rounded towards zero, so that the first of them is in a group of its own.
+    """
+    type = op.results[0].type
+    groups = tuple(
         gcd(c, da, db) if one_run and uniform else 1
         for c, da, db, one_run, uniform in zip(
             a.contiguity,
@@ -242,6 +242,8 @@ def aligned_groups(a: AxisInfo, b: AxisInfo, type: Attribute) -> Numbers:
             strict=True,
         )
     )
+    is_rounded_down = max(groups) == 1 or not DIVIDES_SIGNED[op.__class__] or is_natural(op.operands[0])
+    return groups if is_rounded_down else (1,) * len(groups)
 
 
 def quotient(a: int, b: int, type: Attribute, is_signed: bool) -> int:
@@ -274,7 +276,7 @@ def remainder(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
         times = quotient(a.constant, b.constant, type, is_signed := DIVIDES_SIGNED[op.__class__])
         x, y = (signed(v, type) if is_signed else v for v in (a.constant, b.constant))
         return of_constant(x - times * y, type)
-    contiguity = aligned_groups(a, b, type)
+    contiguity = aligned_groups(op, a, b)
     divisibility = tuple(
         gcd(x, y) if uniform > 1 else 1
         for x, y, uniform in zip(at_run_starts(a, contiguity), b.divisibility, b.constancy, strict=True)

@@ -1,0 +1,60 @@
+"""Which numbers are natural, by what they are computed from."""
+
+import pytest
+from xdsl.dialects import arith
+
+import tilework
+import tilework.language as tl
+from tilework.analysis.naturals import is_natural
+from tilework.compiler import ASTSource, lower
+from tilework.ir.parser import parse_module
+from tilework.targets.base import GPUTarget
+
+
+@tilework.jit
+def products(out, M, N, K, GROUP: tl.constexpr, B: tl.constexpr):
+    """The tiles of a product, in groups of rows."""
+    pid, rows, columns = tl.program_id(0), tl.cdiv(M, B), tl.cdiv(N, B)
+    group = pid // (GROUP * columns)
+    height = min(rows - group * GROUP, GROUP)
+    row, column = group * GROUP + pid % height, pid % (GROUP * columns) // height
+    i = tl.arange(0, B)
+    for k in range(0, K, B):
+        tl.store(out + k, tl.sum(((row * B + i) % M)[:, None] + ((column * B + i) % N)[None, :] + (k + i) % 64))
+
+
+@tilework.jit
+def carried(out, n, B: tl.constexpr):
+    i, x = tl.arange(0, B), tl.program_id(0)
+    while x < n:
+        x = tl.where(x % 2 == 0, x + 3, tl.maximum(x & 7, n))
+        tl.store(out + (x * B + i) % 64, i)
+
+
+@tilework.jit
+def assumed(out, n, B: tl.constexpr):
+    tl.assume(n >= 0)
+    tl.store(out + (n + tl.arange(0, B)) % 64, 1)
+
+
+@tilework.jit
+def differences(out, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.program_id(0)
+    for k in range(n, 9):
+        x -= 1
+        tl.store(out + i, (n + i) % 64 + (i - 8) % 64 + (tl.load(out + i) + i) % 64 + (k + i) % 64 + (x + i) % 64)
+    tl.store(out + i, (-1 * i) % 64 + (-(n > 3).to(tl.int32) + i) % 64)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "numbers", "expected"),
+    [(products, "MNK", True), (carried, "n", True), (assumed, "n", True), (differences, "n", False)],
+)
+def test_dividends_that_are_natural(kernel: tilework.JITFunction, numbers: str, expected: bool) -> None:
+    constants = {name: 16 for name in ("GROUP", "B") if name in kernel.arg_names}
+    source = ASTSource(kernel, {"out": "*i32", **dict.fromkeys(numbers, "i32")}, constants)
+    module = parse_module(str(lower(source, GPUTarget("cuda", 90, 32), ["ttir"])["ttir"]))
+    dividends = [op.operands[0] for op in module.walk() if type(op) is arith.RemSIOp]
+    found = [value for value in dividends if is_natural(value) == expected]
+    assert len(found) == len(dividends) >= 1, [str(value.owner) for value in dividends if value not in found]
