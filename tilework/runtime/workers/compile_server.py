@@ -13,6 +13,7 @@ It runs no kernels, touches no GPU, and loads no code of the user's: workers do 
 
 import gc
 import os
+import select
 import selectors
 import signal
 import socket
@@ -28,10 +29,11 @@ from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.compile_worker import fork_worker
 from tilework.runtime.workers.line_channel import Channel, Message
 from tilework.runtime.workers.server_place import available_cores, is_own_peer
-from tilework.runtime.workers.warm_compiler import load_compiler
+from tilework.runtime.workers.warm_compiler import likely_target, load_compiler
 
 ATTEMPTS = 2  # a worker may be killed for reasons that are not the kernel's: try again once
 LOOK_EVERY = 1.0  # seconds
+LOOK_WHILE_LOADING = 0.05
 SIGNS_OF_LIFE = ("loaded", "working")
 MOST_WARM = 2  # targets that a worker tries before somebody asks
 PAUSE = 0.2  # seconds after an answer in which its client may ask again
@@ -86,15 +88,21 @@ class Server:
     workers: list[Worker] = field(default_factory=list)
     spare: Worker | None = None
     targets: list[Any] = field(default_factory=list)
+    half_loaded: list[Any] = field(default_factory=list)  # targets
+    ends: int | None = None  # a handle that is readable when the server is to end
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self, idle_seconds: float) -> None:
         """Serve until nobody has asked for a while."""
         self.listener.setblocking(False)
         self.selector.register(self.listener, selectors.EVENT_READ, lambda mask: self.accept())
-        last = time.monotonic()
-        while time.monotonic() - last < idle_seconds:
-            if self.spare is None and self.is_quiet():
+        if self.ends is not None:
+            self.selector.register(self.ends, selectors.EVENT_READ, lambda mask: None)
+        last, events = time.monotonic(), [None]
+        while time.monotonic() - last < idle_seconds and not is_over(self.ends):
+            if self.half_loaded and not events and self.is_quiet():
+                load_compiler(self.half_loaded.pop(), all_of_it=True)
+            elif self.spare is None and not self.half_loaded and self.is_quiet():
                 self.spare = self.forked(self.targets[-MOST_WARM:])
             look_after = LOOK_EVERY if self.spare is not None else PAUSE
             events = self.selector.select(min(look_after, idle_seconds))
@@ -206,11 +214,14 @@ class Server:
 
     def load(self, target: Any) -> None:
         """Have the compiler for a target, and workers who have it, too."""
-        if target not in self.targets:
+        if target in self.targets:
+            return
+        if target[0] not in [backend for backend, *_ in self.targets]:
             load_compiler(target)
-            self.targets.append(target)
+            self.half_loaded.append(target)
             if self.spare is not None:
                 self.bury(self.spare)
+        self.targets.append(target)
 
     def next_job(self) -> Job | None:
         """Of those who have fewer at work than they may, the first request of the one with the fewest."""
@@ -298,27 +309,41 @@ def events_of(channel: Channel) -> int:
     return selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.unsent else 0)
 
 
+def is_over(ends: int | None) -> bool:
+    """Whether the process of a handle has ended."""
+    return ends is not None and bool(select.select([ends], (), (), 0)[0])
+
+
 def serve(
-    listener: socket.socket, package: str, target: Sequence[Any], in_background: bool, tell_ready: Callable[[], None]
+    listener: socket.socket,
+    package: str,
+    target: Sequence[Any] | None,
+    in_background: bool,
+    ends: int | None,
+    tell_ready: Callable[[], None],
 ) -> None:
     """Load the compiler for a target, then serve; not if the files of the package are no longer those that were asked for."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    chosen = likely_target() if target is None else list(target)
     if in_background:
         loading = threading.Thread(
-            target=load_when_idle, args=(target,)
+            target=load_when_idle, args=(chosen,), daemon=True
         )  # who serves must not be slow, and cannot become fast
         loading.start()
-        loading.join()
+        while loading.is_alive():
+            loading.join(None if ends is None else LOOK_WHILE_LOADING)
+            if is_over(ends):
+                return
     else:
-        load_compiler(target)
+        load_compiler(chosen)
     if triton_key() != package:
         return
     gc.collect()
     gc.freeze()  # workers share these pages as long as nobody writes to them
     gc.disable()
     tell_ready()
-    Server(listener, targets=[list(target)]).run(knobs.autotuning.server_idle)
+    Server(listener, targets=[chosen], half_loaded=[chosen], ends=ends).run(knobs.autotuning.server_idle)
 
 
 def load_when_idle(target: Sequence[Any]) -> None:

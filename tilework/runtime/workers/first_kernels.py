@@ -135,11 +135,5 @@ def start_for_others() -> None:
     """Start the server that was missing, after the kernel was compiled here, if somebody is likely to come again."""
     wanted, WANTED[:] = WANTED[:], []
     for process, path, target in wanted:
-        if process == os.getpid() and is_started():
+        if process == os.getpid() and server_place.is_for_others():
             server_place.start(path, target, in_background=True)
-
-
-def is_started() -> bool:
-    """Whether a server is to be started for others: for people at a terminal, or if the user asks for it."""
-    mode, shown = knobs.compilation.server, sys.stderr
-    return mode == "start" or (mode == "auto" and shown is not None and shown.isatty())

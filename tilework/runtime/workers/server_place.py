@@ -118,11 +118,17 @@ def is_ready(path: str) -> bool:
         return False
 
 
-def start(path: str, target: Sequence[Any], in_background: bool = False) -> bool:
-    """Start a server for a path: a new interpreter, never a fork of this process, and no child of it. With `in_background` it loads the
-    compiler while nobody else wants the cores."""
+def is_for_others() -> bool:
+    """Whether a server that is started outlives this process: for people at a terminal, or if the user asks for it."""
+    mode, shown = knobs.compilation.server, sys.stderr
+    return mode == "start" or (mode == "auto" and shown is not None and shown.isatty())
+
+
+def start(path: str, target: Sequence[Any] | None, in_background: bool = False, owner: int | None = None) -> bool:
+    """Start a server for a path: a new interpreter, never a fork of this process, and no child of it. It loads the compiler for a target, or
+    for the device that this machine is likely to have; with `in_background` while nobody else wants the cores. It ends with the process `owner`."""
     search = [os.path.abspath(folder) for folder in sys.path if isinstance(folder, str)]
-    command = [sys.executable, START, json.dumps([path, search, triton_key(), target, in_background])]
+    command = [sys.executable, START, json.dumps([path, search, triton_key(), target, in_background, owner])]
     environment = {**knobs.environment_without(()), **ONE_THREAD}
     nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     detached = ["/bin/sh", "-c", 'exec "$@" &', "sh", *command]  # ends at once, which takes Python ten times as long

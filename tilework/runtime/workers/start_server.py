@@ -59,7 +59,9 @@ def remove(path: str, listener: socket.socket) -> None:
         listener.close()
 
 
-def main(path: str, search: list[str], package: str, target: list[Any], in_background: bool) -> None:
+def main(
+    path: str, search: list[str], package: str, target: list[Any] | None, in_background: bool, owner: int | None
+) -> None:
     """Become the server for a socket, as a process that nobody waits for."""
     if os.fork():
         os._exit(0)
@@ -67,6 +69,10 @@ def main(path: str, search: list[str], package: str, target: list[Any], in_backg
     os.chdir("/")
     os.closerange(3, MOST_FILES)  # what libraries of who started us have left open
     os.umask(0o077)
+    try:
+        ends = None if owner is None else os.pidfd_open(owner)
+    except OSError:  # it is gone already
+        return
     listener = listen(path)
     if listener is None:
         return
@@ -74,10 +80,11 @@ def main(path: str, search: list[str], package: str, target: list[Any], in_backg
         sys.path[:] = search
         from tilework.runtime.workers.compile_server import serve  # after the socket: it loads the compiler
 
-        serve(listener, package, target, in_background, lambda: os.chmod(path, READY))
+        serve(listener, package, target, in_background, ends, lambda: os.chmod(path, READY))
     finally:
         remove(path, listener)
 
 
 if __name__ == "__main__":
     main(*json.loads(sys.argv[1]))
+    os._exit(0)  # a thread may still be loading

@@ -6,7 +6,7 @@ copied then, page by page, which takes as long as compiling a simple kernel.
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from itertools import islice
 from typing import Any
 
 import tilework.language as tl
@@ -34,15 +34,37 @@ def attend(x: Any, out: Any, n: Any, BLOCK: tl.constexpr):
     tl.store(out + offsets, weights / tl.sum(weights, 1)[:, None], mask=i[:, None] < n)
 
 
+LIKELY = {"cuda": ["cuda", 90, 32], "hip": ["hip", "gfx942", 64], "cpu": ["cpu", "host", 1]}
 KERNELS = {
     double: ({"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64}),
     attend: ({"x": "*fp16", "out": "*fp16", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 32}),
 }
 
 
-def load_compiler(target: Sequence[Any]) -> None:
-    """Load and try what compiles for ``(backend, architecture, warp size)``; what does not work is for workers to tell."""
-    load(GPUTarget(*target))
+def likely_target() -> list[Any]:
+    """What kernels will probably be compiled for on this machine; of which generation a GPU is makes little difference."""
+    from tilework.targets.likely_drivers import is_likely  # lazily: only servers come here
+
+    asked = (knobs.runtime.device or "auto").partition(":")[0]
+    found = next((name for name in ("cuda", "hip") if asked == name or (asked == "auto" and is_likely(name))), "cpu")
+    return LIKELY["cuda" if asked == "emulator" else found]
+
+
+def load_compiler(target: Sequence[Any], all_of_it: bool = False) -> None:
+    """Load and try what compiles for ``(backend, architecture, warp size)``: for simple kernels, then for others. What does not work is for
+    workers to tell."""
+    # lazily: the compiler loads when something is compiled
+    from tilework.runtime.compile.cached import compile
+    from tilework.runtime.compile.stages import lower
+    from tilework.targets.base import find_backend
+
+    assert callable(compile)
+    for source in islice(sources(), None if all_of_it else 1):
+        with suppress(Exception):
+            backend = find_backend(GPUTarget(*target))
+            *stages, last = backend.stages(backend.parse_options({}))
+            wanted = stages[-1] if last == "cubin" else last  # the assembler is a program of its own
+            lower(source, GPUTarget(*target), [wanted])
 
 
 def sources() -> Iterator[Any]:
@@ -50,21 +72,6 @@ def sources() -> Iterator[Any]:
 
     for kernel, (types, constants) in KERNELS.items():
         yield ASTSource(kernel, types, constants)
-
-
-@cache
-def load(target: GPUTarget) -> None:
-    from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
-    from tilework.runtime.compile.stages import lower
-    from tilework.targets.base import find_backend
-
-    assert callable(compile)
-    for source in sources():
-        with suppress(Exception):
-            backend = find_backend(target)
-            *stages, last = backend.stages(backend.parse_options({}))
-            wanted = stages[-1] if last == "cubin" else last  # the assembler is a program of its own
-            lower(source, target, [wanted])
 
 
 def compile_once(target: Sequence[Any]) -> None:
