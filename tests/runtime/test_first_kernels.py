@@ -71,8 +71,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
     ask = first_kernels.is_compiled
 
-    def asked(channel: Any, request: Any) -> bool:
-        found.append(ask(channel, request))
+    def asked(channel: Any) -> bool:
+        found.append(ask(channel))
         return found[-1]
 
     monkeypatch.setattr(first_kernels, "is_compiled", asked)

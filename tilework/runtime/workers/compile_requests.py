@@ -17,7 +17,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -28,6 +28,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.launch.jit import JITFunction
+from tilework.runtime.launch.native_machine import own_object
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers.line_channel import Message
@@ -233,24 +234,29 @@ def compile_into_cache(request: Request, specialization: Specialization) -> None
         raise Refused("the specialisation did not survive the way here")
 
 
-# ---- kernels that were sent as what they are: `sent_kernel.py`
+# ---- what was sent as what it is: kernels (`sent_kernel.py`), and machine code of the runtime by its name
 
 
-def described_source(request: Message) -> tuple[Any, dict[str, Any]]:
-    """The source and the options of such a compilation."""
-    from tilework.runtime.compile.sources import ASTSource  # lazily: the compiler loads when something is compiled
+def described_work(request: Message) -> Callable[[], str]:
+    """Such a compilation, into the disk cache; it returns the key that its product has there."""
+    if "own" in request:
+        own = own_object(request["own"], *request["arguments"])
+        return lambda: own.key() if own.take() else ""
+    # lazily: the compiler loads when something is compiled
+    from tilework.runtime.compile.cached import compile
+    from tilework.runtime.compile.sources import ASTSource
 
     receiver, sent = Receiver(request["functions"]), request["source"]
     kernel = receiver.value(sent["fn"])
     if kernel.cache_key != request["fn_key"]:
         raise Refused(f"{kernel} is another kernel here")
     constants, attrs = (dict(receiver.value(item) for item in sent[part]) for part in ("constants", "attrs"))
-    return ASTSource(kernel, receiver.value(sent["signature"]), constants, attrs), receiver.value(request["options"])
+    source = ASTSource(kernel, receiver.value(sent["signature"]), constants, attrs)
+    target, options = GPUTarget(*request["target"]), receiver.value(request["options"])
+    return lambda: compile(source, target, options).hash
 
 
-def compile_described(source: Any, request: Message, options: dict[str, Any]) -> None:
-    """Compile into the disk cache, under the key that the other process expects."""
-    from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
-
-    if compile(source, GPUTarget(*request["target"]), options).hash != request["entry_key"]:
+def compile_described(work: Callable[[], str], request: Message) -> None:
+    """Compile under the key that the other process expects."""
+    if work() != request["entry_key"]:
         raise Refused("the specialisation did not survive the way here")

@@ -204,7 +204,7 @@ class Server:
             client, _, request = job.askers[0]
             self.load(request["target"])
             idle = [worker for worker in self.workers if worker.client is client and worker.job is None]
-            worker = idle[0] if idle else self.hire(client)
+            worker = idle[0] if idle else self.hire(client, is_kernel="own" not in request)
             if worker is None:  # no process can be made now: who asked does it without us
                 self.answer(job, {"state": "refused", "detail": "the server cannot fork"})
                 continue
@@ -231,8 +231,10 @@ class Server:
         open_jobs = [job for job in self.waiting if at_work.count(job.client) < job.client.limit]
         return min(open_jobs, key=lambda job: at_work.count(job.client), default=None)
 
-    def hire(self, client: Client) -> Worker | None:
-        worker = self.spare if self.spare is not None and self.spare.is_warm else self.forked()
+    def hire(self, client: Client, is_kernel: bool) -> Worker | None:
+        """A worker for a client; the one that is there is for kernels: for what else a first launch needs LLVM is most of the work."""
+        is_there = is_kernel and self.spare is not None and self.spare.is_warm
+        worker = self.spare if is_there else self.forked()
         if worker is self.spare:
             self.spare = None
         if worker is not None:

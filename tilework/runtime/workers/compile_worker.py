@@ -27,7 +27,7 @@ from tilework.runtime.workers.compile_requests import (
     adopt,
     compile_described,
     compile_into_cache,
-    described_source,
+    described_work,
     specialization_of,
 )
 from tilework.runtime.workers.line_channel import Channel, Message
@@ -116,10 +116,10 @@ def serve_described(request: Message, context: Context, channel: Channel) -> Non
         with captured(printed), warnings.catch_warnings():
             warnings.simplefilter("always")
             adopt(context, request["target"], {})
-            source, options = described_source(request)
+            work = described_work(request)
             channel.send({"state": "loaded"})
             with SignsOfLife(channel):
-                compile_described(source, request, options)
+                compile_described(work, request)
     except (Exception, SystemExit) as error:
         channel.send({"state": "failed", "detail": f"{type(error).__name__}: {error}"})
         return

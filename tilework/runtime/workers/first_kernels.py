@@ -62,14 +62,29 @@ def files_from_server(
     connection = connected(vars(context), request["target"])
     if connection is None:
         return None
+    connection.channel.send({"id": 0, "request": request})
+    return files_from(connection, key, cache.file_stem(source.name))
+
+
+def files_from(connection: "Connection", key: str, name: str) -> dict[str, bytes] | None:
+    """What was asked for on a connection, from the cache; None if it is to be compiled here."""
+    is_kept = False
     try:
-        if is_compiled(connection.channel, request):
-            OPEN.append(connection)
-            connection = None
+        is_kept = is_compiled(connection.channel)
     finally:
-        if connection is not None:
-            connection.channel.close()
-    return None if connection is not None else cache.load_entry(key, cache.file_stem(source.name))
+        (OPEN.append if is_kept else Connection.close)(connection)
+    return cache.load_entry(key, name) if is_kept else None
+
+
+def ask_for_own(own: Any, target: tuple[Any, ...]) -> "Connection | None":
+    """Let a server make an object of the runtime (`own_code.py`); None if it is to be made here."""
+    is_here = knobs.autotuning.workers == 0 or cache.manager_class() is not FileCacheManager
+    context = None if is_here else context_of_process()
+    connection = None if context is None else connected(vars(context), target)
+    if connection is not None:
+        request = {"own": own.name, "arguments": own.arguments, "functions": [], "entry_key": own.key()}
+        connection.channel.send({"id": 0, "request": {**request, "target": target}})
+    return connection
 
 
 class Connection:
@@ -82,6 +97,9 @@ class Connection:
         """Whether it is this process's, as it is now, and somebody is at the other end."""
         return self.process == os.getpid() and self.context == context and self.channel.receive() is not None
 
+    def close(self) -> None:
+        self.channel.close()
+
 
 def connected(context: dict[str, Any], target: tuple[Any, ...]) -> Connection | None:
     """A connection that no other thread uses; None if no server is ready."""
@@ -90,7 +108,7 @@ def connected(context: dict[str, Any], target: tuple[Any, ...]) -> Connection | 
             connection = OPEN.pop()
             if connection.is_good(context):
                 return connection
-            connection.channel.close()
+            connection.close()
     path = server_place.socket_path()
     if path is None:
         return None
@@ -107,15 +125,14 @@ def connected(context: dict[str, Any], target: tuple[Any, ...]) -> Connection | 
 
 def close_all() -> None:
     while OPEN:
-        OPEN.pop().channel.close()
+        OPEN.pop().close()
 
 
 atexit.register(close_all)  # Python would warn of them
 
 
-def is_compiled(channel: Any, request: dict[str, Any]) -> bool:
-    """Ask, and wait for the answer, as long as there are signs of life."""
-    channel.send({"id": 0, "request": request})
+def is_compiled(channel: Any) -> bool:
+    """Wait for the answer, as long as there are signs of life."""
     if not is_assumed_rightly():
         return False
     deadline = time.monotonic() + PATIENCE
