@@ -6,13 +6,10 @@ python -m tests.drawn.run 17            the source of kernel 17, and the report
 import importlib.util
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tests.drawn.kernels import CPU, Kernel, draw_kernel
 from tests.pipeline.stages import check_stage
@@ -24,25 +21,25 @@ from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.tools.check_each import Report, check_each, parts
+from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import make_pass
 
 EXTRA = ["triton-licm", "sccp", "canonicalize", "triton-loop-aware-cse", "triton-loop-unroll", "cse", "dce"]
 
 
-@dataclass(frozen=True)
-class Passes(ModulePass):
+class Passes(Pass):
     """Passes in a row that count as one, the last of them."""
 
-    parts: tuple[ModulePass, ...]
+    parts: tuple[Pass, ...]
     name = "passes"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.parts[-1].name)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         for part in self.parts:
-            part.apply(ctx, op)
+            part.run(module)
 
 
 def check(module: ModuleOp, when: str) -> None:
@@ -104,12 +101,12 @@ def prove(kernel: Kernel, folder: Path) -> list[Report]:
 def steps(module: ModuleOp, names: list[str], seen: set[str]) -> list[Passes]:
     """The passes, parted behind those that make a module nobody has `seen`; many change nothing, or do what others did."""
     found: list[Passes] = []
-    waiting: list[ModulePass] = []
+    waiting: list[Pass] = []
     changed = clone_op(module, {})
     before = parts(changed)
     for name in names:
         waiting.append(make_pass(name))
-        waiting[-1].apply(None, changed)  # pyright: ignore[reportArgumentType]
+        waiting[-1].run(changed)
         if (after := parts(changed)) == before:
             continue
         before = after

@@ -100,7 +100,7 @@ def text(fn: JITFunction, *args: Any, debuginfo: bool = False, **kwargs: Any) ->
 def after_passes(module: ModuleOp) -> ModuleOp:
     """`module` through the TTIR passes of an sm_90."""
     for name in ttir_pipeline(Target.parse("cuda:90")):
-        get_pass(name)().apply(None, module)  # pyright: ignore[reportArgumentType]
+        get_pass(name)().run(module)
     verify(module)
     return module
 

@@ -12,7 +12,6 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import binary, cmpi, convert
 from tilework.ir.builder import Builder
 from tilework.ir.constraints import Elementwise
-from tilework.ir.context import make_context
 from tilework.ir.effects import (
     DECLARED,
     DIVISIONS,
@@ -143,7 +142,7 @@ def test_dead_ops_go_in_one_walk() -> None:
         }
         """
     )
-    DCEPass().apply(make_context(), module)
+    DCEPass().run(module)
     module.verify()
     names = [op.name for op in module.walk()]
     assert names == ["builtin.module", "tt.func", "tt.load", "scf.if", "tt.store", "scf.yield", "tt.return"]

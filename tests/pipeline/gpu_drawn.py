@@ -7,12 +7,9 @@ import random
 import sys
 import tempfile
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tests.drawn.kernels import draw_kernel
 from tests.drawn.run import capability, compile_drawn
@@ -22,26 +19,26 @@ from tilework.errors import CompilationError
 from tilework.ir.verify import verify
 from tilework.target import Target
 from tilework.tools.check_each import check_each
+from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 MAX_STEPS = 100_000
 
 
-@dataclass(frozen=True)
-class Sound(ModulePass):
+class Sound(Pass):
     """A pass that must leave well-formed TTGIR."""
 
-    inner: ModulePass
+    inner: Pass
     name = "sound"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.inner.name)
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        self.inner.apply(ctx, op)
-        verify(op)
-        check_stage(op, "ttgir")
+    def run(self, module: ModuleOp) -> None:
+        self.inner.run(module)
+        verify(module)
+        check_stage(module, "ttgir")
 
 
 def problem_of(seed: int) -> str | None:

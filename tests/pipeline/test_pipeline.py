@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from tests.pipeline.compiled import (
@@ -25,6 +24,7 @@ from tests.pipeline.stages import StageError, check_stage
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
+from tilework.transforms.passes import Pass
 from tilework.transforms.registry import run_pipeline
 
 every_case = pytest.mark.parametrize("name", CASES)
@@ -41,7 +41,7 @@ def test_every_pass_leaves_a_module_of_the_stage(name: str, target: str) -> None
     check_stage(module, "ttir")
     assert_read_again(module)
 
-    def check(stage: ModulePass, module: ModuleOp) -> None:
+    def check(stage: Pass, module: ModuleOp) -> None:
         try:
             verify(module)
             check_stage(module, "ttir")

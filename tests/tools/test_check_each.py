@@ -1,18 +1,16 @@
 """`check_each` accepts passes that keep results, and names the pass that does not."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.ir.parser import parse_module
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.tools.check_each import check_each
 from tilework.tools.cli import main
+from tilework.transforms.passes import Pass
 from tilework.transforms.registry import parse_pipeline
 
 KERNELS = sorted((Path(__file__).parent.parent / "ir" / "reference" / "sm_90").glob("*.ttir"))
@@ -38,14 +36,13 @@ SCALE = """module {
 """
 
 
-@dataclass(frozen=True)
-class AddToMulPass(ModulePass):
+class AddToMulPass(Pass):
     """A wrong pass: x + x becomes x * x."""
 
     name = "test-add-to-mul"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for candidate in tuple(op.walk()):
+    def run(self, module: ModuleOp) -> None:
+        for candidate in tuple(module.walk()):
             if type(candidate) is arith.AddfOp:
                 wrong = arith.MulfOp.create(
                     operands=tuple(candidate.operands), result_types=[candidate.results[0].type]
@@ -53,14 +50,13 @@ class AddToMulPass(ModulePass):
                 replace_op(candidate, wrong)
 
 
-@dataclass(frozen=True)
-class UnmaskPass(ModulePass):
+class UnmaskPass(Pass):
     """A wrong pass: the upper half of the lanes is shifted out of the array."""
 
     name = "test-shift-range"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for candidate in tuple(op.walk()):
+    def run(self, module: ModuleOp) -> None:
+        for candidate in tuple(module.walk()):
             if type(candidate) is arith.CmpiOp:
                 operands = (candidate.operands[0], candidate.operands[0])
                 replace_op(candidate, recreate(candidate, operands=operands))

@@ -1,29 +1,25 @@
 """Pass names, pipeline text, and the pipelines built from them."""
 
-from dataclasses import dataclass
-
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.ir.parser import parse_module
 from tilework.target import Target
 from tilework.transforms import registry
 from tilework.transforms.common.canonicalize import CanonicalizePass
 from tilework.transforms.common.cse import CSEPass
+from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import PASSES, BadPassOption, BadPipeline, UnknownPass, get_pass, parse_pipeline
 
 
-@dataclass(frozen=True)
-class WithOptions(ModulePass):
+class WithOptions(Pass):
     name = "test-with-options"
     num_stages: int = 3
     fast: bool = False
     target: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def run(self, module: ModuleOp) -> None:
         raise AssertionError("only made, never run")
 
 
@@ -35,7 +31,7 @@ def with_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", sorted(PASSES))
 def test_every_registered_pass_can_be_made(name: str) -> None:
-    assert isinstance(get_pass(name)(), ModulePass)
+    assert isinstance(get_pass(name)(), Pass)
 
 
 @pytest.mark.parametrize("text", ["canonicalize,cse", " canonicalize , cse ", "builtin.module(canonicalize,cse)"])

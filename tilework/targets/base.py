@@ -135,11 +135,11 @@ def run_passes(module: Any, names: list[str], tag: str = "passes") -> Any:
 
     if (watching := observer(module, names, tag)) is None:
         for name in names:
-            pass_of(name).apply(None, module)
+            pass_of(name).run(module)
         return module
     with watching:
         for name in names:
             watching.before(name, module)
-            pass_of(name).apply(None, module)
+            pass_of(name).run(module)
             watching.after(name)
     return module

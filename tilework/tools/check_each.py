@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute
-from xdsl.passes import ModulePass
 
 from tilework.ir import tt
 from tilework.ir.create import clone_op
@@ -46,6 +45,7 @@ from tilework.ir.types import (
 from tilework.numerics.rounding import FORMAT_OF
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.oracles.evaluator.floats import memory_bytes, storage
+from tilework.transforms.passes import Pass
 from tilework.transforms.registry import parse_pipeline
 
 ATTEMPTS = 8
@@ -134,7 +134,7 @@ class Trial:
 
 def check_each(
     module: ModuleOp,
-    passes: str | Sequence[ModulePass],
+    passes: str | Sequence[Pass],
     seed: int = 0,
     *,
     programs: int = 2,
@@ -193,7 +193,7 @@ def first_trial(
 
 def first_mismatch(
     module: ModuleOp,
-    passes: Sequence[ModulePass],
+    passes: Sequence[Pass],
     expected: dict[str, Trial],
     grid: tuple[int, ...],
     max_steps: int,
@@ -202,7 +202,7 @@ def first_mismatch(
     has: set[str] = set()
     before = parts(module)
     for one in passes:
-        one.apply(None, module)  # pyright: ignore[reportArgumentType]
+        one.run(module)
         after, promised = parts(module), has | PROMISES.get(one.name, set())
         if after == before and promised == has:
             continue

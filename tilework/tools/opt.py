@@ -20,7 +20,6 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Attribute, Operation
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from tilework.errors import PassError, StageError
@@ -33,6 +32,7 @@ from tilework.targets.diagnostics import wanted
 from tilework.tools.check_each import check_each
 from tilework.tools.diagnostics import Diagnostic, Position, unmet
 from tilework.tools.messages import UsageError, read_text
+from tilework.transforms.passes import Pass
 from tilework.transforms.registry import PASSES, get_pass, parse_pipeline
 from tilework.transforms.tt.print_alignment import PrintAlignmentPass, alignment_remarks
 
@@ -96,7 +96,7 @@ class Job:
 
     args: argparse.Namespace
     file: str
-    passes: Sequence[ModulePass]
+    passes: Sequence[Pass]
     given: dict[str, int | float] = field(default_factory=dict)
     capability: int | None = None  # of the GPU that LLVM text is wanted for
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -251,7 +251,7 @@ def given_value(text: str) -> tuple[str, int | float]:
         raise ValueError(f"--given {text}: expected NAME=NUMBER") from None
 
 
-def apply(job: Job, module: ModuleOp, one: ModulePass) -> bool:
+def apply(job: Job, module: ModuleOp, one: Pass) -> bool:
     """Run one pass, with the printing and verifying that was asked for."""
     if job.args.print_before_all:
         print(f"// -----// IR Dump Before {one.name} //----- //\n{print_text(job, module)}", file=sys.stderr)
@@ -260,7 +260,7 @@ def apply(job: Job, module: ModuleOp, one: ModulePass) -> bool:
             job.diagnostics.append(Diagnostic("remark", position_of(job, op), message))
         return True
     try:
-        one.apply(None, module)  # pyright: ignore[reportArgumentType]
+        one.run(module)
     except (PassError, DiagnosticException) as error:
         report_failure(job, error)
         return False

@@ -7,27 +7,24 @@ class SinkSplatPass(FunctionPass):
     def run_on(self, function: Operation) -> None: ...
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import dataclass_transform
+from typing import ClassVar, dataclass_transform
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 
 from tilework.ir.functions import functions, has_body
 
 
 @dataclass_transform(frozen_default=True)
-class Pass(ModulePass):
+class Pass(ABC):
     """A change of a module."""
+
+    name: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        self.run(op)
 
     @abstractmethod
     def run(self, module: ModuleOp) -> None: ...

@@ -14,12 +14,11 @@ from dataclasses import MISSING, Field, dataclass, fields
 from importlib import import_module
 from typing import Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from tilework.errors import did_you_mean
 from tilework.plugins import find
+from tilework.transforms.passes import Pass
 
 PASSES: dict[str, str] = {
     "inline": "common.inline:InlinePass",
@@ -150,7 +149,7 @@ class BadPipeline(ValueError):
         return f"expected a pass name at position {self.position} of the pipeline `{self.text}`"
 
 
-def get_pass(name: str) -> type[ModulePass]:
+def get_pass(name: str) -> type[Pass]:
     """The class registered as `name`."""
     if (target := PASSES.get(name)) is None:
         raise UnknownPass(name)
@@ -162,11 +161,11 @@ ITEM = re.compile(r"\s*([\w.-]+)\s*(?:\{([^}]*)\})?\s*(?:,|$)")
 WRAPPED = re.compile(r"\s*(?:builtin\.module|any)\s*\((.*)\)\s*", re.DOTALL)
 
 
-def parse_pipeline(text: str) -> list[ModulePass]:
+def parse_pipeline(text: str) -> list[Pass]:
     """The passes of ``a,b{o=v o2=v}``, optionally inside ``builtin.module(...)`` and ``any(...)``."""
     while (wrapped := WRAPPED.fullmatch(text)) is not None:
         text = wrapped[1]
-    passes: list[ModulePass] = []
+    passes: list[Pass] = []
     position = 0
     while position < len(text) and not text[position:].isspace():
         if (item := ITEM.match(text, position)) is None:
@@ -176,7 +175,7 @@ def parse_pipeline(text: str) -> list[ModulePass]:
     return passes
 
 
-def make_pass(name: str, options: str = "") -> ModulePass:
+def make_pass(name: str, options: str = "") -> Pass:
     """The pass `name` with ``option=value`` pairs separated by blanks; an option alone is true."""
     kind = get_pass(name)
     known: dict[str, Field[Any]] = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
@@ -215,14 +214,13 @@ def convert_option(field: Field[Any], value: str) -> object:
 
 def run_pipeline(
     module: ModuleOp,
-    passes: Iterable[ModulePass | str],
+    passes: Iterable[Pass | str],
     *,
-    after: Callable[[ModulePass, ModuleOp], None] | None = None,
+    after: Callable[[Pass, ModuleOp], None] | None = None,
 ) -> None:
     """Apply `passes` in order, in place; `after` sees the module behind each one (to print or to check it)."""
-    context: Context = None  # pyright: ignore[reportAssignmentType]  # no pass of ours uses it, and making one is slow
     for item in passes:
         stage = make_pass(item) if isinstance(item, str) else item
-        stage.apply(context, module)
+        stage.run(module)
         if after is not None:
             after(stage, module)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.passes import ModulePass
 
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import evaluate
+from tilework.transforms.passes import Pass
 from tilework.transforms.registry import get_pass
 
 POINTER, DESCRIPTOR = "triton-rewrite-tensor-pointer", "triton-rewrite-tensor-descriptor-to-pointer"
@@ -17,8 +17,8 @@ LICM, UNROLL, LOOP_CSE = "triton-licm", "triton-loop-unroll", "triton-loop-aware
 
 def run_pass(name: str, text: str):
     module = parse_module(text)
-    kind: type[ModulePass] = get_pass(name)
-    kind().apply(None, module)  # pyright: ignore[reportArgumentType]
+    kind: type[Pass] = get_pass(name)
+    kind().run(module)
     return module
 
 

@@ -81,7 +81,7 @@ def test_a_target_is_needed(target: str) -> None:
         PassError,
         match=r"convert-triton-to-tritongpu: target .*(expected BACKEND:ARCH|there is no compiler|is not known)",
     ):
-        make_pass("convert-triton-to-tritongpu", f"target={target}").apply(None, parse_module("module {}"))  # pyright: ignore
+        make_pass("convert-triton-to-tritongpu", f"target={target}").run(parse_module("module {}"))
 
 
 def test_a_module_says_what_it_is_for() -> None:
