@@ -11,7 +11,7 @@ away what killed writers left behind. Only entries with our mark are counted or 
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilework.runtime.kernel_cache.entry import GROUP, SCRATCH, STAMP, Damaged, EntryStore, remove_tree, unique_name
 
@@ -24,8 +24,7 @@ BLOCK = 4096  # what the smallest file occupies
 _cleaned: set[str] = set()
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry, as `tilework cache list` shows it."""
 
     folder: str

@@ -28,7 +28,6 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.launch.jit import JITFunction
-from tilework.runtime.launch.native_machine import own_object
 from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.launch.wrappers import MockTensor
 from tilework.runtime.workers.line_channel import Message
@@ -240,6 +239,8 @@ def compile_into_cache(request: Request, specialization: Specialization) -> None
 def described_work(request: Message) -> Callable[[], str]:
     """Such a compilation, into the disk cache; it returns the key that its product has there."""
     if "own" in request:
+        from tilework.runtime.launch.native_machine import own_object  # lazily: the first launch on a machine needs it
+
         own = own_object(request["own"], *request["arguments"])
         return lambda: own.key() if own.take() else ""
     # lazily: the compiler loads when something is compiled

@@ -102,6 +102,7 @@ class Server:
         while time.monotonic() - last < idle_seconds and not is_over(self.ends):
             if self.half_loaded and not events and self.is_quiet():
                 load_compiler(self.half_loaded.pop(), all_of_it=True)
+                gc.freeze()
             elif self.spare is None and not self.half_loaded and self.is_quiet():
                 self.spare = self.forked(self.targets[-MOST_WARM:])
             look_after = LOOK_EVERY if self.spare is not None else PAUSE
@@ -341,7 +342,6 @@ def serve(
         load_compiler(chosen)
     if triton_key() != package:
         return
-    gc.collect()
     gc.freeze()  # workers share these pages as long as nobody writes to them
     gc.disable()
     tell_ready()
