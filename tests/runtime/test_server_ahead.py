@@ -28,7 +28,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     os.chmod(tmp_path, 0o700)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
     monkeypatch.setattr(compiler_presence, "is_compiler_loaded", lambda: False)
-    monkeypatch.setattr(server_place, "start", lambda path, target, in_background, owner: found.append(owner))
+    monkeypatch.setattr(server_place, "start", lambda path, target, owner: found.append(owner))
     monkeypatch.setattr(server_ahead, "LOOKED_AT", set())
     with knobs.cache.scope(), knobs.compilation.scope(), knobs.runtime.scope(), knobs.autotuning.scope():
         knobs.cache.dir = str(tmp_path / "cache")

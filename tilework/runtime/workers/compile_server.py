@@ -29,11 +29,10 @@ from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.compile_worker import fork_worker
 from tilework.runtime.workers.line_channel import Channel, Message
 from tilework.runtime.workers.server_place import available_cores, is_own_peer
-from tilework.runtime.workers.warm_compiler import likely_target, load_compiler
+from tilework.runtime.workers.warm_compiler import likely_target, load_compiler, load_frontend
 
 ATTEMPTS = 2  # a worker may be killed for reasons that are not the kernel's: try again once
 LOOK_EVERY = 1.0  # seconds
-LOOK_WHILE_LOADING = 0.05
 SIGNS_OF_LIFE = ("loaded", "working")
 MOST_WARM = 2  # targets that a worker tries before somebody asks
 PAUSE = 0.2  # seconds after an answer in which its client may ask again
@@ -331,14 +330,14 @@ def serve(
     chosen = likely_target() if target is None else list(target)
     if in_background:
         loading = threading.Thread(
-            target=load_when_idle, args=(chosen,), daemon=True
+            target=load_when_idle, args=(chosen,)
         )  # who serves must not be slow, and cannot become fast
         loading.start()
-        while loading.is_alive():
-            loading.join(None if ends is None else LOOK_WHILE_LOADING)
-            if is_over(ends):
-                return
+        loading.join()
     else:
+        load_frontend()  # as much as what is left: who comes now waits for less than loading it would take
+        if triton_key() == package:
+            tell_ready()
         load_compiler(chosen)
     if triton_key() != package:
         return

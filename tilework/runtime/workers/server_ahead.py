@@ -3,7 +3,7 @@
     @tilework.jit                               this file was changed after the cache: a server is started
     def kernel(...): ...
     x = torch.rand(n, device="cuda")            meanwhile it loads the compiler
-    kernel[grid](x)                             asks it (`first_kernels.py`), if it is ready by now
+    kernel[grid](x)                             asks it (`first_kernels.py`), if it has done half of that by now
 
 Whether a kernel is in the cache is known when it is launched, and then it is too late. But who has changed a file since something was last
 put into the cache is likely to compile. So a start sets the cache's time, and there is one for each change of a file, or a new cache: a library
@@ -57,17 +57,15 @@ def begin() -> None:
     """Start a server, unless there is one."""
     # lazily: few programs come here
     from tilework.runtime.compile.compiler_presence import has_compiler, is_compiler_loaded
-    from tilework.runtime.kernel_cache.key import assumed_key
     from tilework.runtime.workers import server_place
 
-    if not has_compiler() or is_compiler_loaded():
+    path = server_place.socket_path() if has_compiler() and not is_compiler_loaded() else None
+    if path is None:
         return
     with suppress(OSError):  # a cache that cannot be written: everything is compiled, every time
         os.makedirs(knobs.cache.dir, exist_ok=True)
         os.utime(knobs.cache.dir)
-    with assumed_key():  # the server looks at the files itself
-        path = server_place.socket_path()
-        if path is not None and (channel := server_place.connect(path)) is not None:
-            channel.close()
-        elif path is not None:
-            server_place.start(path, None, True, None if server_place.is_for_others() else os.getpid())
+    if (channel := server_place.connect(path)) is not None:
+        channel.close()
+    else:
+        server_place.start(path, None, owner=None if server_place.is_for_others() else os.getpid())

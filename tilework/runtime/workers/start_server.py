@@ -87,4 +87,3 @@ def main(
 
 if __name__ == "__main__":
     main(*json.loads(sys.argv[1]))
-    os._exit(0)  # a thread may still be loading

@@ -6,11 +6,14 @@ copied then, page by page, which takes as long as compiling a simple kernel.
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
 import tilework.language as tl
 from tilework import knobs
+from tilework.ir.deferred_definitions import deferred_definitions
+from tilework.quick_definitions import quick_definitions
 from tilework.runtime.launch.jit import jit
 from tilework.target import GPUTarget
 
@@ -48,6 +51,13 @@ def likely_target() -> list[Any]:
     asked = (knobs.runtime.device or "auto").partition(":")[0]
     found = next((name for name in ("cuda", "hip") if asked == name or (asked == "auto" and is_likely(name))), "cpu")
     return LIKELY["cuda" if asked == "emulator" else found]
+
+
+@quick_definitions()
+@deferred_definitions()
+def load_frontend() -> None:
+    """Load what every target needs."""
+    import_module("tilework.frontend.generator")
 
 
 def load_compiler(target: Sequence[Any], all_of_it: bool = False) -> None:
