@@ -198,10 +198,10 @@ def test_diagnostics_of_a_pass_that_fails(monkeypatch: pytest.MonkeyPatch, capfd
     from tilework.transforms.remarks import is_heard
     from tilework.transforms.ttg import prefetch
 
-    def fail(self: Any, ctx: Any, op: Any) -> None:
+    def fail(self: Any, module: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(prefetch.PrefetchPass, "apply", fail)
+    monkeypatch.setattr(prefetch.PrefetchPass, "run", fail)
     with pytest.raises(ZeroDivisionError):
         said("remarks", remarkable, monkeypatch, capfd)
     assert "MMA version 3" in capfd.readouterr().err and not is_heard()
