@@ -37,6 +37,7 @@ from tilework.analysis.axis_lattice import (
 from tilework.analysis.naturals import is_natural
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.integer_ops import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE, ULT, compare, predicate_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_float, shape_of
 
@@ -154,10 +155,7 @@ def pointee_bytes(type: Attribute) -> int:
 def add(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     """Also `tt.addptr`, whose offset counts elements and whose result counts bytes."""
     a, b = known
-    size = pointee_bytes(op.results[0].type)
-    if a.constant is not None and b.constant is not None:
-        return of_constant(a.constant + b.constant * size, op.results[0].type)
-    return moved(a, b, size)
+    return moved(a, b, pointee_bytes(op.results[0].type))
 
 
 def moved(a: AxisInfo, b: AxisInfo, size: int) -> AxisInfo:
@@ -183,8 +181,6 @@ def at_run_starts_in_units(info: AxisInfo, contiguity: Numbers, unit: int) -> Nu
 
 def subtract(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, b = known
-    if a.constant is not None and b.constant is not None:
-        return of_constant(a.constant - b.constant, op.results[0].type)
     contiguity = each(gcd, a.contiguity, b.constancy)
     divisibility = each(gcd, at_run_starts(a, contiguity), at_run_starts(b, contiguity))
     return AxisInfo(contiguity, divisibility, each(gcd, a.constancy, b.constancy))
@@ -192,11 +188,8 @@ def subtract(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 def multiply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, b = known
-    type = op.results[0].type
     if a.constant == 0 or b.constant == 0:
-        return of_constant(0, type)
-    if a.constant is not None and b.constant is not None:
-        return of_constant(a.constant * b.constant, type)
+        return of_constant(0, op.results[0].type)
     if is_constant(b, 1) or is_constant(a, 1):
         return a if is_constant(b, 1) else b
     divisibility = each(product, in_every_element(a), in_every_element(b))
@@ -213,8 +206,6 @@ def divide(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     type = op.results[0].type
     if is_constant(b, 1):
         return a
-    if a.constant is not None and b.constant:
-        return of_constant(quotient(a.constant, b.constant, type, DIVIDES_SIGNED[op.__class__]), type)
     divisibility = (1,) * len(a.contiguity)
     if is_constant(a, 0):
         divisibility = a.divisibility
@@ -242,15 +233,9 @@ def aligned_groups(op: Operation, a: AxisInfo, b: AxisInfo) -> Numbers:
             strict=True,
         )
     )
-    is_rounded_down = max(groups) == 1 or not DIVIDES_SIGNED[op.__class__] or is_natural(op.operands[0])
+    is_unsigned = op.__class__ in (arith.DivUIOp, arith.RemUIOp)
+    is_rounded_down = max(groups) == 1 or is_unsigned or is_natural(op.operands[0])
     return groups if is_rounded_down else (1,) * len(groups)
-
-
-def quotient(a: int, b: int, type: Attribute, is_signed: bool) -> int:
-    """Division of constants, rounding towards zero."""
-    if is_signed:
-        a, b = signed(a, type), signed(b, type)
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def magnitude_power_of_two(value: int, type: Attribute) -> int | None:
@@ -259,23 +244,11 @@ def magnitude_power_of_two(value: int, type: Attribute) -> int | None:
     return magnitude if magnitude and magnitude & (magnitude - 1) == 0 else None
 
 
-DIVIDES_SIGNED: dict[type[Operation], bool] = {
-    arith.DivSIOp: True,
-    arith.DivUIOp: False,
-    arith.RemSIOp: True,
-    arith.RemUIOp: False,
-}
-
-
 def remainder(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, b = known
     type = op.results[0].type
     if is_constant(b, 1):
         return of_constant(0, type)
-    if a.constant is not None and b.constant:
-        times = quotient(a.constant, b.constant, type, is_signed := DIVIDES_SIGNED[op.__class__])
-        x, y = (signed(v, type) if is_signed else v for v in (a.constant, b.constant))
-        return of_constant(x - times * y, type)
     contiguity = aligned_groups(op, a, b)
     divisibility = tuple(
         gcd(x, y) if uniform > 1 else 1
@@ -287,70 +260,43 @@ def remainder(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 # --- bits, shifts, comparisons, choices -------------------------------------------------------------------------------
 
 
-def bitwise(function: Callable[[int, int], int]) -> Rule:
-    def rule(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-        a, b = known
-        if a.constant is not None and b.constant is not None:
-            return of_constant(function(a.constant, b.constant), op.results[0].type)
-        ones = (1,) * len(a.contiguity)
-        return AxisInfo(ones, ones, each(gcd, a.constancy, b.constancy))
-
-    return rule
+def bitwise(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+    a, b = known
+    ones = (1,) * len(a.contiguity)
+    return AxisInfo(ones, ones, each(gcd, a.constancy, b.constancy))
 
 
 def shift_left(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, shift = known
-    type = op.results[0].type
     if is_constant(shift, 0):
         return a
-    amount = min(shift.constant or 0, 62)
-    if a.constant is not None and shift.constant is not None:
-        return of_constant(a.constant << amount if shift.constant < bit_width(type) else 0, type)
-    divisibility = tuple(product(d, 1 << amount) for d in in_every_element(a))
+    divisibility = tuple(product(d, 1 << min(shift.constant or 0, 62)) for d in in_every_element(a))
     return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, shift.constancy))
 
 
 def shift_right(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     a, shift = known
-    type = op.results[0].type
     if is_constant(shift, 0):
         return a
     divisibility = (1,) * len(a.contiguity)
-    if shift.constant is not None and shift.constant < bit_width(type):
-        if a.constant is not None:
-            value = signed(a.constant, type) if op.__class__ is arith.ShRSIOp else a.constant
-            return of_constant(value >> shift.constant, type)
+    if shift.constant is not None and shift.constant < bit_width(op.results[0].type):
         divisibility = tuple(max(1, d >> shift.constant) for d in in_every_element(a))
     return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, shift.constancy))
 
 
-PREDICATES: tuple[tuple[bool, Callable[[int, int], bool]], ...] = (
-    (False, lambda a, b: a == b),
-    (False, lambda a, b: a != b),
-    (True, lambda a, b: a < b),
-    (True, lambda a, b: a <= b),
-    (True, lambda a, b: a > b),
-    (True, lambda a, b: a >= b),
-    (False, lambda a, b: a < b),
-    (False, lambda a, b: a <= b),
-    (False, lambda a, b: a > b),
-    (False, lambda a, b: a >= b),
-)  # signed?, test; in the order of the predicate numbers of arith.cmpi
-GREATER_OR_LESS_EQUAL = frozenset({3, 4, 7, 8})
-LESS_OR_GREATER_EQUAL = frozenset({2, 5, 6, 9})
+GREATER_OR_LESS_EQUAL = frozenset({SLE, SGT, ULE, UGT})
+LESS_OR_GREATER_EQUAL = frozenset({SLT, SGE, ULT, UGE})
 
 
-def compare(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+def compare_ranges(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     """`16*i + (0..15) < n` has one answer for all 16 elements when 16 divides `n`."""
     a, b = known
     type = op.operands[0].type
     if not shape_of(type):
         return pessimistic(1)
-    predicate = op.properties["predicate"].value.data  # pyright: ignore
+    predicate = predicate_of(op)
     if a.constant is not None and b.constant is not None:
-        is_signed, test = PREDICATES[predicate]
-        x, y = (signed(v, type) if is_signed else v for v in (a.constant, b.constant))
-        return of_constant(int(test(x, y)), op.results[0].type)
+        return of_constant(int(compare(predicate, a.constant, b.constant, bit_width(type))), op.results[0].type)
     constancy = each(gcd, a.constancy, b.constancy)
     moving, fixed = (b, a) if predicate in GREATER_OR_LESS_EQUAL else (a, b)
     if predicate in GREATER_OR_LESS_EQUAL or predicate in LESS_OR_GREATER_EQUAL:
@@ -381,20 +327,37 @@ def select(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     return merge(a, b, contiguity, constancy, None)
 
 
-def extremum(choose: Callable[[int, int], int], is_signed: bool) -> Rule:
+def extremum(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     """Two runs keep their distance, so the smaller (greater) one is smaller in all its elements."""
-
-    def rule(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-        a, b = known
-        type = op.results[0].type
-        if a.constant is not None and b.constant is not None:
-            x, y = (signed(v, type) if is_signed else v for v in (a.constant, b.constant))
-            return of_constant(choose(x, y), type)
-        return merge(a, b, each(gcd, a.contiguity, b.contiguity), each(gcd, a.constancy, b.constancy), None)
-
-    return rule
+    a, b = known
+    return merge(a, b, each(gcd, a.contiguity, b.contiguity), each(gcd, a.constancy, b.constancy), None)
 
 
+def of_constants(rule: Rule) -> Rule:
+    """The rule of an op that can be computed where both operands are known."""
+
+    def apply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
+        type, numbers = op.results[0].type, [info.constant for info in known]
+        if None not in numbers:
+            a, b = (signed(number, type) for number in numbers if number is not None)
+            if (value := EVALUATE[op.__class__](a, b, bit_width(type))) is not None:
+                return of_constant(value, type)
+        return rule(op, known)
+
+    return apply
+
+
+ARITHMETIC: dict[type[Operation], Rule] = {
+    arith.AddiOp: add,
+    arith.SubiOp: subtract,
+    arith.MuliOp: multiply,
+    **dict.fromkeys((arith.DivSIOp, arith.DivUIOp), divide),
+    **dict.fromkeys((arith.RemSIOp, arith.RemUIOp), remainder),
+    **dict.fromkeys((arith.AndIOp, arith.OrIOp, arith.XOrIOp), bitwise),
+    arith.ShLIOp: shift_left,
+    **dict.fromkeys((arith.ShRUIOp, arith.ShRSIOp), shift_right),
+    **dict.fromkeys((arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp), extremum),
+}
 TRANSFER: dict[type[Operation], Rule] = {
     arith.ConstantOp: constant,
     ub.PoisonOp: poison,
@@ -410,24 +373,8 @@ TRANSFER: dict[type[Operation], Rule] = {
     arith.ExtUIOp: copy,
     arith.TruncIOp: copy,
     builtin.UnrealizedConversionCastOp: copy,
-    arith.AddiOp: add,
+    **{kind: of_constants(rule) for kind, rule in ARITHMETIC.items()},
     tt.AddPtrOp: add,
-    arith.SubiOp: subtract,
-    arith.MuliOp: multiply,
-    arith.DivSIOp: divide,
-    arith.DivUIOp: divide,
-    arith.RemSIOp: remainder,
-    arith.RemUIOp: remainder,
-    arith.AndIOp: bitwise(lambda a, b: a & b),
-    arith.OrIOp: bitwise(lambda a, b: a | b),
-    arith.XOrIOp: bitwise(lambda a, b: a ^ b),
-    arith.ShLIOp: shift_left,
-    arith.ShRUIOp: shift_right,
-    arith.ShRSIOp: shift_right,
-    arith.CmpiOp: compare,
+    arith.CmpiOp: compare_ranges,
     SelectOp: select,
-    arith.MaxSIOp: extremum(max, True),
-    arith.MinSIOp: extremum(min, True),
-    arith.MaxUIOp: extremum(max, False),
-    arith.MinUIOp: extremum(min, False),
 }

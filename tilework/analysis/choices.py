@@ -22,6 +22,7 @@ from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPER
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.integer_ops import predicate_of
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import is_float
@@ -100,8 +101,8 @@ def decided(condition: SSAValue, block: Block, pairs: list[Pair]) -> bool | None
 
 
 def compared(op: Operation, x: Number, y: Number) -> int:
-    number = op.properties["predicate"].value.data  # pyright: ignore[reportAttributeAccessIssue]
-    name = (CMPI_COMPARISON_OPERATIONS if type(op) is arith.CmpiOp else CMPF_COMPARISON_OPERATIONS)[number]
+    names = CMPI_COMPARISON_OPERATIONS if type(op) is arith.CmpiOp else CMPF_COMPARISON_OPERATIONS
+    name = names[predicate_of(op)]
     if isnan(x) or isnan(y) or name in ("true", "false"):
         return name[0] in "ut"
     return int(name == "ord" or (name != "uno" and BY_NAME[name[-2:]](x, y)))

@@ -20,13 +20,13 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.integer_ops import SLT, predicate_of
 from tilework.ir.nesting import end_of, home_of, is_inside
 from tilework.ir.rewrite import constant_value, defining_op
-from tilework.ir.types import axis_of, bit_width, i64, int_attr, is_float, shape_of
+from tilework.ir.types import axis_of, bit_width, is_float, shape_of
 
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]
-LESS = int_attr(2, i64)  # of signed integers
 DEEPEST = 8  # sums between what a loop carries and what it yields
 
 
@@ -230,7 +230,7 @@ def select(forms: IndexForms, op: Operation) -> Poly | None:
     """What is less than a bound, else something that is never used."""
     condition, value, _ = op.operands
     test = defining_op(condition)
-    if type(test) is not arith.CmpiOp or test.properties["predicate"] != LESS or test.operands[0] is not value:
+    if type(test) is not arith.CmpiOp or predicate_of(test) != SLT or test.operands[0] is not value:
         return None
     return kept(forms, "inside", *test.operands)
 

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.integer_ops import EQ, NE, SGE, SGT, SLE, SLT, SWAPPED, ULT, predicate_of
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.rewrite import constant_value, defining_op
@@ -36,7 +37,6 @@ SAME = (
     ttg.ConvertLayoutOp,
     amdg.InThreadTransposeOp,
 )
-MIRRORED = {2: 4, 3: 5, 4: 2, 5: 3, 0: 0}  # predicates of cmpi, with their operands exchanged
 OF_BITS = {
     *SAME,
     arith.AndIOp,
@@ -47,13 +47,13 @@ OF_BITS = {
     SelectOp,
 }  # where no bit is a sign
 NEVER_FALSE: dict[int, Callable[[Range, Range], bool]] = {
-    0: lambda a, b: a == b and a[0] == a[1],
-    1: lambda a, b: a[1] < b[0] or b[1] < a[0],
-    2: lambda a, b: a[1] < b[0],
-    3: lambda a, b: a[1] <= b[0],
-    4: lambda a, b: a[0] > b[1],
-    5: lambda a, b: a[0] >= b[1],
-}  # by predicate: eq, ne, and those of signed numbers: slt, sle, sgt, sge
+    EQ: lambda a, b: a == b and a[0] == a[1],
+    NE: lambda a, b: a[1] < b[0] or b[1] < a[0],
+    SLT: lambda a, b: a[1] < b[0],
+    SLE: lambda a, b: a[1] <= b[0],
+    SGT: lambda a, b: a[0] > b[1],
+    SGE: lambda a, b: a[0] >= b[1],
+}  # by predicate
 
 
 def everything(type: Attribute) -> Range:
@@ -79,12 +79,12 @@ class IntegerRanges:
         if type(op) is arith.AndIOp:
             for operand in op.operands:
                 self.assume(operand)
-        elif type(op) is arith.CmpiOp and (predicate := predicate_of(op)) in MIRRORED:
+        elif type(op) is arith.CmpiOp and (predicate := predicate_of(op)) in (EQ, SLT, SLE, SGT, SGE):
             one, two = op.operands
             if bit_width(one.type) == 1:
                 return
             self.assumed.setdefault(one, []).append((predicate, two))
-            self.assumed.setdefault(two, []).append((MIRRORED[predicate], one))
+            self.assumed.setdefault(two, []).append((SWAPPED[predicate], one))
 
     def of(self, value: SSAValue) -> Range:
         """The least and the greatest that an element can be."""
@@ -103,10 +103,10 @@ class IntegerRanges:
         low, high = found
         for predicate, other in self.assumed.get(value, ()):
             least, most = self.of(other)
-            if predicate in (0, 4, 5):
-                low = max(low, least + (predicate == 4))
-            if predicate in (0, 2, 3):
-                high = min(high, most - (predicate == 2))
+            if predicate in (EQ, SGT, SGE):
+                low = max(low, least + (predicate == SGT))
+            if predicate in (EQ, SLT, SLE):
+                high = min(high, most - (predicate == SLT))
         return (low, high) if low <= high else found
 
     def find(self, value: SSAValue) -> Range | None:
@@ -165,14 +165,10 @@ class IntegerRanges:
         return None
 
 
-def predicate_of(op: Operation) -> int:
-    return op.properties["predicate"].value.data  # pyright: ignore
-
-
 def signed_predicate(op: Operation, sides: Sequence[Range]) -> int:
     """The predicate as one of signed numbers, which unsigned ones are where nothing is negative; -1 if it is none."""
     predicate = predicate_of(op)
-    if predicate < 6:
+    if predicate < ULT:
         return predicate
     return predicate - 4 if all(low >= 0 for low, _ in sides) else -1
 

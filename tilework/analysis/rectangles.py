@@ -28,6 +28,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tilework.analysis.index_forms import Atom, IndexForms, Poly, Wrapped, divided, has_places, plus, times, without
 from tilework.ir import tt
+from tilework.ir.integer_ops import SGE, SGT, SLE, SLT, predicate_of
 from tilework.ir.rewrite import attr_value, constant_value, defining_op
 from tilework.ir.types import PointerType, axis_of, bit_width, shape_of
 
@@ -167,11 +168,11 @@ def bounds_of(mask: SSAValue | None, rank: int, forms: IndexForms) -> dict[int, 
 def positive_margin(op: Operation, forms: IndexForms) -> Poly | None:
     """What is greater than 0 where a comparison of signed integers is true."""
     left, right = map(forms.of, op.operands)
-    predicate = attr_value(op.properties["predicate"])
-    if left is None or right is None or predicate not in (2, 3, 4, 5):
+    predicate = predicate_of(op)
+    if left is None or right is None or predicate not in (SLT, SLE, SGT, SGE):
         return None
-    less = plus(right, left, -1) if predicate in (2, 3) else plus(left, right, -1)  # slt, sle, sgt, sge
-    return plus(less, CONTIGUOUS) if predicate in (3, 5) else less
+    less = plus(right, left, -1) if predicate in (SLT, SLE) else plus(left, right, -1)
+    return plus(less, CONTIGUOUS) if predicate in (SLE, SGE) else less
 
 
 def bounded_axis(bounds: Bounds, stride: Poly, block: int, forms: IndexForms) -> Axis | None:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.alias import VIEWS
 from tilework.ir import ttg, ttng
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.integer_ops import SGE, predicate_of
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
-VIEWS = (ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp)
-AT_LEAST = 5  # the number of `sge`
 MOST_TURNS = 8
 
 
@@ -79,7 +79,7 @@ def slots_of(op: Operation) -> list[Place]:
     for value in op.operands:
         if is_memdesc(value.type):
             slot = None
-            while isinstance(value, OpResult) and type(value.op) in (*VIEWS, ttg.MemDescIndexOp):
+            while isinstance(value, OpResult) and type(value.op) in VIEWS:
                 slot = slot_at(value.op.operands[1]) if type(value.op) is ttg.MemDescIndexOp else slot
                 value = value.op.operands[0]
             found.append((value, slot))
@@ -122,7 +122,7 @@ def counted(value: SSAValue) -> tuple[BlockArgument, int] | None:
     if not isinstance(following, arith.AddiOp) or constant_value(following.operands[1]) != 1:
         return None
     argument, limit = following.operands[0], carried_constant(compare.operands[1])
-    is_at_least = compare.properties["predicate"].value.data == AT_LEAST  # pyright: ignore[reportAttributeAccessIssue]
+    is_at_least = predicate_of(compare) == SGE
     return (argument, limit) if is_at_least and isinstance(argument, BlockArgument) and isinstance(limit, int) else None
 
 

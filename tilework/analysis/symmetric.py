@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.analysis.choices import is_choice
 from tilework.ir.effects import is_pure
+from tilework.ir.integer_ops import predicate_of
 from tilework.ir.nesting import end_of
 
 SYMMETRIC: frozenset[type[Operation]] = frozenset({
@@ -60,8 +61,7 @@ def ordered(op: Operation, operands: list[int], told: Hashable) -> tuple[Hashabl
         return told, *sorted(operands)
     if (names := COMPARISONS.get(type(op))) is None:
         return told, *operands
-    number: int = op.properties["predicate"].value.data  # pyright: ignore[reportAttributeAccessIssue]
-    name = names[number]
+    name = names[predicate_of(op)]
     if operands != sorted(operands):
         name = name.translate(SWAPPED)
     return name, *sorted(operands)

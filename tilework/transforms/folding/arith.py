@@ -14,11 +14,22 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir.arith_ext import SelectOp, binary
+from tilework.ir.integer_ops import (
+    EQ,
+    EVALUATE,
+    INVERSE,
+    NE,
+    SWAPPED,
+    Evaluate,
+    compare,
+    predicate_of,
+    signed,
+    unsigned,
+)
 from tilework.ir.rewrite import attr_value, recreate
 from tilework.ir.types import bit_width, element_type, i1, int_attr, is_integer, is_tensor
 from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
 
-Evaluate = Callable[[int, int, int], int | None]  # (lhs, rhs, width) -> value, taken modulo 2**width by the driver
 Identity = Callable[[Operation, SSAValue, SSAValue, int | None, int], "SSAValue | Number | None"]
 
 
@@ -31,67 +42,10 @@ def constant_int(value: SSAValue) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def unsigned(value: int, width: int) -> int:
-    return value & ((1 << width) - 1)
-
-
 def producer(value: SSAValue, *kinds: type[Operation]) -> Operation | None:
     """The op of one of the classes `kinds` that makes `value`, or None."""
     owner = value.owner
     return owner if type(owner) in kinds else None  # pyright: ignore[reportReturnType]
-
-
-# Evaluation of constants
-
-
-def divide_signed(lhs: int, rhs: int, width: int) -> int | None:
-    if rhs == 0 or (rhs == -1 and lhs == -(1 << (width - 1))):
-        return None
-    quotient = abs(lhs) // abs(rhs)
-    return quotient if (lhs < 0) == (rhs < 0) else -quotient
-
-
-def remainder_signed(lhs: int, rhs: int, width: int) -> int | None:
-    quotient = divide_signed(lhs, rhs, width)
-    return None if quotient is None else lhs - quotient * rhs
-
-
-def divide_up(lhs: int, rhs: int) -> int:
-    return -(-lhs // rhs)
-
-
-def if_defined(amount: int, width: int, value: Callable[[], int]) -> int | None:
-    """A shift by the width or more has no value."""
-    return value() if 0 <= amount < width else None
-
-
-EVALUATE: dict[type[Operation], Evaluate] = {
-    arith.AddiOp: lambda a, b, w: a + b,
-    arith.SubiOp: lambda a, b, w: a - b,
-    arith.MuliOp: lambda a, b, w: a * b,
-    arith.DivSIOp: divide_signed,
-    arith.RemSIOp: remainder_signed,
-    arith.DivUIOp: lambda a, b, w: unsigned(a, w) // unsigned(b, w) if b else None,
-    arith.RemUIOp: lambda a, b, w: unsigned(a, w) % unsigned(b, w) if b else None,
-    arith.FloorDivSIOp: lambda a, b, w: None if divide_signed(a, b, w) is None else a // b,
-    arith.CeilDivSIOp: lambda a, b, w: None if divide_signed(a, b, w) is None else divide_up(a, b),
-    arith.CeilDivUIOp: lambda a, b, w: divide_up(unsigned(a, w), unsigned(b, w)) if b else None,
-    arith.AndIOp: lambda a, b, w: a & b,
-    arith.OrIOp: lambda a, b, w: a | b,
-    arith.XOrIOp: lambda a, b, w: a ^ b,
-    arith.ShLIOp: lambda a, b, w: if_defined(b, w, lambda: a << b),
-    arith.ShRUIOp: lambda a, b, w: if_defined(b, w, lambda: unsigned(a, w) >> b),
-    arith.ShRSIOp: lambda a, b, w: if_defined(b, w, lambda: signed(a, w) >> b),
-    arith.MaxSIOp: lambda a, b, w: max(signed(a, w), signed(b, w)),
-    arith.MinSIOp: lambda a, b, w: min(signed(a, w), signed(b, w)),
-    arith.MaxUIOp: lambda a, b, w: max(unsigned(a, w), unsigned(b, w)),
-    arith.MinUIOp: lambda a, b, w: min(unsigned(a, w), unsigned(b, w)),
-}
-
-
-def signed(value: int, width: int) -> int:
-    value = unsigned(value, width)
-    return value - (1 << width) if value >> (width - 1) else value
 
 
 # Identities: one operand decides
@@ -217,38 +171,15 @@ def fold_binary(evaluate: Evaluate, identity: Identity) -> Fold:
 
 # Comparisons
 
-EQ, NE, SLT, SLE, SGT, SGE, ULT, ULE, UGT, UGE = range(10)
-SWAPPED = {EQ: EQ, NE: NE, SLT: SGT, SLE: SGE, SGT: SLT, SGE: SLE, ULT: UGT, ULE: UGE, UGT: ULT, UGE: ULE}
-INVERSE = {EQ: NE, NE: EQ, SLT: SGE, SLE: SGT, SGT: SLE, SGE: SLT, ULT: UGE, ULE: UGT, UGT: ULE, UGE: ULT}
-TRUE_OF_EQUALS = frozenset({EQ, SLE, SGE, ULE, UGE})
-COMPARE: dict[int, Callable[[int, int], bool]] = {
-    EQ: lambda a, b: a == b,
-    NE: lambda a, b: a != b,
-    SLT: lambda a, b: a < b,
-    SLE: lambda a, b: a <= b,
-    SGT: lambda a, b: a > b,
-    SGE: lambda a, b: a >= b,
-}
-
-
-def predicate_of(op: Operation) -> int:
-    return op.properties["predicate"].value.data  # pyright: ignore[reportAttributeAccessIssue]
-
 
 def with_predicate(op: Operation, predicate: int) -> dict[str, object]:
     return {**op.properties, "predicate": int_attr(predicate, op.properties["predicate"].type)}  # pyright: ignore
 
 
-def compare(predicate: int, lhs: int, rhs: int, width: int) -> bool:
-    if predicate >= ULT:
-        return COMPARE[predicate - 4](unsigned(lhs, width), unsigned(rhs, width))
-    return COMPARE[predicate](signed(lhs, width), signed(rhs, width))
-
-
 def fold_cmpi(op: Operation) -> SSAValue | Number | None:
     lhs, rhs = op._operands
     if lhs is rhs:
-        return int(predicate_of(op) in TRUE_OF_EQUALS)
+        return int(compare(predicate_of(op), 0, 0, 1))
     if (b := constant_int(rhs)) is None:
         return None
     if (a := constant_int(lhs)) is not None:

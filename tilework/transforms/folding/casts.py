@@ -17,11 +17,12 @@ from xdsl.dialects import arith, math
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir.arith_ext import RemfOp
+from tilework.ir.integer_ops import predicate_of, unsigned
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bf16, bit_width, element_type, f16, f32, f64, i1, is_float
 from tilework.numerics import formats
 from tilework.numerics.formats import Format
-from tilework.transforms.folding.arith import constant_int, producer, unsigned
+from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
 
 FORMATS: dict[Attribute, Format] = {type: formats.of_ir(str(type)) for type in (f16, bf16, f32, f64)}
@@ -272,7 +273,7 @@ COMPARE_ORDERED: dict[int, Callable[[float, float], bool]] = {  # predicate modu
 
 
 def fold_cmpf(op: Operation) -> SSAValue | Number | None:
-    predicate = op.properties["predicate"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    predicate = predicate_of(op)
     if predicate in (0, 15):
         return int(predicate == 15)
     b = constant_float(op._operands[1])

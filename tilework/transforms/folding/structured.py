@@ -17,11 +17,12 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.integer_ops import divide_up
 from tilework.ir.nesting import enclosing_op, end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import i1
-from tilework.transforms.folding.arith import constant_int, divide_up, producer
+from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Rewrite
 
 
