@@ -25,10 +25,11 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
 from tilework.analysis.liveness import FOREVER, Interval, Numbers, buffer_lifetimes, number_ops
-from tilework.analysis.scratch import ALIGNMENTS, SCRATCH_ALIGNMENT, function_scratch, scratch_size
+from tilework.analysis.scratch import ALIGNMENTS, SCRATCH_ALIGNMENT, scratch_size
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import shared_of
-from tilework.ir.functions import callee_of, callees, functions_by_name, has_body, modules
+from tilework.ir.functions import callee_of, callees_first, functions_by_name, has_body, modules
+from tilework.ir.module_facts import partition_warps
 from tilework.ir.types import bit_width
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Target
@@ -94,18 +95,8 @@ def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]
     """The allocation of the functions with a body that stand in `module` itself by name, callees before callers."""
     functions = {name: function for name, function in functions_by_name(module).items() if has_body(function)}
     done: dict[str, Allocation] = {}
-    started: set[str] = set()
-
-    def visit(name: str) -> None:
-        if name in started or name not in functions:
-            return
-        started.add(name)
-        for callee in callees(functions[name]):
-            visit(callee)
+    for name in callees_first(functions):
         done[name] = function_allocation(functions[name], target, done)
-
-    for name in functions:
-        visit(name)
     return done
 
 
@@ -139,7 +130,7 @@ def collect(
             size, kind = (frame.size, "call") if frame is not None else (0, "call")
             alignment = max(alignment, frame.alignment) if frame is not None else alignment
         elif op is function:
-            size, kind = function_scratch(op), "scratch"
+            size, kind = partition_warps(op), "scratch"  # a byte for each: where it reads what to do next
         else:
             size, kind = scratch_size(op, target), "scratch"
         if size:

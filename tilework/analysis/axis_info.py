@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tilework.analysis.axis_lattice import AxisInfo, join, unknown
 from tilework.analysis.axis_transfer import TRANSFER, moved, pointee_bytes
 from tilework.ir import tt, ttg
-from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order, symbol_of
+from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order, symbol_of
 from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor, shape_of
 
@@ -77,38 +77,15 @@ def axis_info(root: Operation) -> AxisFacts:
     facts = AxisFacts({})
     tables = [functions_by_name(module) for module in modules(root)] or [{symbol_of(root): root}]
     for functions in tables:
-        order, calls = callers_first(functions) if len(functions) > 1 else (functions.values(), {})
-        for function in order:
-            enter_function(facts, function, calls.get(symbol_of(function), ()))
-            run_region(facts, function.regions[0])
+        calls: dict[str, list[Operation]] = {}
+        for function in functions.values() if len(functions) > 1 else ():
+            for op in ops_in_order(*function.regions):
+                if type(op) is tt.CallOp:
+                    calls.setdefault(callee_of(op), []).append(op)
+        for name in reversed(callees_first(functions)) if calls else functions:
+            enter_function(facts, functions[name], calls.get(name, ()))
+            run_region(facts, functions[name].regions[0])
     return facts
-
-
-def callers_first(by_name: Mapping[str, Operation]) -> tuple[list[Operation], dict[str, list[Operation]]]:
-    """The functions with each one behind those that call it, and the calls of each by its name."""
-    calls: dict[str, list[Operation]] = {}
-    callees: dict[Operation, list[str]] = {}
-    for function in by_name.values():
-        for op in ops_in_order(*function.regions):
-            if type(op) is tt.CallOp:
-                name = callee_of(op)
-                calls.setdefault(name, []).append(op)
-                callees.setdefault(function, []).append(name)
-    finished: dict[Operation, None] = {}
-    started: set[Operation] = set()
-
-    def visit(function: Operation) -> None:
-        if function in started:
-            return
-        started.add(function)
-        for name in callees.get(function, ()):
-            if name in by_name:
-                visit(by_name[name])
-        finished[function] = None
-
-    for function in by_name.values():
-        visit(function)
-    return list(reversed(finished)), calls
 
 
 def enter_function(facts: AxisFacts, function: Operation, calls: Sequence[Operation]) -> None:

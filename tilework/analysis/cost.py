@@ -25,11 +25,11 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.encodings import distributed_of, layout_of, tensor_core_of
 from tilework.ir.functions import function_around, ops_in_order, symbol_of
-from tilework.ir.module_facts import find_num_warps, find_target
+from tilework.ir.module_facts import find_num_warps, find_target, partition_warps
 from tilework.ir.nesting import LOOPS
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.ir.types import array_values, bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
+from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
 from tilework.layouts.conversion import conversion
 from tilework.target import Rates
 
@@ -134,12 +134,6 @@ def occupancy(op: Operation, registers: int | None = None, shared: int | None = 
     }
     limit = min(rooms, key=lambda name: rooms[name])
     return Occupancy(rooms[limit], limit)
-
-
-def partition_warps(function: Operation) -> int:
-    """The warps that a kernel has beside its own, for the partitions of its warp-specialized loops."""
-    ops = [op for op in ops_in_order(*function.regions) if type(op) is ttg.WarpSpecializeOp]
-    return max((sum(array_values(op.properties["partitionNumWarps"])) for op in ops), default=0)
 
 
 def carried_registers(function: Operation) -> int:

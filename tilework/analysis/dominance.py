@@ -9,6 +9,8 @@
 
 from xdsl.ir import Block, Region
 
+from tilework.ir.nesting import successors
+
 
 def dominator_children(region: Region) -> dict[Block, list[Block]]:
     """The dominator tree of the reachable blocks: each block with the blocks it immediately dominates."""
@@ -34,10 +36,6 @@ def dominator_children(region: Region) -> dict[Block, list[Block]]:
     for block in order[1:]:
         children[above[block]].append(block)
     return children
-
-
-def successors(block: Block) -> tuple[Block, ...]:
-    return tuple(block.last_op.successors) if block.last_op is not None else ()
 
 
 def reverse_postorder(region: Region) -> list[Block]:

@@ -21,7 +21,7 @@ outermost that has the first but not the second.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -29,8 +29,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilework.analysis.origins import UNKNOWN, Origins, memory_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
-from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
-from tilework.ir.nesting import LOOPS, loop_around
+from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order
+from tilework.ir.nesting import LOOPS, is_defined_in, loop_around
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import shape_of
 
@@ -72,22 +72,19 @@ def global_order(module: ModuleOp) -> GlobalOrder:
     origins = memory_origins(module)
     for functions in map(functions_by_name, modules(module)):
         known: dict[str, list[Access]] = {}
+        for name in callees_first(functions):
+            known[name] = accesses_of(functions[name], origins, known)
         for name in functions:
-            order(accesses_of(name, functions, origins, known), found)
+            order(known[name], found)
     return found
 
 
-def accesses_of(
-    name: str, functions: Mapping[str, Operation], origins: Origins, known: dict[str, list[Access]]
-) -> list[Access]:
+def accesses_of(function: Operation, origins: Origins, known: Mapping[str, Sequence[Access]]) -> list[Access]:
     """The accesses of a function in program order; a call makes those of its callee."""
-    if name in known or name not in functions:
-        return known.get(name, [])
-    own = known[name] = []
-    for op in ops_in_order(*functions[name].regions):
+    own: list[Access] = []
+    for op in ops_in_order(*function.regions):
         if type(op) is tt.CallOp:
-            called = accesses_of(callee_of(op), functions, origins, known)
-            own += dict.fromkeys(Access(op, one.by_tma, one.writes, one.origins) for one in called)
+            own += dict.fromkeys(replace(one, op=op) for one in known.get(callee_of(op), ()))
         else:
             own += access_of(op, origins)
     return own
@@ -159,7 +156,7 @@ def write_same_block(first: Operation, second: Operation) -> bool:
         return True
     loop = loop_around(first)
     if first is second:
-        return loop is not None and not any(is_inside(index, loop) for index in places)
+        return loop is not None and not any(is_defined_in(index, loop) for index in places)
     shape = shape_of(first.operands[-1].type)
     sizes = (1,) * (len(places) - len(shape)) + tuple(shape)
     return all(overlap(one, other, size) for one, other, size in zip(places, others, sizes, strict=True))
@@ -184,11 +181,6 @@ def is_hidden(first: Access, second: Access, places: dict[Operation, "Place"]) -
 
 def has_loops(loop: Operation) -> bool:
     return any(type(op) in LOOPS for op in loop.walk() if op is not loop)
-
-
-def is_inside(value: SSAValue, loop: Operation) -> bool:
-    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
-    return owner is not None and loop.is_ancestor(owner)
 
 
 class Place:

@@ -8,7 +8,6 @@ Everything gets bytes of its own, one after the other: what one call leaves ther
 in a loop uses the same bytes in every iteration. Offsets are relative to the frame of the function.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +15,7 @@ from xdsl.ir import Operation
 
 from tilework.analysis.allocation import aligned
 from tilework.ir import tt, ttg
-from tilework.ir.functions import callee_of, functions_by_name, is_private, ops_in_order
+from tilework.ir.functions import callee_of, callees_first, functions_by_name, is_private, ops_in_order
 
 
 @dataclass(frozen=True)
@@ -45,28 +44,24 @@ def global_scratch(module: ModuleOp) -> GlobalScratch:
     """Lay out the frames of all functions, callees first."""
     functions = functions_by_name(module)
     found = GlobalScratch()
-    for name in functions:
-        lay_out(name, functions, found)
+    for name in callees_first(functions):
+        found.frames[name] = lay_out(functions[name], found)
     return found
 
 
-def lay_out(name: str, functions: Mapping[str, Operation], found: GlobalScratch) -> Frame:
-    if name in found.frames or name not in functions:
-        return found.frames.get(name, Frame(0, 1))
-    found.frames[name] = Frame(0, 1)  # a function that calls itself has no memory there
+def lay_out(function: Operation, found: GlobalScratch) -> Frame:
     end, alignment = 0, 1
-    for op in ops_in_order(*functions[name].regions):
+    for op in ops_in_order(*function.regions):
         if type(op) is ttg.GlobalScratchAllocOp:
             needed = Frame(number(op, "nbytes"), number(op, "alignment"))
         elif type(op) is tt.CallOp:
-            needed = lay_out(callee_of(op), functions, found)
+            needed = found.frames.get(callee_of(op), Frame(0, 1))  # a function that calls itself has no memory there
         else:
             continue
         if needed.size:
             found.offsets[op] = aligned(end, needed.alignment)
             end, alignment = found.offsets[op] + needed.size, max(alignment, needed.alignment)
-    found.frames[name] = Frame(aligned(end, alignment), alignment)
-    return found.frames[name]
+    return Frame(aligned(end, alignment), alignment)
 
 
 def number(op: Operation, name: str) -> int:

@@ -21,7 +21,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import SLT, predicate_of
-from tilework.ir.nesting import end_of, home_of, is_inside
+from tilework.ir.nesting import end_of, is_defined_in
 from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import axis_of, bit_width, is_float, shape_of
 
@@ -150,9 +150,7 @@ class IndexForms:
         atom = self.atoms[number]
         if isinstance(atom, Wrapped):
             return all(self.is_outside(n, loop) for part in (atom.start, atom.size) for m, _ in part for n in m)
-        block = home_of(atom)
-        parent = block.parent_op() if block is not None else None
-        return parent is None or not is_inside(parent, loop)
+        return not is_defined_in(atom, loop)
 
     def is_launch_constant(self, number: int) -> bool:
         """Whether an atom is the same in all programs and known when they are launched."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import Aliases
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import end_of, predecessors
 
 
 @dataclass(frozen=True)
@@ -114,20 +114,11 @@ def live_in_blocks(home: Block, last_uses: Iterable[Block]) -> set[Block]:
     """The blocks at whose start the value is still needed."""
     found: set[Block] = set()
     open_blocks = [block for block in last_uses if block is not home]
-    before = predecessors(home.parent)
+    before = predecessors(home.parent.blocks if home.parent is not None else ())
     while open_blocks:
         block = open_blocks.pop()
         if block in found:
             continue
         found.add(block)
         open_blocks += [previous for previous in before.get(block, ()) if previous is not home]
-    return found
-
-
-def predecessors(region: Region | None) -> dict[Block, list[Block]]:
-    """The blocks that branch to each block."""
-    found: dict[Block, list[Block]] = {}
-    for block in region.blocks if region is not None else ():
-        for successor in block.last_op.successors if block.last_op is not None else ():
-            found.setdefault(successor, []).append(block)
     return found

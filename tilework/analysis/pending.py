@@ -17,6 +17,7 @@ from tilework.analysis.allocation import Allocation
 from tilework.analysis.liveness import FOREVER, Interval
 from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.module_facts import find_num_warps
+from tilework.ir.nesting import successors
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
 Access = tuple[Interval, Operation]
@@ -119,10 +120,9 @@ class Walk:
         while open_blocks:
             block = open_blocks.pop(0)
             behind = self.block(block, entered[block])
-            following = block.last_op.successors if block.last_op is not None else ()
-            if not following:
+            if not successors(block):
                 left = left.join(behind)
-            for successor in following:
+            for successor in successors(block):
                 known = entered.get(successor)
                 joined = behind if known is None else known.join(behind)
                 if joined != known:

@@ -26,10 +26,9 @@ from tilework.ir.encodings import (
     encoding_of,
     layout_of,
 )
-from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import threads_per_warp
 from tilework.ir.rewrite import attr_value
-from tilework.ir.types import array_values, axis_of, bit_width, is_tensor, shape_of
+from tilework.ir.types import axis_of, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
@@ -197,13 +196,3 @@ RULES: dict[type[Operation], Callable[[Operation, Target], int]] = {
     amdg.BufferAtomicCASOp: atomic_scratch,
     ttng.TensormapCreateOp: tensormap_scratch,
 }
-
-
-def function_scratch(function: Operation) -> int:
-    """A byte for each warp that only runs partitions: where it reads what to do next."""
-    warps = [
-        sum(array_values(op.properties["partitionNumWarps"]))
-        for op in ops_in_order(*function.regions)
-        if type(op) is ttg.WarpSpecializeOp
-    ]
-    return max(warps, default=0)

@@ -9,11 +9,11 @@ Where nobody has measured a target (AMD GPUs, the CPU) there are no rates, and s
 import re
 from typing import Any
 
-from tilework.analysis.cost import Cost, loop_cost, occupancy, partition_warps, straight_cost, together
+from tilework.analysis.cost import Cost, loop_cost, occupancy, straight_cost, together
 from tilework.ir import tt
 from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.locations import source_positions
-from tilework.ir.module_facts import find_num_warps, find_target
+from tilework.ir.module_facts import find_num_warps, find_target, partition_warps
 from tilework.ir.parser import parse_module
 from tilework.transforms.ttg.limit_remarks import limited_codes, peak
 

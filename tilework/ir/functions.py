@@ -5,6 +5,8 @@ around it, and two modules may both have a function called `@kernel`. So who wor
 `functions(module)`, and who follows calls does so for each of `modules(module)`, in `functions_by_name`.
 """
 
+from collections.abc import Mapping
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.traits import IsolatedFromAbove
@@ -52,6 +54,23 @@ def callee_of(call: Operation) -> str:
 def callees(function: Operation) -> list[str]:
     """The names of the functions that `function` calls, once per call, in program order."""
     return [callee_of(op) for op in ops_in_order(*function.regions) if type(op) is CallOp]
+
+
+def callees_first(functions: Mapping[str, Operation]) -> list[str]:
+    """The names of functions of one module, each behind those of the functions that it calls."""
+    finished: dict[str, None] = {}
+    started: set[str] = set()
+
+    def visit(name: str) -> None:
+        if name in functions and name not in started:
+            started.add(name)
+            for callee in callees(functions[name]):
+                visit(callee)
+            finished[name] = None
+
+    for name in functions:
+        visit(name)
+    return list(finished)
 
 
 def has_body(function: Operation) -> bool:

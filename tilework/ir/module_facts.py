@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.errors import PassError
+from tilework.ir.functions import ops_in_order
 from tilework.ir.ttg.warp_specialize_ops import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tilework.ir.types import array_values, i32, int_attr, string_attr
 from tilework.target import Limits, Target
@@ -65,6 +66,12 @@ def find_num_warps(op: Operation) -> int | None:
             return count
         inner, outer = outer, outer.parent_op()
     return None
+
+
+def partition_warps(function: Operation) -> int:
+    """The warps that a function has beside its own, for the partitions of its warp-specialized loops."""
+    ops = [op for op in ops_in_order(*function.regions) if type(op) is WarpSpecializeOp]
+    return max((sum(array_values(op.properties["partitionNumWarps"])) for op in ops), default=0)
 
 
 def fact(op: Operation, name: str) -> Attribute | None:

@@ -1,6 +1,6 @@
 """Where an op stands among the ops with regions around it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import LocationAttr
@@ -60,6 +60,26 @@ def blocks_within(op: Operation) -> Iterator[Block]:
 def home_of(value: SSAValue) -> Block | None:
     """The block that `value` is defined in."""
     return value.owner.parent if isinstance(value.owner, Operation) else value.owner
+
+
+def is_defined_in(value: SSAValue, op: Operation) -> bool:
+    """Whether `value` is made inside of `op`: by an op in a region of it, or as an argument there."""
+    home = home_of(value)
+    return home is not None and (parent := home.parent_op()) is not None and is_inside(parent, op)
+
+
+def successors(block: Block) -> Sequence[Block]:
+    """The blocks that `block` may branch to."""
+    return block.last_op.successors if block.last_op is not None else ()
+
+
+def predecessors(blocks: Iterable[Block]) -> dict[Block, list[Block]]:
+    """Those of `blocks` that branch to each block, one entry per edge, in their order."""
+    found: dict[Block, list[Block]] = {}
+    for block in blocks:
+        for successor in successors(block):
+            found.setdefault(successor, []).append(block)
+    return found
 
 
 def only_op(block: Block) -> Operation | None:

@@ -31,6 +31,7 @@ from tilework.forks import cached_property
 from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary
 from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.names import ValueNames
+from tilework.ir.nesting import predecessors
 from tilework.ir.property_text import OpPrinter
 
 
@@ -109,7 +110,7 @@ class ModulePrinter:
         blocks = list(region.blocks)
         for index, block in enumerate(blocks):
             self.blocks[block] = f"^bb{index}"
-        predecessors = predecessor_blocks(blocks) if len(blocks) > 1 else {}
+        before = predecessors(blocks) if len(blocks) > 1 else {}
         self.out.append("{\n")
         outer, self.indent = self.indent, self.indent + "  "
         for index, block in enumerate(blocks):
@@ -117,7 +118,7 @@ class ModulePrinter:
                 (entry_arguments and bool(block.args)) or (empty_block and block.is_empty) if index == 0 else True
             )
             if labelled:
-                self.label(block, outer, self.predecessor_comment(predecessors.get(block, []), index))
+                self.label(block, outer, self.predecessor_comment(before.get(block, []), index))
             for op in block.ops:
                 if terminators or op is not block.last_op or not is_implicit(op):
                     self.op(op)
@@ -151,16 +152,6 @@ class ModulePrinter:
 def is_implicit(op: Operation) -> bool:
     """A terminator that says nothing: it is left out where the op around it allows that."""
     return not op.operands and not op.attributes and op.has_trait(IsTerminator)
-
-
-def predecessor_blocks(blocks: list[Block]) -> dict[Block, list[Block]]:
-    """The blocks that branch to each block, one entry per edge, in the order of the region."""
-    found: dict[Block, list[Block]] = {}
-    for block in blocks:
-        if block.last_op is not None:
-            for successor in block.last_op.successors:
-                found.setdefault(successor, []).append(block)
-    return found
 
 
 def write_module(printer: OpPrinter, op: Operation) -> str:

@@ -12,7 +12,7 @@ Loops with a barrier are not pipelined, as their loads would be in front of the 
 Stage: TTIR to TTIR, for GPUs. Cost: one walk, and one over each loop and branch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from xdsl.ir import Block, Operation
 from tilework.ir import tt
 from tilework.ir.effects import is_pure, reads, writes
 from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.nesting import successors
 from tilework.transforms.passes import FunctionPass
 
 SEEN_BY_NO_LOAD = frozenset({tt.PrintOp, tt.AssertOp, GpuBarrierOp})
@@ -93,7 +94,3 @@ def of_blocks(blocks: Iterable[Block]) -> Accesses:
 
 def union(parts: Iterable[Accesses]) -> Accesses:
     return reduce(or_, parts, NONE)
-
-
-def successors(block: Block) -> Sequence[Block]:
-    return block.last_op.successors if block.last_op is not None else ()
