@@ -1,4 +1,4 @@
-"""What integers and pointers of TTIR are, as polynomials of what a launch knows.
+"""What integers and pointers of TTIR and TTGIR are, as polynomials of what a launch knows.
 
     rows = (pid * 128 + tl.arange(0, 128))[:, None] * stride       stride*r0 + 128*pid*stride          (r0 counts along dimension 0)
     ptrs = a_ptr + rows + tl.arange(0, 64)[None, :]                a_ptr + stride*r0 + 128*pid*stride + r1
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import SLT, predicate_of
 from tilework.ir.nesting import end_of, is_defined_in
@@ -260,6 +260,7 @@ RULES: dict[type[Operation], Callable[[IndexForms, Operation], Poly | None]] = {
     tt.BroadcastOp: same,
     tt.ExpandDimsOp: expand_dims,
     tt.MakeRangeOp: make_range,
+    ttg.ConvertLayoutOp: same,
 }
 CAN_OVERFLOW = frozenset({arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp})
 QUOTIENTS: dict[type[Operation], str] = {
