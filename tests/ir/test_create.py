@@ -19,7 +19,16 @@ from xdsl.ir.core import SSAValues
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
-from tilework.ir.create import add_result, append_op, clone_op, clone_region, create_op, drop_op, relink_uses, set_type
+from tilework.ir.create import (
+    add_result,
+    append_op,
+    clone_op,
+    clone_region,
+    create_op,
+    erase_op,
+    replace_all_uses,
+    set_type,
+)
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, place
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
@@ -59,7 +68,7 @@ def test_relink_uses_moves_every_use() -> None:
     block = Block(arg_types=[i32, i32])
     a, b = block.args
     ops = [binary(arith.AddiOp, a, b, LOC), binary(arith.MuliOp, a, a, LOC)]
-    relink_uses(a, b)
+    replace_all_uses(a, b)
     assert uses(a) == []
     assert sorted((op.name, index) for op, index in uses(b)) == [
         ("arith.addi", 0),
@@ -79,9 +88,9 @@ def test_drop_op_refuses_used_results_and_unlinks_operands() -> None:
     append_op(block, second)
     assert list(block.ops) == [first, second] and first.parent is block and second.prev_op is first
     with pytest.raises(ValueError, match=r"arith\.addi cannot be erased"):
-        drop_op(first)
-    drop_op(second)
-    drop_op(first)
+        erase_op(first)
+    erase_op(second)
+    erase_op(first)
     assert uses(a) == [] and block.is_empty and first.parent is None
 
 
@@ -91,7 +100,7 @@ def test_drop_op_drops_the_ops_inside() -> None:
     append_op(body, binary(arith.AddiOp, outer.args[0], outer.args[0], LOC))
     function = tt.FuncOp.make("f", (), (), Region(body), LOC)
     append_op(outer, function)
-    drop_op(function)
+    erase_op(function)
     assert uses(outer.args[0]) == [] and outer.is_empty
 
 
@@ -147,7 +156,7 @@ def test_what_is_asked_most_is_answered_as_before() -> None:
     seen = []
     for op in block.ops:  # the one that is looked at may go
         seen.append(op)
-        drop_op(op)
+        erase_op(op)
     assert seen == ops and block.is_empty and list(block.ops) == []
 
 

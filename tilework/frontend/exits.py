@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Block, Region
 
-from tilework.frontend.known_values import flatten, is_same, unflatten
+from tilework.frontend.known_values import flatten, is_same, unflatten, unflatten_all
 from tilework.frontend.merge import Branch, Merged, append, end_location, merge_branches
 from tilework.frontend.semantic.type_mapping import ir_types
 from tilework.frontend.visitors import visits
@@ -209,12 +209,8 @@ class Stops:
 
     def given(self, handles: Sequence[Any]) -> dict[str, Any]:
         """The same as arguments of a block or results of the loop."""
-        made, cursor = {}, 0
-        for kind, value in self.values.items():
-            count = len(flatten(value))
-            made[kind] = unflatten(value.type, handles[cursor : cursor + count])
-            cursor += count
-        return made
+        values = unflatten_all((value.type for value in self.values.values()), handles)
+        return dict(zip(self.values, values, strict=True))
 
 
 def visit_else(gen: "FunctionGenerator", statements: Sequence[ast.stmt], ends: Mapping[str, Any]) -> None:

@@ -276,7 +276,7 @@ def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
 def check_index(gen: "FunctionGenerator", node: ast.AST, index: Any) -> None:
     """Triton takes no elements out of blocks."""
     if not is_plain_view(index):
-        gen.beyond_triton(node, ValueError(triton_words.index(index)))
+        gen.beyond_triton(node, ValueError(triton_words.INDEX.format(unwrap(index))))
 
 
 def index_tuple(owner: Any, index: Any) -> Any:

@@ -25,7 +25,7 @@ from tilework.frontend import calls, control_flow, expressions, loops, match_sta
 from tilework.frontend.advice import python_words, with_advice
 from tilework.frontend.exits import visit_body
 from tilework.frontend.kernel import KernelSignature
-from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unwrap
+from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unflatten_all, unwrap
 from tilework.frontend.mangle import Mangler
 from tilework.frontend.misuse import shortened
 from tilework.frontend.options import FrontendOptions
@@ -127,10 +127,7 @@ class ModuleGenerator:
             for leaf in leaves:
                 entry.insert_arg(leaf, len(entry.args), name_loc(name, loc))
         body = Region(entry)
-        values, cursor = [], 0
-        for type, leaves in zip(types, arguments, strict=True):
-            values.append(unflatten(type, entry.args[cursor : cursor + len(leaves)]))
-            cursor += len(leaves)
+        values = unflatten_all(types, entry.args)
         scope = Scope(dict(zip(names, values, strict=True)), fn.get_capture_scope(), fn.parse(), fn.where)
         function = FunctionGenerator(self, fn, scope, body, is_kernel)
         calls = self.semantic.called_at

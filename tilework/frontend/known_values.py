@@ -8,7 +8,7 @@ A value in a kernel is one of
     any Python object    a module, a jit function, a class: used, never stored in IR
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -18,11 +18,6 @@ from tilework.language.typing.promotion import plain as unwrap
 from tilework.language.typing.python_names import describe_type, is_storable, make_tuple
 
 __all__ = ["NUMBERS", "describe_type", "is_storable", "make_tuple", "unwrap"]
-
-
-def is_runtime(value: Any) -> bool:
-    """Has IR handles of its own (a tensor, a descriptor), or is made of values that may have some."""
-    return isinstance(value, tl.base_value) and not isinstance(value, tl.constexpr)
 
 
 def is_aggregate(value: Any) -> bool:
@@ -51,6 +46,15 @@ def unflatten(type: Any, handles: Sequence[Any]) -> Any:
     value, used = type._unflatten_ir(list(handles), 0)
     assert used == len(handles), f"{type} takes {used} handles, not {len(handles)}"
     return value
+
+
+def unflatten_all(types: Iterable[Any], handles: Sequence[Any]) -> list[Any]:
+    """A value of each type, which hold `handles` one after the other."""
+    values, cursor = [], 0
+    for type in types:
+        value, cursor = type._unflatten_ir(handles, cursor)
+        values.append(value)
+    return values
 
 
 def aggregates_in(value: Any) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from tilework.frontend.known_values import (
     flatten,
     is_same,
     is_storable,
-    unflatten,
+    unflatten_all,
     unwrap,
 )
 from tilework.frontend.merge import append, assigned_at, end_location
@@ -76,10 +76,7 @@ class Carried:
 
     def bind(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
         """Let the variables be `handles` from here on."""
-        cursor = 0
-        for name, type, old in zip(self.names, self.types, self.initial, strict=True):
-            gen.scope.locals[name] = unflatten(type, handles[cursor : cursor + len(old)])
-            cursor += len(old)
+        gen.scope.locals.update(zip(self.names, unflatten_all(self.types, handles), strict=True))
 
     def bind_results(self, gen: "FunctionGenerator", kept: Sequence[int], results: Sequence[Any]) -> None:
         """After the loop: what it carried are its results, the rest is what it was."""
@@ -397,7 +394,7 @@ def while_condition(gen: "FunctionGenerator", node: ast.While) -> tuple[Any, dic
             hints["disable_licm"] = True
         test = test.condition
     if not isinstance(test, tl.tensor):
-        gen.beyond_triton(node.test, triton_words.known_condition(unwrap(test)))
+        gen.beyond_triton(node.test, triton_words.KNOWN_CONDITION.format(unwrap(test)))
         return constant_condition(gen, node, test), hints
     if test.type.is_block():
         raise gen.unsupported(

@@ -62,7 +62,7 @@ def fits(gen: "FunctionGenerator", pattern: ast.pattern, subject: Any, names: di
             return plain(subject) is value
         case ast.MatchValue(value=value):
             return bool(plain(subject) == unwrap(gen.visit(value)))
-    raise gen.unsupported(pattern, triton_words.pattern(ast.unparse(pattern)))
+    raise gen.unsupported(pattern, triton_words.PATTERN.format(ast.unparse(pattern)))
 
 
 def plain(subject: Any) -> Any:

@@ -19,6 +19,7 @@ from tilework.frontend.known_values import (
     is_same,
     is_storable,
     unflatten,
+    unflatten_all,
     unwrap,
 )
 from tilework.frontend.scopes import Ambiguous, assigned_lines
@@ -134,11 +135,7 @@ class Merged:
         gen.scope.locals.update(self.unchanged)
         for name in self.dropped:
             del gen.scope.locals[name]
-        cursor = 0
-        for name, type in zip(self.names, self.value_types, strict=True):
-            count = self.leaf_names.count(name)
-            gen.scope.locals[name] = unflatten(type, list(handles)[cursor : cursor + count])
-            cursor += count
+        gen.scope.locals.update(zip(self.names, unflatten_all(self.value_types, handles), strict=True))
 
 
 def merge_branches(gen: "FunctionGenerator", then: Branch, other: Branch) -> Merged:

@@ -78,7 +78,7 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
             f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})",
         )
     if isinstance(target, ast.List):
-        gen.beyond_triton(target, triton_words.list_target(ast.unparse(target)))
+        gen.beyond_triton(target, triton_words.LIST_TARGET.format(ast.unparse(target)))
     if isinstance(unwrap(value), list | tuple):
         value = make_tuple([decay(gen, as_constexpr(item)) for item in unwrap(value)], None)
     if not isinstance(value, tl.tuple):
@@ -91,7 +91,7 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
 
 def assign_part(gen: "FunctionGenerator", target: ast.Subscript, value: Any) -> None:
     """``x[2:10] = value`` gives `x` a new value."""
-    refusal = triton_words.part(ast.unparse(target))
+    refusal = triton_words.PART.format(ast.unparse(target))
     gen.beyond_triton(target, refusal)
     owner = gen.visit(target.value)
     if not isinstance(owner, tl.tensor) or not owner.type.is_block():
@@ -110,7 +110,7 @@ def unpacked(
         raise ValueError(f"cannot unpack {len(items)} values into {others} names")
     if star is None:
         return names, items
-    gen.beyond_triton(target, triton_words.starred_target(ast.unparse(target)))
+    gen.beyond_triton(target, triton_words.STARRED_TARGET.format(ast.unparse(target)))
     starred, end = names[star], len(items) - (others - star)
     assert isinstance(starred, ast.Starred)
     rest = make_tuple(items[star:end], None)
@@ -134,13 +134,13 @@ def decay(gen: "FunctionGenerator", value: Any) -> Any:
 def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> None:
     """``x += value`` is ``x = x + value``."""
     if isinstance(node.target, ast.Subscript):
-        gen.beyond_triton(node, triton_words.augmented(ast.unparse(node.target)))
+        gen.beyond_triton(node, triton_words.AUGMENTED.format(ast.unparse(node.target)))
         read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
         changed = gen.visit(ast.copy_location(ast.BinOp(read, node.op, node.value), node))
         assign(gen, node.target, decay(gen, changed))
         return
     if not isinstance(node.target, ast.Name):
-        raise gen.unsupported(node, triton_words.augmented(ast.unparse(node.target)))
+        raise gen.unsupported(node, triton_words.AUGMENTED.format(ast.unparse(node.target)))
     outer = gen.naming
     gen.naming = node.target.id
     try:

@@ -104,8 +104,8 @@ def create_op(
     return op
 
 
-def relink_uses(old: SSAValue, new: SSAValue) -> None:
-    """Every use of `old` becomes a use of `new`: the list of uses moves over as a whole."""
+def replace_all_uses(old: SSAValue, new: SSAValue) -> None:
+    """Every use of `old` becomes a use of `new`: the list of uses moves over as a whole. Names, which come from locations, do not."""
     first = old.first_use
     if first is None or old is new:
         return
@@ -128,7 +128,7 @@ def set_type(value: SSAValue, type: Attribute) -> None:
     value._type = type
 
 
-def drop_op(op: Operation) -> None:
+def erase_op(op: Operation) -> None:
     """Take `op` out of its block and out of the uses of its operands; its results must have no uses."""
     for result in op.results:
         if result.first_use is not None:

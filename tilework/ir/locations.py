@@ -71,11 +71,6 @@ def name_loc(name: str, loc: LocationAttr) -> NameLoc:
     return create_attr(NameLoc, desc=string_attr(name), location=loc)
 
 
-def unnamed(loc: LocationAttr) -> LocationAttr:
-    """The place without the name of a value."""
-    return loc.location if isinstance(loc, NameLoc) else loc  # pyright: ignore[reportReturnType]
-
-
 @cache
 def callsite_loc(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
     """``loc(callsite(callee at caller))``: an op of `callee` inlined where `caller` calls it."""

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from tilework.ir.create import create_op, drop_op, relink_uses
+from tilework.ir.create import create_op, erase_op, replace_all_uses
 from tilework.ir.effects import TERMINATORS, writes
 from tilework.ir.types import int_attr, is_float
 
@@ -86,16 +86,6 @@ def replace_op(op: Operation, *new_ops: Operation, results: Sequence[SSAValue] |
     for old, new in zip(op.results, results, strict=True):
         replace_all_uses(old, new)
     erase_op(op)
-
-
-def replace_all_uses(old: SSAValue, new: SSAValue) -> None:
-    """Every use of `old` becomes a use of `new`. Names are not carried over: they come from locations."""
-    relink_uses(old, new)
-
-
-def erase_op(op: Operation) -> None:
-    """Remove `op`, whose results have no uses, with everything in it."""
-    drop_op(op)
 
 
 def is_dead(op: Operation) -> bool:

@@ -176,12 +176,17 @@ def name_of(value: Any) -> str:
     return f"{named.__module__}:{named.__qualname__}"
 
 
-def methods_of(cls: type) -> Iterator[tuple[str, Any]]:
-    """The functions that an aggregate class and its bases define."""
+def members_of(cls: type) -> list[tuple[str, Any]]:
+    """What a class and its bases define, by name."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         found |= vars(base)
-    for name, member in sorted(found.items()):
+    return sorted(found.items())
+
+
+def methods_of(cls: type) -> Iterator[tuple[str, Any]]:
+    """The functions that an aggregate class and its bases define."""
+    for name, member in members_of(cls):
         function = getattr(member, "__func__", member)
         if hasattr(function, "cache_key") or (isinstance(function, FunctionType) and not is_of_language(function)):
             yield name, function
@@ -189,10 +194,7 @@ def methods_of(cls: type) -> Iterator[tuple[str, Any]]:
 
 def own_members(cls: type) -> Iterator[tuple[str, Any]]:
     """What a class and its bases define, if they are not of a library: functions, and constants of plain types."""
-    found: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        found |= vars(base)
-    for name, member in sorted(found.items()):
+    for name, member in members_of(cls):
         for function in (member.fget, member.fset) if isinstance(member, property) else (member,):
             function = getattr(function, "__func__", function)
             if isinstance(function, FunctionType):
@@ -221,9 +223,9 @@ def is_installed(function: FunctionType) -> bool:
 
 
 def names_in(code: CodeType) -> list[str]:
-    """The global names that code may read, in order."""
+    """The names of variables outside and of attributes in code and in what it defines, in order."""
     inner = (name for item in code.co_consts if isinstance(item, CodeType) for name in names_in(item))
-    return list(dict.fromkeys((*code.co_names, *inner)))
+    return list(dict.fromkeys((*code.co_names, *code.co_freevars, *inner)))
 
 
 def own_text(value: Any) -> str | None:

@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tilework.language.compile_time import base_type, base_value, constexpr
-from tilework.language.constant_text import constant_text, is_of_language
+from tilework.language.constant_text import constant_text, is_of_language, names_in
 
 COMPILE_TIME_MODULES = ("math", "copy")
 ARRAY_LIBRARIES = ("numpy", "torch", "cupy", "jax")
@@ -66,7 +66,7 @@ def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
 def library_dependencies(function: Any) -> Dependencies:
     """The jit functions that a function of this package may call, by the names in its code. Its text and its constants are a part of every
     key, so the text need not be read and parsed; only what somebody has put into the place of another function counts."""
-    names, holders, called = code_names(function.fn.__code__), [function.get_capture_scope()], {id(function): function}
+    names, holders, called = names_in(function.fn.__code__), [function.get_capture_scope()], {id(function): function}
     for holder in holders:
         for value in [holder[name] for name in names if name in holder]:
             if isinstance(value, ModuleType) and all(vars(value) is not other for other in holders):
@@ -75,12 +75,6 @@ def library_dependencies(function: Any) -> Dependencies:
     found = Dependencies(defaults_of(function.fn))
     found.functions = [item for item in called.values() if item is not function]
     return found
-
-
-def code_names(code: Any) -> list[str]:
-    """The names of variables and of attributes in code and in what it defines, each once."""
-    inner = (name for constant in code.co_consts if hasattr(constant, "co_names") for name in code_names(constant))
-    return list(dict.fromkeys((*code.co_names, *code.co_freevars, *inner)))
 
 
 def defaults_of(fn: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import linecache
 import os
 import threading
 from collections.abc import Callable, Iterable
-from types import CellType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
@@ -25,14 +25,13 @@ from tilework.forks import cached_property, held_at_fork
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import FunctionSignature, signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
-from tilework.language.constant_text import is_of_language
+from tilework.language.constant_text import EMPTY_CELL, is_of_language
 from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
 from tilework.language.parameters import KernelParam, params_of
 
 if TYPE_CHECKING:
     from tilework.language.source_block import Block
 
-EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
 ON_CHANGE: list[Callable[[], None]] = []  # called after each of these
 HASHING = held_at_fork(threading.RLock())  # one for all functions: those that call each other are hashed together

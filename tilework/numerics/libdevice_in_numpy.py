@@ -184,7 +184,16 @@ OWN: dict[str, Function] = {
     "urhadd": half_sum(1),
     "usad": absolute_differences,
 }
-ROUNDED = re.compile(r"(add|sub|mul|div|rcp|sqrt|fma)_(r.)")
+ROUNDED_OPERATIONS: dict[str, Function] = {  # ``add_rd`` and its kin: of the arithmetic, arguments and mode
+    "add": Arithmetic.add,
+    "sub": lambda compute, a, b, mode: compute.add(a, -b, mode),
+    "mul": Arithmetic.multiply,
+    "div": Arithmetic.divide,
+    "rcp": lambda compute, a, mode: compute.divide(np.ones_like(a), a, mode),
+    "sqrt": Arithmetic.square_root,
+    "fma": Arithmetic.fma,
+}
+ROUNDED = re.compile(rf"({'|'.join(ROUNDED_OPERATIONS)})_(r.)")
 CONVERSION = re.compile(r"(float|double|int|uint|ll|ull)2(float|double|int|uint|ll|ull)_(r.)")
 MODES = {"rn": "rn", "rz": "rz", "rd": "rm", "ru": "rp"}
 TO_WHOLE: dict[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
@@ -208,30 +217,10 @@ def evaluate(name: str, args: Sequence[Array]) -> Any:
     if name in OWN:
         return OWN[name](*args)
     if match := ROUNDED.fullmatch(name):
-        return rounded_operation(match[1], args, MODES[match[2]])
+        return ROUNDED_OPERATIONS[match[1]](Arithmetic.of(args[0].dtype), *args, MODES[match[2]])
     if match := CONVERSION.fullmatch(name):
         return converted(args[0], match[2], match[3])
     return DOUBLE[name](*(x.astype(F64) if x.dtype == F32 else x for x in args))
-
-
-def rounded_operation(name: str, args: Sequence[Array], mode: str) -> Array:
-    """``add_rd`` and its kin."""
-    compute = Arithmetic.of(args[0].dtype)
-    match name:
-        case "add":
-            return compute.add(args[0], args[1], mode)
-        case "sub":
-            return compute.add(args[0], -args[1], mode)
-        case "mul":
-            return compute.multiply(args[0], args[1], mode)
-        case "div":
-            return compute.divide(args[0], args[1], mode)
-        case "rcp":
-            return compute.divide(np.ones_like(args[0]), args[0], mode)
-        case "sqrt":
-            return compute.square_root(args[0], mode)
-        case _:
-            return compute.fma(args[0], args[1], args[2], mode)
 
 
 def converted(x: Array, target: str, rounding: str) -> Array:

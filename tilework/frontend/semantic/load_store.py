@@ -13,7 +13,7 @@ of floats is two masked integer atomics, of which the sign bit of v picks one:
 The sign *bit* decides, so -0.0 counts as negative and is ordered below +0.0.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import SSAValue
 
@@ -28,15 +28,7 @@ from tilework.language.typing.shapes import block, shape_of
 if TYPE_CHECKING:
     from tilework.frontend.semantic import Semantic
 
-CACHE = {
-    "": CacheModifier.NONE,
-    ".ca": CacheModifier.CA,
-    ".cg": CacheModifier.CG,
-    ".cv": CacheModifier.CV,
-    ".wb": CacheModifier.WB,
-    ".cs": CacheModifier.CS,
-    ".wt": CacheModifier.WT,
-}
+CACHE = {**{f".{mode.keyword}": mode for mode in CacheModifier}, "": CacheModifier.NONE}
 EVICTION = {"": EvictionPolicy.NORMAL, "evict_first": EvictionPolicy.FIRST, "evict_last": EvictionPolicy.LAST}
 PADDING = {"": None, "zero": PaddingOption.ZERO, "nan": PaddingOption.NAN}
 BITWISE = {"and": RMWOp.AND, "or": RMWOp.OR, "xor": RMWOp.XOR, "xchg": RMWOp.EXCH}
@@ -51,6 +43,11 @@ def handle_of(value: tl.tensor | None) -> SSAValue | None:
     return None if value is None else value.handle
 
 
+def cache_hints(options: AccessOptions) -> dict[str, Any]:
+    """What caches are told of an access, as properties of its op."""
+    return {"cache": CACHE[options.cache], "evict": EVICTION[options.evict]}
+
+
 class MemoryMixin:
     """What `load`, `store` and the atomics build."""
 
@@ -58,46 +55,27 @@ class MemoryMixin:
         self: "Semantic", ptr: tl.tensor, mask: tl.tensor | None, other: tl.tensor | None, options: AccessOptions
     ) -> tl.tensor:
         """`tt.load` through pointers."""
-        op = tt.LoadOp.make(
-            ptr.handle,
-            handle_of(mask),
-            handle_of(other),
-            self.builder.loc,
-            cache=CACHE[options.cache],
-            evict=EVICTION[options.evict],
-            is_volatile=options.volatile,
-        )
+        hints = {**cache_hints(options), "is_volatile": options.volatile}
+        op = tt.LoadOp.make(ptr.handle, handle_of(mask), handle_of(other), self.builder.loc, **hints)
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))
 
     def read_block(self: "Semantic", ptr: tl.tensor, checked: Shape, padding: str, options: AccessOptions) -> tl.tensor:
         """`tt.load` through a block pointer."""
-        op = tt.LoadOp.make(
-            ptr.handle,
-            None,
-            None,
-            self.builder.loc,
-            boundary_check=checked,
-            padding=PADDING[padding],
-            cache=CACHE[options.cache],
-            evict=EVICTION[options.evict],
-            is_volatile=options.volatile,
-        )
+        hints = {**cache_hints(options), "is_volatile": options.volatile, "padding": PADDING[padding]}
+        op = tt.LoadOp.make(ptr.handle, None, None, self.builder.loc, boundary_check=checked, **hints)
         return self._emit(op, pointee(ptr))
 
     def store_pointers(
         self: "Semantic", ptr: tl.tensor, value: tl.tensor, mask: tl.tensor | None, options: AccessOptions
     ) -> None:
         """`tt.store` through pointers."""
-        cache, evict = CACHE[options.cache], EVICTION[options.evict]
-        op = tt.StoreOp.make(ptr.handle, value.handle, handle_of(mask), self.builder.loc, cache=cache, evict=evict)
+        op = tt.StoreOp.make(ptr.handle, value.handle, handle_of(mask), self.builder.loc, **cache_hints(options))
         self.builder.insert(op)
 
     def write_block(self: "Semantic", ptr: tl.tensor, value: tl.tensor, checked: Shape, options: AccessOptions) -> None:
         """`tt.store` through a block pointer."""
-        cache, evict = CACHE[options.cache], EVICTION[options.evict]
-        op = tt.StoreOp.make(
-            ptr.handle, value.handle, None, self.builder.loc, boundary_check=checked, cache=cache, evict=evict
-        )
+        hints = cache_hints(options)
+        op = tt.StoreOp.make(ptr.handle, value.handle, None, self.builder.loc, boundary_check=checked, **hints)
         self.builder.insert(op)
 
     def update(

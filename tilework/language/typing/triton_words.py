@@ -1,9 +1,5 @@
 """How Triton refuses the Python that its kernels do not have; the compiler and the interpreter say the same (`TILEWORK_STRICT_TRITON=1`)."""
 
-from typing import Any
-
-from tilework.language.typing.promotion import plain
-
 BREAK = "unsupported AST node type: Break: kernels have no `break`"
 CONTINUE = "unsupported AST node type: Continue: kernels have no `continue`"
 MATCH = "unsupported AST node type: Match: kernels have no `match`"
@@ -18,37 +14,11 @@ AMBIGUOUS = "Boolean value of Tensor with more than one value is ambiguous"
 NESTED_FUNCTION = "nested function definition is not supported."
 FOREVER = "\nhelp: write the condition here, or use tl.static_range for a loop known at compile time"
 
-
-def list_target(target: str) -> str:
-    """For ``[a, b] = t``."""
-    return f"assignment to {target} is not supported: use a tuple (list)"
-
-
-def starred_target(target: str) -> str:
-    """For ``a, *b = t``."""
-    return f"assignment to {target} is not supported: it has a starred target"
-
-
-def part(target: str) -> str:
-    """For ``x[0] = v``."""
-    return f"assignment to {target} is not supported: values of a kernel cannot be changed in place (subscript)"
-
-
-def augmented(target: str) -> str:
-    """For ``x[0] += v``."""
-    return f"augmented assignment to {target} is not supported, only to names"
-
-
-def pattern(case: str) -> str:
-    """For ``case {"x": y}``, which we have not either."""
-    return f"`case {case}` is not supported: only values, names, `|` and sequences"
-
-
-def known_condition(value: Any) -> str:
-    """For ``while True``."""
-    return f"the condition of a while loop must be a run-time value, this one is {value!r}{FOREVER}"
-
-
-def index(value: Any) -> str:
-    """For ``x[0]``."""
-    return f"unsupported tensor index: {plain(value)}; a tensor takes only `:` and None"
+# of a node, as it is written, or of a value
+LIST_TARGET = "assignment to {} is not supported: use a tuple (list)"
+STARRED_TARGET = "assignment to {} is not supported: it has a starred target"
+PART = "assignment to {} is not supported: values of a kernel cannot be changed in place (subscript)"
+AUGMENTED = "augmented assignment to {} is not supported, only to names"
+PATTERN = "`case {}` is not supported: only values, names, `|` and sequences"  # which we have not either
+KNOWN_CONDITION = f"the condition of a while loop must be a run-time value, this one is {{!r}}{FOREVER}"
+INDEX = "unsupported tensor index: {}; a tensor takes only `:` and None"

@@ -118,7 +118,7 @@ class Helpers:
         """The condition of a `while`."""
         condition = plain(value.condition if isinstance(value, tl.condition) else value)
         if not isinstance(condition, tl.tensor):
-            self.beyond(triton_words.known_condition(condition))
+            self.beyond(triton_words.KNOWN_CONDITION.format(condition))
         return self.truth(value)
 
     def truth(self, value: Any) -> bool:
@@ -241,7 +241,7 @@ class Helpers:
         owner, index = plain(owner), plain(index)
         if isinstance(owner, tl.tensor):
             if not is_plain_view(index):
-                self.semantic.beyond_triton(ValueError(triton_words.index(index)))
+                self.semantic.beyond_triton(ValueError(triton_words.INDEX.format(plain(index))))
             return plain(owner[index])
         if getattr(owner, "__triton_aggregate__", False):
             return plain(owner[index])

@@ -164,13 +164,13 @@ class Rewriter(ast.NodeTransformer):
         refused = [self.beyond(node, triton_words.ASSIGNMENTS)] if len(node.targets) > 1 else []
         for target in node.targets:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and len(node.targets) == 1:
-                words = triton_words.part(ast.unparse(target))
+                words = triton_words.PART.format(ast.unparse(target))
                 return [self.beyond(node, words), self.new_part(target, self.visit(node.value))]
             self.check_target(target)
             if isinstance(target, ast.List):
-                refused.append(self.beyond(node, triton_words.list_target(ast.unparse(target))))
+                refused.append(self.beyond(node, triton_words.LIST_TARGET.format(ast.unparse(target))))
             if any(isinstance(element, ast.Starred) for element in getattr(target, "elts", ())):
-                refused.append(self.beyond(node, triton_words.starred_target(ast.unparse(target))))
+                refused.append(self.beyond(node, triton_words.STARRED_TARGET.format(ast.unparse(target))))
         node.value = self.helper("assign", node.value, self.visit(node.value))
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
         names = [name.id for name in starred if isinstance(name, ast.Name)]
@@ -192,7 +192,7 @@ class Rewriter(ast.NodeTransformer):
                 ast.Subscript(ast.Name(target.value.id, ast.Load()), target.slice, ast.Load()), target
             )
             value = ast.copy_location(ast.BinOp(self.visit(read), node.op, self.visit(node.value)), node)
-            return [self.beyond(node, triton_words.augmented(ast.unparse(target))), self.new_part(target, value)]
+            return [self.beyond(node, triton_words.AUGMENTED.format(ast.unparse(target))), self.new_part(target, value)]
         self.check_target(node.target)
         assert isinstance(node.target, ast.Name)
         current = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
@@ -257,7 +257,7 @@ class Rewriter(ast.NodeTransformer):
             if strange := [
                 part for part in ast.walk(case.pattern) if isinstance(part, ast.MatchMapping | ast.MatchClass)
             ]:
-                words = ast.Constant(triton_words.pattern(ast.unparse(strange[0])))
+                words = ast.Constant(triton_words.PATTERN.format(ast.unparse(strange[0])))
                 case.guard = self.helper("refuse", case.pattern, words)
                 case.pattern = ast.copy_location(ast.MatchAs(), case.pattern)
             elif case.guard is not None:

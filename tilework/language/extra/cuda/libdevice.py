@@ -77,13 +77,17 @@ def library_function(module: str, name: str, symbols: Symbols) -> Any:
     return function(module, name, documentation(name, symbols), len(next(iter(symbols))), call)
 
 
-def __getattr__(name: str) -> Any:
-    """Make a function when it is first asked for; there are about two hundred."""
-    if name not in TABLE:
-        raise AttributeError(f"libdevice has no function {name!r}")
-    made = globals()[name] = library_function(__name__, name, TABLE[name])
-    return made
+def on_demand(
+    module: dict[str, Any], table: dict[str, Symbols]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a library: a function is made when it is first asked for; there are about two hundred."""
+
+    def find(name: str) -> Any:
+        if name not in table:
+            raise AttributeError(f"{module['__name__'].removeprefix('tilework.language.')} has no function {name!r}")
+        return module.setdefault(name, library_function(module["__name__"], name, table[name]))
+
+    return find, lambda: sorted(table)
 
 
-def __dir__() -> list[str]:
-    return sorted(TABLE)
+__getattr__, __dir__ = on_demand(globals(), TABLE)
