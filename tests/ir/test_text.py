@@ -90,6 +90,15 @@ def test_names_come_from_locations_unless_switched_off() -> None:
     assert "%1 = arith.addi %0, %0 : i32" in print_module(module, nameloc_prefix=False)
 
 
+def test_an_op_alone_has_the_text_that_it_has_in_its_module() -> None:
+    module = parse_module(
+        "tt.func @f(%x: i32) { %0 = arith.addi %x, %x : i32\n %1 = tt.splat %0 : i32 -> tensor<4xi32>\n tt.return }"
+    )
+    function = next(op for op in module.walk() if isinstance(op, tt.FuncOp))
+    lines = [line.strip() for line in print_module(module).splitlines()]
+    assert [print_module(op).strip() for op in function.body.block.ops] == lines[2:5]
+
+
 def test_the_name_of_a_location() -> None:
     at = file_loc("k.py", 1, 2)
     assert name_of(name_loc("x", at)) == "x"

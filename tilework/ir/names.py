@@ -31,11 +31,16 @@ PLAIN_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 IDENTIFIER = re.compile(r"[A-Za-z_$.-][\w$.-]*", re.ASCII)
 
 
+class Names(dict[SSAValue, str]):
+    def __missing__(self, value: SSAValue) -> str:
+        return "%<unnamed value>"  # of another tree
+
+
 class ValueNames:
     """`of[value]` is the text of each value, `%` included; `results[op]` the left-hand side of ops with several results."""
 
     def __init__(self, root: Operation, from_locations: bool = True) -> None:
-        self.of: dict[SSAValue, str] = {}
+        self.of = Names()
         self.results: dict[Operation, str] = {}
         self._from_locations = from_locations
         self._source_names: dict[int, str | None] = {}  # by id of the location

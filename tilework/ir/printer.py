@@ -31,12 +31,12 @@ from tilework.forks import cached_property
 from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary
 from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.names import ValueNames
-from tilework.ir.nesting import predecessors
+from tilework.ir.nesting import ops_around, predecessors
 from tilework.ir.property_text import OpPrinter
 
 
 def print_module(op: Operation, debuginfo: bool = False, nameloc_prefix: bool = True) -> str:
-    """The text of `op` (a module, or any op) and all it contains.
+    """The text of `op` (a module, or any op, with the names that values have in the module) and all it contains.
 
     `debuginfo` writes locations; `nameloc_prefix` names values after their locations.
     """
@@ -49,7 +49,7 @@ class ModulePrinter:
     def __init__(self, root: Operation, debuginfo: bool, nameloc_prefix: bool) -> None:
         self.root = root
         self.debuginfo = debuginfo
-        self.value_names = ValueNames(root, nameloc_prefix)
+        self.value_names = ValueNames([root, *ops_around(root)][-1], nameloc_prefix)
         self.names = self.value_names.of
         self.texts = AttributeText()
         self.out: list[str] = []
@@ -174,7 +174,7 @@ class SelfPrinter(Printer):
         self.owner = owner
 
     def print_ssa_value(self, value: SSAValue) -> str:
-        name = self.owner.names.get(value, "%<unnamed value>")
+        name = self.owner.names[value]
         self.print_string(name)
         return name[1:]
 
