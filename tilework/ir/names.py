@@ -40,7 +40,7 @@ class ValueNames:
     """`of[value]` is the text of each value, `%` included; `results[op]` the left-hand side of ops with several results."""
 
     def __init__(self, root: Operation, from_locations: bool = True) -> None:
-        self.of = Names()
+        self.of: dict[SSAValue, str] = Names()
         self.results: dict[Operation, str] = {}
         self._from_locations = from_locations
         self._source_names: dict[int, str | None] = {}  # by id of the location
