@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -55,6 +56,8 @@ def define(*kernels: Any) -> None:
 def test_one_is_started_for_each_change_of_a_file(started: list[Any], tmp_path: Path) -> None:
     file = tmp_path / "kernels.py"
     kernel = kernel_in(file)
+    define(kernel_in(tmp_path / "ours.py", module="tilework.language.standard"), len)
+    assert not started
     define(kernel, kernel, kernel_in(tmp_path / "others.py"))
     assert started == [os.getpid()], "the cache is new; the other file is older than what the start left"
     define(kernel)
@@ -82,16 +85,20 @@ REASONS: dict[str, Callable[[pytest.MonkeyPatch], Any]] = {
         server_place, "connect", lambda path: SimpleNamespace(close=lambda: None)
     ),
     "no place": lambda patch: patch.setattr(server_place, "socket_path", lambda: None),
+    "no cache": lambda patch: setattr(knobs.cache, "dir", os.path.join(__file__, "cache")),
+    "a cache of others": lambda patch: patch.setattr(os, "utime", Mock(side_effect=PermissionError)),
     "no handles of processes": lambda patch: patch.delattr(os, "pidfd_open"),
 }
 
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_none_is_started_without_need(reason: str, started: list[Any], tmp_path: Path, monkeypatch: Any) -> None:
-    REASONS[reason](monkeypatch)
-    define(
-        kernel_in(tmp_path / "kernels.py"), kernel_in(tmp_path / "ours.py", module="tilework.language.standard"), len
+    kernel, ours = (
+        kernel_in(tmp_path / "kernels.py"),
+        kernel_in(tmp_path / "ours.py", module="tilework.language.standard"),
     )
+    REASONS[reason](monkeypatch)
+    define(kernel, ours, len)
     assert not started
 
 

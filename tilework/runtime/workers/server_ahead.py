@@ -28,7 +28,7 @@ def expect_compilation(fn: Callable[..., Any]) -> None:
     if file is None or file in LOOKED_AT or getattr(fn, "__module__", None) is None or fn.__module__.startswith(OURS):
         return
     LOOKED_AT.add(file)
-    with suppress(OSError, ValueError):  # no file, no home, a word that is no mode: the launch says it
+    with suppress(OSError, ValueError):  # no file, no cache to share, a word that is no mode: the launch says it
         if is_wanted() and is_changed(file):
             begin()
 
@@ -62,9 +62,8 @@ def begin() -> None:
     path = server_place.socket_path() if has_compiler() and not is_compiler_loaded() else None
     if path is None:
         return
-    with suppress(OSError):  # a cache that cannot be written: everything is compiled, every time
-        os.makedirs(knobs.cache.dir, exist_ok=True)
-        os.utime(knobs.cache.dir)
+    os.makedirs(knobs.cache.dir, exist_ok=True)
+    os.utime(knobs.cache.dir)
     if (channel := server_place.connect(path)) is not None:
         channel.close()
     else:
