@@ -300,7 +300,7 @@ def server(args: argparse.Namespace) -> Iterable[Line]:
     state = (
         "is running"
         if channel is not None
-        else "starts when something is tuned, or for the next process (TILEWORK_COMPILE_SERVER)"
+        else "starts when something is tuned, or a changed file defines a kernel (TILEWORK_COMPILE_SERVER)"
     )
     yield Line("compile server", OK, f"{state} ({path})")
 
