@@ -151,7 +151,7 @@ def describe(
     except (Undescribable, TypeError, ValueError, OverflowError, KeyError):  # or something changed since the launch
         return None
     DESCRIBED.add(fn)
-    watched, hooks = watches(fn, kernel, run, device, kernels, key, chosen)
+    watched, hooks = watches(fn, kernel, device, kernels, key, chosen)
     if (
         any(hooks)
         or any(type(hook) is not list for hook in hooks)
@@ -177,39 +177,28 @@ ON_CHANGE.append(forget_sources)
 
 
 def watches(
-    fn: Any, kernel: Any, run: Any, device: Any, kernels: dict[str, Any], key: str, chosen: Any
+    fn: Any, kernel: Any, device: Any, kernels: dict[str, Any], key: str, chosen: Any
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """(dict, key, value three by three, empty lists): the Python path does the same as long as these do not change.
 
     It has `chosen` for such arguments, and launched `kernel`.
     """
-    enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
-    members = [
-        (driver, "_active", driver._active),
-        (driver, "_host", driver._host),
-        (knobs, "runtime", knobs.runtime),
-        (knobs.runtime, "debug", knobs.runtime.debug),
-        (knobs.runtime, "sanitize", knobs.runtime.sanitize),
-        (knobs.runtime, "sanitize_overflow", knobs.runtime.sanitize_overflow),
-        (knobs.runtime, "reproducible", knobs.runtime.reproducible),
-        (knobs.compilation, "instrumentation_mode", knobs.compilation.instrumentation_mode),
-        (knobs.runtime, "launch_enter_hook", enter),
-        (knobs.runtime, "launch_exit_hook", leave),
-        (enter, "calls", enter.calls),
-        (leave, "calls", leave.calls),
-        (fn, "debug", fn.debug),
-        (fn, "sanitize", fn.sanitize),
-        (fn, "reproducible", fn.reproducible),
-        (fn, "run", native.MISSING),
-        (fn, "pre_run_hooks", fn.pre_run_hooks),
-        (fn, "device_caches", fn.device_caches),
-        (fn, "_globals", fn._globals),
-        (kernel._loaded, "launch", run),
-        (kernel, "function", kernel.function),
-    ]
+    runtime, enter, leave = knobs.runtime, knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    members: tuple[tuple[Any, tuple[str, ...]], ...] = (
+        (driver, ("_active", "_host")),
+        (knobs, ("runtime",)),
+        (runtime, ("debug", "sanitize", "sanitize_overflow", "reproducible", "launch_enter_hook", "launch_exit_hook")),
+        (knobs.compilation, ("instrumentation_mode",)),
+        (enter, ("calls",)),
+        (leave, ("calls",)),
+        (fn, ("debug", "sanitize", "reproducible", "run", "pre_run_hooks", "device_caches", "_globals")),
+        (kernel._loaded, ("launch",)),
+        (kernel, ("function",)),
+    )
     flat: list[Any] = [fn.device_caches, device, fn.device_caches[device], kernels, key, chosen]
-    for holder, name, value in members:
-        flat += [vars(holder), name, value]
+    for holder, names in members:
+        for name in names:
+            flat += [vars(holder), name, vars(holder).get(name, native.MISSING)]
     return tuple(flat), (fn.pre_run_hooks, enter.calls, leave.calls)
 
 

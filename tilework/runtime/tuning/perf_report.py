@@ -176,7 +176,7 @@ class Mark:
         folder = Path(save_path) if save_path else None
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-        tables, self.reports = [], []
+        self.reports = []
         for benchmark in benchmarks:
             table = self.measure(benchmark, kwargs)
             if (show_plots or folder is not None) and has("matplotlib"):
@@ -186,13 +186,12 @@ class Mark:
                 print(f"{benchmark.plot_name}:\n{shown.text(save_precision)}")
             if folder is not None:
                 shown.write_csv(folder / f"{benchmark.plot_name}.csv", save_precision)
-            tables.append((benchmark, shown))
             self.reports.append((benchmark, shown))
         if folder is not None:
-            write_html(folder, tables)
+            write_html(folder, self.reports)
         if not return_df:
             return None
-        frames = [data_frame(table) for _, table in tables]
+        frames = [data_frame(table) for _, table in self.reports]
         return frames[0] if isinstance(self.benchmarks, Benchmark) else frames
 
     def measure(self, benchmark: Benchmark, kwargs: dict[str, Any]) -> Table:
@@ -201,24 +200,18 @@ class Mark:
         table = Table([*benchmark.x_names, *names, *(f"{n}-min" for n in names), *(f"{n}-max" for n in names)])
         points = list(benchmark.x_vals)
         with Progress(benchmark.plot_name, len(points) * len(names)) as progress:
-            self.fill(table, benchmark, points, kwargs, progress)
+            for x in points:
+                point = list(x) if isinstance(x, list | tuple) else [x] * len(benchmark.x_names)
+                if len(point) != (count := len(benchmark.x_names)):
+                    raise ValueError(f"expected {count} values for {list(benchmark.x_names)}, got {x!r}")
+                named = dict(zip(benchmark.x_names, point, strict=True))
+                results = []
+                for line in benchmark.line_vals:
+                    results.append(self.fn(**named, **{benchmark.line_arg: line}, **benchmark.args, **kwargs))
+                    progress.step(", ".join(f"{name}={value}" for name, value in named.items()))
+                triples = [result if isinstance(result, list | tuple) else (result, None, None) for result in results]
+                table.rows.append([*point, *(triple[part] for part in range(3) for triple in triples)])
         return table
-
-    def fill(
-        self, table: Table, benchmark: Benchmark, points: Sequence[Any], kwargs: dict[str, Any], progress: Progress
-    ) -> None:
-        """The rows of the table, one for each point."""
-        for x in points:
-            point = list(x) if isinstance(x, list | tuple) else [x] * len(benchmark.x_names)
-            if len(point) != len(benchmark.x_names):
-                raise ValueError(f"expected {len(benchmark.x_names)} values for {list(benchmark.x_names)}, got {x!r}")
-            named = dict(zip(benchmark.x_names, point, strict=True))
-            results = []
-            for line in benchmark.line_vals:
-                results.append(self.fn(**named, **{benchmark.line_arg: line}, **benchmark.args, **kwargs))
-                progress.step(", ".join(f"{name}={value}" for name, value in named.items()))
-            triples = [result if isinstance(result, list | tuple) else (result, None, None) for result in results]
-            table.rows.append([*point, *(triple[part] for part in range(3) for triple in triples)])
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
