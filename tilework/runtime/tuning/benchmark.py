@@ -26,7 +26,9 @@ from typing import Any
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.progress import Progress
 
-RETURN_MODES = ("min", "max", "mean", "median", "all")
+RETURN_MODES: dict[str, Callable[[list[float]], Any]] = {
+    "min": min, "max": max, "mean": statistics.mean, "median": statistics.median, "all": list
+}  # fmt: skip
 ESTIMATE_CALLS = 5
 GRAPH_REPLAYS = 10
 MOST_REPEATS_OF_NOTHING = 1000
@@ -243,13 +245,7 @@ def summarize(times: list[float], quantiles: Sequence[float] | None, return_mode
     if quantiles is not None:
         found = [quantile(times, q) for q in quantiles]
         return found[0] if len(found) == 1 else found
-    if return_mode == "all":
-        return times
-    if return_mode == "min":
-        return min(times)
-    if return_mode == "max":
-        return max(times)
-    return statistics.mean(times) if return_mode == "mean" else statistics.median(times)
+    return RETURN_MODES[return_mode](times)
 
 
 def quantile(times: Sequence[float], q: float) -> float:
