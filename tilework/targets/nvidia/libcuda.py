@@ -43,7 +43,6 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     **arguments_of(NAMES),
     "cuInit": (c_uint,),
     "cuGetErrorString": (c_int, OUT),
-    "cuDeviceGet": (OUT, c_int),
     "cuDeviceGetAttribute": (OUT, c_int, c_int),
     "cuDevicePrimaryCtxRetain": (OUT, c_int),
     "cuCtxGetCurrent": (OUT,),

@@ -88,10 +88,6 @@ class EmulatedCuda(EmulatedLibrary):
     def cuDeviceGetCount(self, count: Any) -> int:
         return super().count_devices(count) if self.initialized else results.NOT_INITIALIZED
 
-    def cuDeviceGet(self, device: Any, number: int) -> int:
-        device._obj.value = number
-        return results.OK if number < len(self.devices) else results.INVALID_DEVICE
-
     def cuDeviceGetAttribute(self, value: Any, attribute: int, device: int) -> int:
         if device >= len(self.devices):
             return results.INVALID_DEVICE
