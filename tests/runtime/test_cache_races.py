@@ -207,7 +207,9 @@ def test_a_cache_deleted_under_a_writer_is_made_again(store: EntryStore, monkeyp
     assert store.file(FOLDER, "add.autotune.json") is not None
 
 
-@pytest.mark.parametrize("options", [[], ["--max-size", "800000", "--grace", "0"]], ids=["unbounded", "evicting"])
+@pytest.mark.parametrize(
+    "options", ["--entries 16".split(), "--max-size 800000 --grace 0".split()], ids=["unbounded", "evicting"]
+)
 def test_many_processes_one_killed_after_the_other(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """A short run of the stress test; `python -m benchmarks.cache_stress` is the long one."""
     with knobs.cache.scope():
