@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from xdsl.dialects import scf
 
 from tilework.ir.parser import parse_module
+from tilework.oracles.evaluator import evaluate
+from tilework.oracles.evaluator.evaluation_errors import EvaluationError
 from tilework.tools.check_each import check_each
+from tilework.transforms.registry import run_pipeline
 
 BODY = """%v = arith.xori %k, %step {loop.cluster = 1 : i32, loop.stage = 0 : i32} : i32
       %more = arith.addi %v, %k {loop.cluster = 0 : i32, loop.stage = 2 : i32} : i32
@@ -64,3 +68,15 @@ def test_an_empty_loop_around_a_long_one_stays_empty() -> None:
     given = {"q": np.full(3, -7, np.int32), "low": 65537, "high": -65535, "step": 1}
     report = check_each(module, "tritongpu-fuse-nested-loops", given=given, grid=(1, 1, 1))
     assert report.ok and report.checked, report
+
+
+@pytest.mark.parametrize(("high", "low"), [(65536, 65536), (2**31 - 1, 2), (3, -(2**31))])
+def test_more_iterations_than_fit_into_32_bits_are_not_fewer(high: int, low: int) -> None:
+    """Flattened, two loops of 65536 rounds had none, as had one in which a counter goes from the least number to 5."""
+    bounds = "%c0 to %low" if low > 0 else "%low to %high"
+    text = PROGRAM.format(body=NESTED.replace("%c0 to %c2", bounds), attributes="tt.flatten")
+    module = parse_module(text.replace("%low to %high step %step", "%c0 to %high step %c1"))
+    run_pipeline(module, ["tritongpu-fuse-nested-loops", "canonicalize", "cse"])
+    assert len([op for op in module.walk() if type(op) is scf.ForOp]) < 3, "the loops are one, or the outer one alone"
+    with pytest.raises(EvaluationError, match="steps"):
+        evaluate(module, "kernel", [np.zeros(2, np.int32), low, high, 1], max_steps=2000)

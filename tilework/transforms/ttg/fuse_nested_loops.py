@@ -10,7 +10,7 @@
                                           %t = select %last, 0, %t + 1
                                         }
 
-L is the number of iterations of the inner loop, at least one: prologue and epilogue run also if there are none. So that
+%t' is an i64: the product need not fit into 32 bits. L is the number of iterations of the inner loop, at least one: prologue and epilogue run also if there are none. So that
 the body need not ask, the inner loop is assumed not to be empty: ``scf.if %m <= 0 { the outer loop alone } else { ... }``.
 What the prologue computes for later is carried. What the inner loop carries starts anew with each outer iteration:
 a value from outside of both loops is put back at the end of the one before, where it is free for a dot (it becomes the
@@ -36,7 +36,7 @@ from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, loop_around
 from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
-from tilework.ir.types import element_type, is_float, is_integer, is_tensor
+from tilework.ir.types import element_type, i64, is_float, is_integer, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
 from tilework.transforms.passes import Pass
@@ -97,7 +97,8 @@ def flatten(outer: Operation) -> None:
         Fusion(outer, must_execute=True).run()
         return
     # Not `== 0`: a loop whose upper bound is below its lower bound is empty too.
-    is_empty = code.compare("sle", count, code.constant(0, count.type))
+    test = "sle" if counts_by_bound(inner) else "eq"
+    is_empty = code.compare(test, count, code.constant(0, count.type))
     code.insert_before(outer)
     fused_block, empty_block = Block(), Block()
     branch = make_if(
@@ -156,10 +157,16 @@ def is_hoistable(value: SSAValue, inside: Block, hoisted: dict[Operation, None])
     return True
 
 
+def counts_by_bound(loop: Operation) -> bool:
+    """The iterations of `loop` are its upper bound, or that divided by its step: a negative one is none."""
+    lower, upper, _ = loop.operands[:3]
+    return constant_value(lower) == 0 and constant_value(upper) is None
+
+
 def trip_count(code: Emitter, loop: Operation) -> SSAValue:
-    """``ceil((upper - lower) / step)``; zero or less for an empty loop."""
+    """``ceil((upper - lower) / step)``: a number without a sign, or, if `counts_by_bound`, negative for an empty loop too."""
     lower, upper, step = loop.operands[:3]
-    if constant_value(lower) != 0 or constant_value(upper) is not None:
+    if not counts_by_bound(loop):
         return iterations(code, lower, upper, step)
     return upper if constant_value(step) == 1 else code.binary(arith.CeilDivSIOp, upper, step)
 
@@ -195,9 +202,9 @@ class Fusion:
         self.time_type = IntegerType(width)
         length, total = self.lengths(before)
         initial, place = self.initial_values(before)
-        zero, one = before.constant(0, self.time_type), before.constant(1, self.time_type)
+        zero, one = before.constant(0, i64), before.constant(1, i64)
         before.insert_before(self.outer)
-        self.body.insert_arg(self.time_type, 0)
+        self.body.insert_arg(i64, 0)
         for value in initial:
             self.body.insert_arg(value.type, len(self.body.args))
         self.fill(length, place)
@@ -271,10 +278,13 @@ class Fusion:
         one = code.constant(1, self.time_type)
         length: SSAValue | None = None
         for child in self.children:
-            child.count = self.widened(code, trip_count(code, child.loop))
+            extension = arith.ExtSIOp if counts_by_bound(child.loop) else arith.ExtUIOp
+            child.count = widened(code, trip_count(code, child.loop), self.time_type, extension)
             known = constant_value(child.count)
             at_least_one = (
-                child.count if known is not None and known > 0 else code.binary(arith.MaxSIOp, child.count, one)
+                child.count
+                if known is not None and known > 0
+                else code.binary(arith.MaxSIOp if counts_by_bound(child.loop) else arith.MaxUIOp, child.count, one)
             )
             if length is None:
                 length = at_least_one
@@ -282,12 +292,9 @@ class Fusion:
                 child.start = code.binary(arith.SubiOp, length, one)
                 length = code.binary(arith.AddiOp, child.start, at_least_one)
         assert length is not None
-        return length, code.binary(arith.MuliOp, self.widened(code, iterations(code, *self.outer.operands[:3])), length)
-
-    def widened(self, code: Emitter, count: SSAValue) -> SSAValue:
-        if count.type == self.time_type:
-            return count
-        return code.append(convert(arith.ExtSIOp, count, self.time_type, self.outer.location))
+        outer = iterations(code, *self.outer.operands[:3])
+        total = code.binary(arith.MuliOp, *(widened(code, count, i64, arith.ExtUIOp) for count in (outer, length)))
+        return length, total
 
     def initial_values(self, code: Emitter) -> tuple[list[SSAValue], dict[object, int]]:
         """What the new loop starts with, and at which argument of its body each thing is."""
@@ -445,6 +452,14 @@ class Fusion:
             if index not in computed:
                 results[index] = self.select(is_last, value, carried[index])
         return results
+
+
+def widened(code: Emitter, count: SSAValue, type: Attribute, extension: type[Operation]) -> SSAValue:
+    if count.type == type:
+        return count
+    if isinstance(known := constant_value(count), int):
+        return code.constant(known, type)
+    return code.append(convert(extension, count, type, code.loc))
 
 
 def taken_out(ops: Sequence[Operation]) -> Sequence[Operation]:
