@@ -149,6 +149,7 @@ class Writer(Expressions):
         super().__init__(Random(seed))
         self.odd = odd  # sizes need not be powers of two
         self.promises = False  # the same bits everywhere
+        self.is_checked = False  # nothing that the sanitizer reports
         self.seed = seed
         self.capability = capability
         self.lines: list[str] = []
@@ -327,11 +328,12 @@ def draw_kernel(
     about_python: bool = False,
     promises: bool = False,
     about_loops: bool = False,
+    checked: bool = False,
 ) -> Kernel:
     """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, or with Python that Triton does not have.
 
     `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
-    matters take turns; and it may return between its accesses to memory.
+    matters take turns; and it may return between its accesses to memory. `checked`: with nothing that the sanitizer reports.
     """
     from tests.drawn.loop_statements import LoopStatements
     from tests.drawn.python_statements import HELPERS, PythonStatements
@@ -340,7 +342,7 @@ def draw_kernel(
     plain = Statements(seed, capability, about_descriptors, odd)
     own = PythonStatements if about_python else LoopStatements if about_loops else None
     writer = own(seed, capability, odd) if own is not None else plain
-    writer.promises = promises
+    writer.promises, writer.is_checked = promises, checked
     writer.prologue()
     if writer.random.random() < 0.1:
         with writer.block(f"if n > {writer.random.randrange(30, 70)}:"):

@@ -194,6 +194,7 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         )
         mask = f", mask={self.offsets(shape)} < n" if self.random.random() < 0.7 else ""
         wider = self.random.choice((1, 1, 4))  # what is outside the bins is not counted
+        wider = 1 if self.is_checked else wider
         self.assign(Value(f"tl.histogram({x.text} & {wider * bins - 1}, {bins}{mask})", INT32, (bins,), unknown))
 
     def product_of_types(self) -> None:

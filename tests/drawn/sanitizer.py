@@ -93,6 +93,7 @@ class Drawn:
 
 def draw(seed: int, capability: int = CPU) -> Drawn:
     writer = Statements(seed, capability)
+    writer.is_checked = True
     random = writer.random
     kind = random.choice(sorted(SUSPECTS))
     suspect, size = SUSPECTS[kind], 1 << random.randrange(3, 8)
@@ -209,7 +210,7 @@ def problem_of(seed: int, folder: Path, gpu: bool = False) -> str | None:
     with target(gpu):
         try:
             if seed % 4 == 3:
-                return check_clean(draw_kernel(seed, 90 if gpu else CPU), folder, gpu)
+                return check_clean(draw_kernel(seed, 90 if gpu else CPU, checked=True), folder, gpu)
             return check(draw(seed, 90 if gpu else CPU), folder, gpu)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
