@@ -324,6 +324,9 @@ class BoundJITMethod(Bound):
 class BoundConstexprFunction(Bound):
     """A constexpr_function."""
 
+    def __init__(self, instance: Any, fn: Any) -> None:
+        super().__init__(instance, fn)
+
 
 class JITFunction(JITCallable):
     """A kernel, or a function that kernels call. See the module docstring."""
@@ -446,11 +449,22 @@ def is_language_value(value: Any) -> bool:
     )
 
 
-def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
     """As `tilework.jit`, for the language's own functions, which kernels call and nobody launches."""
+    settings = (version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata)
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
-        return JITFunction(function.fn if isinstance(function, JITFunction) else function, **options)
+        return JITFunction(function.fn if isinstance(function, JITFunction) else function, *settings)
 
     return decorate(fn) if fn is not None else decorate
 
