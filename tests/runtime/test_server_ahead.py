@@ -23,11 +23,12 @@ NOW = time.time()
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What would have been started by whom, in a process that has loaded nothing; there are two cores."""
+    """What would have been started by whom, in a process that has loaded nothing; there are two cores, and one is free."""
     found: list[Any] = []
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     os.chmod(tmp_path, 0o700)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 9.0, 9.0))
     monkeypatch.setattr(compiler_presence, "is_compiler_loaded", lambda: False)
     monkeypatch.setattr(server_place, "start", lambda path, target, owner: found.append(owner))
     monkeypatch.setattr(server_ahead, "LOOKED_AT", set())
@@ -77,6 +78,7 @@ REASONS: dict[str, Callable[[pytest.MonkeyPatch], Any]] = {
     "use": lambda patch: setattr(knobs.compilation, "server", "use"),
     "nonsense": lambda patch: setattr(knobs.compilation, "server", "sometimes"),
     "one core": lambda patch: patch.setattr(os, "sched_getaffinity", lambda process: {3}),
+    "busy cores": lambda patch: patch.setattr(os, "getloadavg", lambda: (1.5, 0.0, 0.0)),
     "no workers": lambda patch: setattr(knobs.autotuning, "workers", 0),
     "nothing is compiled": lambda patch: setattr(knobs.runtime, "no_jit", True),
     "loaded": lambda patch: patch.setattr(compiler_presence, "is_compiler_loaded", lambda: True),
@@ -110,6 +112,7 @@ def test_it_outlives_who_asks_for_that(started: list[Any], tmp_path: Path) -> No
 
 SCRIPT = """
 import os, sys, time
+os.getloadavg = lambda: (0.0, 0.0, 0.0)
 import numpy as np
 import tilework, tilework.language as tl
 

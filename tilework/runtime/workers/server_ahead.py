@@ -40,7 +40,7 @@ def is_wanted() -> bool:
         and knobs.cache.manager_class is None
         and not (knobs.runtime.no_jit or knobs.runtime.bundle)
         and hasattr(os, "pidfd_open")
-        and len(os.sched_getaffinity(0)) > 1
+        and os.getloadavg()[0] + 1 < len(os.sched_getaffinity(0))  # one more core than others and this process need
     )
 
 
