@@ -29,7 +29,7 @@ def expect_compilation(fn: Callable[..., Any]) -> None:
         return
     LOOKED_AT.add(file)
     with suppress(OSError, ValueError):  # no file, no cache to share, a word that is no mode: the launch says it
-        if is_wanted() and is_changed(file):
+        if is_changed(file) and is_wanted():
             begin()
 
 
