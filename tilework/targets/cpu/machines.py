@@ -70,7 +70,7 @@ def named_machine(name: str) -> CpuMachine:
     if name in ("", "host"):
         return CpuMachine(HostTarget.detect())
     if name == "native":
-        return CpuMachine(machine_of(name)[0], is_compared=True)
+        return CpuMachine(without_tiles(HostTarget.detect()), is_compared=True)
     for arch, known in MACHINES.items():
         if name in known:
             check_reachable(name, arch)
@@ -94,15 +94,12 @@ def check_reachable(name: str, arch: str) -> None:
         raise ValueError(f"code for {name!r} can be made on Linux, and on machines of that kind")
 
 
-def machine_of(arch: str) -> tuple[HostTarget, str, str]:
-    """What the code generator may use, and LLVM's names of the processor and its features: ``host``, or a name of MACHINES."""
-    host = HostTarget.detect()
-    if arch in ("", "host", "native"):
-        # tiles need the permission of the system, for which only a process of our own asks
-        features = frozenset(name for name in host.features if not name.startswith("amx-"))
-        return HostTarget.of(host.arch, host.cpu, features | host.dot_features), "", ""
-    known = MACHINES.get(host.arch, {})
-    if arch not in known:
-        raise ValueError(f"no CPU called {arch!r} for {host.arch}; known: host, {', '.join(known)}")
-    cpu, features = known[arch]
-    return HostTarget.of(host.arch, cpu, features), cpu, FEATURES[host.arch]
+def without_tiles(host: HostTarget) -> HostTarget:
+    """Tiles need the permission of the system, for which only a process of our own asks."""
+    features = frozenset(name for name in host.features if not name.startswith("amx-"))
+    return HostTarget.of(host.arch, host.cpu, features | host.dot_features)
+
+
+def machine_for_programs(name: str) -> CpuMachine:
+    """The machine of programs that are not Python's: this one as it is, or a `named_machine`."""
+    return CpuMachine(without_tiles(HostTarget.detect())) if name in ("", "host", "native") else named_machine(name)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilework.errors import TritonError
-from tilework.targets.cpu.machines import machine_of
+from tilework.targets.cpu.machines import CpuMachine, machine_for_programs
 from tilework.targets.cpu.run.interface import (
     CONTROL_FIELDS,
     FULL,
@@ -35,7 +35,6 @@ from tilework.targets.cpu.run.launch_record import places_of
 from tilework.targets.cpu.run.machine_code import LETTERS, NULL, Code, Platform, num, word
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
-from tilework.targets.llvm.compile import host_target_machine
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import Type, array, f32, f64, i8, i16, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
@@ -82,8 +81,8 @@ def standalone_object(
     from tilework.targets.cpu.lower.codegen import arena_size, emit_module  # lazily: the compiler loads when it is used
     from tilework.targets.cpu.lower.interface_of import interface_of
 
-    machine, cpu, features = machine_of(arch)
-    text = emit_module(module, machine, fuses=fuses, turn=places_of(LAUNCH)["turn"])
+    machine = machine_for_programs(arch)
+    text = emit_module(module, machine.facts, fuses=fuses, layout=machine.layout, turn=places_of(LAUNCH)["turn"])
     interface = interface_of(module, arena_size(module))
     if f"@{PRINT_SYMBOL}(" in text:
         raise TritonError(
@@ -94,13 +93,12 @@ def standalone_object(
         raise TritonError(f"kernel {interface.name} has parameters that a C function cannot take")
     made = entry_text(interface, name, args, grid, first_code)
     exports = {name, f"{name}_error_string", f"load_{name}", f"unload_{name}"}
-    return linked_object(text + work_function(interface.name), made, interface.name, exports, cpu, features), interface
+    return linked_object(text + work_function(interface.name), made, interface.name, exports, machine), interface
 
 
 @apart
-def linked_object(kernel: str, entry: str, name: str, exports: set[str], cpu: str, features: str) -> bytes:
+def linked_object(kernel: str, entry: str, name: str, exports: set[str], machine: CpuMachine) -> bytes:
     """One object of two texts, with everything local that is not exported."""
-    machine = host_target_machine(2, cpu or None, features if cpu else None)
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         module = owner.enter_context(llvm.parse_assembly(kernel, context))
@@ -116,7 +114,7 @@ def linked_object(kernel: str, entry: str, name: str, exports: set[str], cpu: st
             if not function.is_declaration and function.name not in exports:
                 function.linkage = "internal"
         module.verify()
-        return machine.emit_object(module)
+        return machine.code_generator(2).emit_object(module)
 
 
 def entry_text(interface: Interface, name: str, args: Sequence[Argument], grid: GridCode, first_code: int) -> str:

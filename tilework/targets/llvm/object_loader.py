@@ -274,13 +274,6 @@ def load_object(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] 
         return jit_load(data, symbols, imports)
 
 
-def check_loadable(data: bytes, machine: str) -> None:
-    """Raise `Unknown` if a file for a Linux machine of this name can only be loaded by LLVM."""
-    if machine.lower() not in MACHINES:
-        raise Unknown(f"no processor called {machine}")
-    Layout(Object(data, MACHINES[machine.lower()]))
-
-
 def mapped(data: bytes, symbols: list[str], imports: Mapping[str, int]) -> LoadedCode:
     """The same, or `Unknown`."""
     machine = MACHINES.get(platform.machine().lower()) if sys.platform == "linux" else None

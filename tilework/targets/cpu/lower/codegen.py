@@ -22,10 +22,9 @@ from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
 from tilework.targets.cpu.lower import atomic_rules as atomics
-from tilework.targets.cpu.lower import checks, debug, gather, histogram, scan_rules, sort_runs
+from tilework.targets.cpu.lower import checks, debug, gather, histogram, scan_tree, sort_runs
 from tilework.targets.cpu.lower import control_rules as control
 from tilework.targets.cpu.lower import dot_rules as dot
-from tilework.targets.cpu.lower import program_rules as program
 from tilework.targets.cpu.lower.arena import aligned, plan
 from tilework.targets.cpu.lower.lowering import FAULT_BYTES, Lowering, lowers
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
@@ -45,7 +44,7 @@ from tilework.targets.llvm.types import bf16, f32, i32, i64, ptr, result_of, voi
 from tilework.targets.llvm.values import Value, constant
 
 # Importing these fills the table of rules
-RULE_FILES = (atomics, checks, control, debug, dot, fork, gather, histogram, program, scan_rules, sort_runs)
+RULE_FILES = (atomics, checks, control, debug, dot, fork, gather, histogram, scan_tree, sort_runs)
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"

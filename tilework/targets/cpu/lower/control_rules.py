@@ -1,10 +1,12 @@
-"""Rules of loops and of scalar memory: buffers, and reads outside of nests."""
+"""Rules of loops, of scalar memory (buffers, and reads outside of nests), and of the program that runs."""
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt, ttc
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.arena import buffer_bytes
 from tilework.targets.cpu.lower.interface_of import may_wait
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
@@ -54,6 +56,22 @@ def lower_for(low: Lowering, op: Operation) -> list[Value]:
 def lower_while(low: Lowering, op: Operation) -> list[Value]:
     ops = [inner for region in op.regions for inner in region.block.ops]
     return while_loop(low, op, Counted(low, 1 + cost_of(ops), may_wait(op)))
+
+
+@lowers(tt.GetProgramIdOp, elementwise=True)
+def lower_program_id(low: Lowering, op: Operation) -> Value:
+    return low.program[axis_of(op)]
+
+
+@lowers(tt.GetNumProgramsOp, elementwise=True)
+def lower_num_programs(low: Lowering, op: Operation) -> Value:
+    return low.grid[axis_of(op)]
+
+
+@lowers(GpuBarrierOp)
+def lower_barrier(low: Lowering, op: Operation) -> None:
+    """One thread runs a program, so there is nobody to wait for; but other programs see what is before it first."""
+    low.builder.fence("seq_cst")
 
 
 # Buffers

@@ -12,10 +12,28 @@ has lanes; those are scanned in the same way, by shuffles. A total is put in fro
 
 from collections.abc import Callable, Sequence
 
+from xdsl.ir import Operation
+
+from tilework.ir import ttc
+from tilework.ir.reproducible import follows_tree
+from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.reduce_tree import Stack
 from tilework.targets.cpu.lower.scan import Row, Scan
+from tilework.targets.cpu.run.fork import FORK_WORK, share_op
 from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value, constant
+
+
+@lowers(ttc.ScanOp)
+def lower_scan(low: Lowering, op: Operation) -> None:
+    """In the order that is fastest (`scan.py`), or in the one that is promised; threads share large ones."""
+    made = TreeScan if follows_tree(op) else Scan
+    scan = made(low, op)
+    size, step = scan.parts()
+    if scan.lanes > 1 and size >= 2 * step and size % step == 0 and scan.cost() >= FORK_WORK:
+        share_op(low, op, size, step, lambda first, last: made(low, op).emit(first, last))
+    else:
+        scan.emit(constant(i64, 0), constant(i64, size))
 
 
 class TreeScan(Scan):

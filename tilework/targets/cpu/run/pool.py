@@ -1,6 +1,6 @@
 """Threads that run the programs of a grid, and the scratch memory of each.
 
-    run_shared(kernel, slots, (64, 1, 1), 64, arena=4096, threads=4)
+    run_shared(Programs(kernel, slots, (64, 1, 1), 64, arena=4096), threads=4)
 
 The calling thread works too. All threads of a launch take chunks of program ids from one counter, so that slow programs do
 not hold up the rest. Helpers serve all launches of the process: a launch that finds them busy does its work alone, and
@@ -22,7 +22,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tilework.forks import in_child
-from tilework.targets.cpu.processor import available_cores
 from tilework.targets.cpu.run.interface import (
     CONTROL,
     FAULT,
@@ -226,9 +225,14 @@ POOL = Pool()
 in_child(POOL.forget)
 
 
-def default_threads() -> int:
-    """One per core that this process may use."""
-    return available_cores()
+class Programs:
+    """What a launch runs: `total` programs of a kernel, each thread with so many bytes of scratch memory."""
+
+    def __init__(self, kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> None:
+        self.kernel, self.slots, self.grid, self.total, self.arena = kernel, slots, grid, total, arena
+
+
+Failure = tuple[int, int]  # fault code, linear program id
 
 
 def is_short(kernel: NativeKernel, total: int) -> bool:
@@ -237,12 +241,12 @@ def is_short(kernel: NativeKernel, total: int) -> bool:
     return cost is not None and cost * total < POOL.least_ns()
 
 
-def run_inline(kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int) -> tuple[int, int] | None:
-    """Run every program in this thread; (fault code, linear program id) if one failed."""
+def run_inline(work: Programs) -> Failure | None:
+    """Run every program in this thread; what failed, if one did."""
     if POOL.start(0) is not None:
-        return run_launch(kernel, slots, grid, total, arena, helpers=0, chunk=total, sharers=1)
-    with ARENAS.at_least(arena) as memory:
-        code = kernel.range(slots, 0, total, *grid, memory.address)
+        return run_launch(work, helpers=0, chunk=work.total, sharers=1)
+    with ARENAS.at_least(work.arena) as memory:
+        code = work.kernel.range(work.slots, 0, work.total, *work.grid, memory.address)
         return (code, memory.program.value) if code else None
 
 
@@ -257,14 +261,13 @@ def chunk_of(kernel: NativeKernel, total: int, threads: int) -> int:
     return max(1, total // (threads * CHUNKS), min(long, total // (threads * FEWEST_CHUNKS)))
 
 
-def run_shared(
-    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int, waits: bool = False
-) -> tuple[int, int] | None:
-    """Run every program, with helpers; (fault code, linear program id) if one failed.
+def run_shared(work: Programs, threads: int, waits: bool = False) -> Failure | None:
+    """Run every program, with helpers; what failed, if one did.
 
     With fewer programs than threads the nests of each are shared too. Programs that may wait for each other are not taken
     several at once, since those of one thread run one after the other.
     """
+    kernel, total = work.kernel, work.total
     sharers = threads if total < threads and is_worth_sharing(kernel) else 1
     helpers = min(threads, total) - 1
     if kernel.program_ns is not None and not waits:
@@ -272,53 +275,44 @@ def run_shared(
     chunk = 1 if waits else chunk_of(kernel, total, helpers + 1)
     POOL.words[5] = 0
     if POOL.start(max(helpers, sharers - 1)) is None:
-        return run_inline(kernel, slots, grid, total, arena)
-    return run_launch(kernel, slots, grid, total, arena, helpers, chunk, sharers)
+        return run_inline(work)
+    return run_launch(work, helpers, chunk, sharers)
 
 
-def run_unknown(
-    kernel: NativeKernel, slots: bytes, grid: Grid, total: int, arena: int, threads: int
-) -> tuple[int, int] | None:
+def run_unknown(work: Programs, threads: int) -> Failure | None:
     """Run every program of a kernel for the first time, where helpers would have to be started for it.
 
     Programs run in this thread, one, two, four and so on, until that has taken as long as starting a helper would; only then as many
     are started as the rest is worth.
     """
     if POOL.start(0) is None:
-        return run_inline(kernel, slots, grid, total, arena)
+        return run_inline(work)
+    kernel, total = work.kernel, work.total
     start, done, some = time.perf_counter_ns(), 0, 1
     while done < total and time.perf_counter_ns() - start < START_NS:
         end = min(done + some, total)
-        if (failure := run_launch(kernel, slots, grid, end, arena, 0, some, 1, first=done)) is not None:
+        if (failure := run_launch(work, 0, some, 1, done, end)) is not None:
             return failure
         done, some = end, 2 * some
     if rest := total - done:
         helpers = min(threads - 1, rest - 1, int((kernel.program_ns or 0) * rest // START_NS))
         POOL.start(helpers)
-        chunk = chunk_of(kernel, rest, helpers + 1)
-        failure = run_launch(kernel, slots, grid, total, arena, helpers, chunk, 1, first=done)
+        failure = run_launch(work, helpers, chunk_of(kernel, rest, helpers + 1), 1, done)
     ARENAS.last_run = start, time.perf_counter_ns() - start
     return failure
 
 
 def run_launch(
-    kernel: NativeKernel,
-    slots: bytes,
-    grid: Grid,
-    total: int,
-    arena: int,
-    helpers: int,
-    chunk: int,
-    sharers: int,
-    first: int = 0,
-) -> tuple[int, int] | None:
+    work: Programs, helpers: int, chunk: int, sharers: int, first: int = 0, end: int | None = None
+) -> Failure | None:
     """The same, in the pool's machine code, from the program `first` on. What a program takes stays as it was known if its nests
     were shared, so that the next launch decides the same."""
-    place = id(slots) + BYTES_AT
+    kernel, place, end = work.kernel, id(work.slots) + BYTES_AT, work.total if end is None else end
     assert POOL.launch is not None, "the pool has been started"
-    with ARENAS.at_least(arena) as memory:
+    with ARENAS.at_least(work.arena) as memory:
         launch = memory.launch
-        LAUNCH.pack_into(launch, 0, kernel.work_address, place, first, total, chunk, *grid, 0, arena, sharers, 0, 0)
+        sizes = *work.grid, 0, work.arena
+        LAUNCH.pack_into(launch, 0, kernel.work_address, place, first, end, chunk, *sizes, sharers, 0, 0)
         struct.pack_into("<Q", launch, LAUNCH_PLACES["name"], kernel.name_address)
         struct.pack_into("<q", launch, LAUNCH_PLACES["turn"], first)
         start = time.perf_counter_ns()
@@ -331,7 +325,7 @@ def run_launch(
     if ran and sharers == 1:
         kernel.program_ns = took / ran
     if fault == NO_MEMORY:
-        raise no_memory(arena)
+        raise no_memory(work.arena)
     return (fault, program) if fault else None
 
 

@@ -9,13 +9,14 @@
 from collections.abc import Callable
 
 from tilework import knobs
+from tilework.targets.cpu.processor import available_cores
 from tilework.targets.cpu.run.interface import STARVED, Interface
 from tilework.targets.cpu.run.launch_record import MOST_EXTRA
 from tilework.targets.cpu.run.library import NativeKernel
 from tilework.targets.cpu.run.pool import (
     POOL,
     Grid,
-    default_threads,
+    Programs,
     is_short,
     is_worth_sharing,
     run_inline,
@@ -34,18 +35,19 @@ def run(kernel: NativeKernel, interface: Interface, slots: bytes, grid: Grid, er
     total = grid[0] * grid[1] * grid[2]
     if total < 1:
         return
+    work = Programs(kernel, slots, grid, total, interface.arena)
     if (is_short(kernel, total) and not interface.waits) or (total == 1 and not is_worth_sharing(kernel)):
-        failure = run_inline(kernel, slots, grid, total, interface.arena)
+        failure = run_inline(work)
     elif total > MOST_PROGRAMS:
         raise ValueError(
             f"a grid of {' x '.join(map(str, grid))} has {total} programs; at most {MOST_PROGRAMS} can be run"
         )
     elif (threads := thread_count()) == 1 and not interface.waits:
-        failure = run_inline(kernel, slots, grid, total, interface.arena)
+        failure = run_inline(work)
     elif kernel.program_ns is None and not interface.waits and POOL.words[1] < min(threads, total) - 1:
-        failure = run_unknown(kernel, slots, grid, total, interface.arena, threads)
+        failure = run_unknown(work, threads)
     else:
-        failure = run_shared(kernel, slots, grid, total, interface.arena, threads, interface.waits)
+        failure = run_shared(work, threads, interface.waits)
     if failure is not None:
         error = fault_error if failure[0] < 0 else error_of or fault_error
         raise error(interface, grid, *failure)
@@ -64,7 +66,7 @@ def thread_count() -> int:
     """TILEWORK_NUM_THREADS, or one per core."""
     wanted = knobs.runtime.num_threads
     if wanted is None:
-        return default_threads()
+        return available_cores()
     if not 1 <= wanted <= MOST_THREADS:
         raise ValueError(f"TILEWORK_NUM_THREADS must be at least 1 and at most {MOST_THREADS}, got {wanted}")
     return wanted
