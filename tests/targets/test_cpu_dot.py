@@ -162,11 +162,11 @@ def test_other_machines_get_code(triple: str, target: HostTarget, element: Any) 
     """LLVM accepts the text and finds instructions; the block fits in the registers."""
     initialize_all()
     total = {ir.f64: ir.f64, ir.i8: ir.i32}.get(element, ir.f32)
-    module = Module("other", triple=triple)
+    module = Module("other")
     for rows, columns, depth in ((64, 64, 64), (5, 3, 6)):
         product = Product(1, rows, columns, depth, element, element, total)
         emit_product(module, target, product, plan_of(target, product))
-    text = module.text().replace("define internal", "define")
+    text = f'target triple = "{triple}"\n' + module.text().replace("define internal", "define")
     features = ",".join(
         [*(f"+{name}" for name in sorted(target.features)), *(f"-{name}" for name in target.dot_features)]
     )

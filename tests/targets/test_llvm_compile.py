@@ -101,7 +101,7 @@ def test_line_tables_reach_the_machine_code() -> None:
 
 def test_ptx() -> None:
     machine = target_machine(NVPTX, "sm_90a", "+ptx80")
-    module = Module("k", "nvptx64-nvidia-cuda", data_layout(machine))
+    module = Module("k", data_layout(machine))
     function = module.function(
         "k",
         void,
@@ -120,6 +120,6 @@ def test_ptx() -> None:
     with b.fast_math("contract"):
         b.store(b.fadd(b.fmul(b.load(f32, address), 2.0), 1.0), address)
     b.ret()
-    text = to_assembly(module.text(), 1, machine, verify=True)
+    text = to_assembly(f'target triple = "{NVPTX}"\n' + module.text(), 1, machine, verify=True)
     assert ".visible .entry k(" in text and "fma.rn.f32" in text and ".reqntid 128" in text
     assert ".target sm_90a\n" in text and ".loc" in text

@@ -118,7 +118,7 @@ def test_integer_arithmetic(op: str, type: Type, x: int, y: int) -> Case:
     return Case(op, type, type, build, [x, y])
 
 
-@drawn(st.sampled_from(sorted(set(folding.FLOAT) - {"frem"})), st.sampled_from(FLOATS), real, real)
+@drawn(st.sampled_from(sorted(folding.FLOAT)), st.sampled_from(FLOATS), real, real)
 def test_float_arithmetic(op: str, type: Type, x: float, y: float) -> Case | None:
     build = (lambda b, p, q: b.binary(op, p, q)) if op.startswith("f") else (lambda b, p, q: b.extremum(op, p, q))
     if op in ("maxnum", "minnum") and x == y == 0.0:
@@ -148,7 +148,7 @@ def test_float_comparison(predicate: str, type: Type, x: float, y: float) -> Cas
     return Case(predicate, type, integer(1), lambda b, p, q: b.fcmp(predicate, p, q), [x, y])
 
 
-FLOAT_UNARY = ["fabs", "floor", "ceil", "trunc", "roundeven", "rint", "nearbyint", "round", "sqrt"]
+FLOAT_UNARY = ["fabs", "floor", "ceil", "trunc", "roundeven", "round", "sqrt"]
 
 
 @drawn(st.sampled_from(FLOAT_UNARY), st.sampled_from([f32, f64]), real)
@@ -156,7 +156,7 @@ def test_float_intrinsics(name: str, type: Type, x: float) -> Case:
     return Case(name, type, type, lambda b, p: b.unary(name, p), [x])
 
 
-@drawn(st.sampled_from(["ctpop", "ctlz", "cttz", "bitreverse", "bswap", "abs"]), st.sampled_from([i32, i64]), whole)
+@drawn(st.sampled_from(["ctpop", "ctlz", "cttz", "bitreverse", "abs"]), st.sampled_from([i32, i64]), whole)
 def test_integer_intrinsics(name: str, type: Type, x: int) -> Case:
     return Case(name, type, type, lambda b, p: getattr(b, name)(p), [x])
 
@@ -175,11 +175,6 @@ def test_float_casts(source: Type, target: Type, x: float) -> Case | None:
 
 @drawn(st.sampled_from(["sitofp", "uitofp"]), st.sampled_from(INTEGERS), st.sampled_from([f32, f64]), whole)
 def test_integer_to_float(name: str, source: Type, target: Type, x: int) -> Case:
-    return Case(name, source, target, lambda b, p: getattr(b, name)(p, target), [x])
-
-
-@drawn(st.sampled_from(["fptosi", "fptoui"]), st.sampled_from([f32, f64]), st.sampled_from(INTEGERS), real)
-def test_float_to_integer(name: str, source: Type, target: Type, x: float) -> Case:
     return Case(name, source, target, lambda b, p: getattr(b, name)(p, target), [x])
 
 

@@ -11,7 +11,8 @@ import ctypes
 import os
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from ctypes import c_int, c_uint, c_void_p
 from typing import Any
 
@@ -121,23 +122,25 @@ def load() -> ctypes.CDLL:
         if not os.path.basename(named).startswith(FILE) or not os.path.isfile(named):
             raise RuntimeError(f"TRITON_LIBHIP_PATH {named!r} does not point to a valid {FILE}")
         return opened(named)
-    for name in SONAMES:
-        try:
-            return ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-        except OSError:  # not loaded yet
-            continue
+    if (loaded := first_of(SONAMES, os.RTLD_NOLOAD)) is not None:
+        return loaded
     tried = [os.path.join(folder, FILE) for folder in folders()]
     for path in tried:
         if os.path.isfile(path):
             return opened(path)
-    for name in SONAMES:
-        try:
-            return ctypes.CDLL(name, mode=os.RTLD_LAZY)
-        except OSError:  # the system does not know it either
-            continue
+    if (known := first_of(SONAMES)) is not None:
+        return known
     raise RuntimeError(
         f"cannot locate {FILE} after attempted paths {[*tried, *SONAMES]}; ROCm has it, and TRITON_LIBHIP_PATH can name it"
     )
+
+
+def first_of(names: Iterable[str], mode: int = 0) -> ctypes.CDLL | None:
+    """The first library that the system finds by its name, if any."""
+    for name in names:
+        with suppress(OSError):
+            return ctypes.CDLL(name, mode=mode | os.RTLD_LAZY)
+    return None
 
 
 def opened(path: str) -> ctypes.CDLL:

@@ -12,6 +12,7 @@ from xdsl.ir import Region
 
 from tilework.analysis.reduction_order import single_op
 from tilework.targets.gpu.lowering import Lowering
+from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.op_lowering import REGION_ENDS
 from tilework.targets.llvm.values import Value
 
@@ -22,7 +23,7 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
     if len(blocks) == 1:
         return low.combine(blocks[0], args)
     b, outer = low.builder, low.branches
-    returned: list[tuple[list[Value], str]] = []
+    returned: list[tuple[list[Value], Block]] = []
     after = b.function.block("returned")
     with b.scope():
         branches = low.branches = low.branches_of(blocks)
@@ -32,17 +33,13 @@ def call(low: Lowering, region: Region, args: Sequence[Value]) -> list[Value]:
             low.lower_block(block)
             last = block.last_op
             if last is not None and last.name in REGION_ENDS:
-                returned.append(([low.scalar(operand) for operand in last.operands], b.block.name))
+                returned.append(([low.scalar(operand) for operand in last.operands], b.block))
                 b.br(after)
         branches.close()
     low.branches = outer
     b.resume(after)
-    types = [value.type for value in returned[0][0]]
-    made = []
-    for place, type in enumerate(types):
-        edges = ", ".join(f"[ {values[place].text}, %{block} ]" for values, block in returned)
-        made.append(b.effect(f"phi {type.text} {edges}", type))
-    return made
+    ways = [[(value, block) for value in values] for values, block in returned]
+    return [b.phi(edges[0][0].type, edges) for edges in zip(*ways, strict=True)]
 
 
 def fold(low: Lowering, region: Region, parts: Sequence[Sequence[Value]]) -> list[Value]:

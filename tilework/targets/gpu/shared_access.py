@@ -21,6 +21,7 @@ from tilework.ir.types import array_values, bit_width, element_type
 from tilework.layouts.banks import offsets_of, vector_bits
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
+from tilework.targets.gpu.axes import subsets
 from tilework.targets.gpu.device import Access, MatrixForm
 from tilework.targets.gpu.indices import combined, offsets
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, lowers
@@ -82,10 +83,7 @@ class Move:
         for first, offset in enumerate(self.fixed):
             if first & (taken | self.copies) or offset // self.round_size != turn:
                 continue
-            members = [first]
-            for lane in lanes:
-                members += [member | 1 << lane for member in members]
-            found.append((offset % self.round_size, members))
+            found.append((offset % self.round_size, [first | member for member in subsets(lanes)]))
         return found
 
     def store(self, registers: Registers, turn: int = 0) -> None:
@@ -95,8 +93,7 @@ class Move:
         for offset, members in self.groups(turn):
             held = [to_memory(low, self.element, registers[member]) for member in members]
             parts = pack_words(low, held) if self.held.bits < WORD <= self.held.bits * len(held) else held
-            value = b.build_vector(parts) if len(parts) > 1 else parts[0]
-            b.store(value, self.address(offset), align=self.bytes * len(held))
+            b.store(b.joined(parts), self.address(offset), align=self.bytes * len(held))
 
     def store_if(self, condition: Value | None, registers: Registers) -> None:
         """`store` where the condition holds; everywhere without one."""
@@ -126,7 +123,7 @@ class Move:
             size = self.held.bits * len(members)
             type, count = (i32, size // WORD) if self.held.bits < WORD <= size else (self.held, len(members))
             loaded = b.load(vector(type, count) if count > 1 else type, self.address(offset), align=size // 8)
-            values = b.lanes(loaded) if count > 1 else [loaded]
+            values = b.lanes(loaded)
             if type is not self.held:
                 values = [element for word in values for element in unpack_word(low, word, self.held)]
             for member, value in zip(members, values, strict=True):

@@ -174,7 +174,7 @@ class Network:
             if mine is not None:
                 low.gpu.store_shared(b, Access(address, words(bits, len(given)), mine), given)
             else:
-                b.store(b.build_vector(given) if len(given) > 1 else given[0], address, align=len(given) * bits // 8)
+                b.store(b.joined(given), address, align=len(given) * bits // 8)
 
     def load(self, layout: LinearLayout) -> None:
         b, type = self.low.builder, self.values[0].type

@@ -10,11 +10,12 @@ remembers it by the names of its elements; it is known wherever they are. Bytes 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
+from tilework.ir.types import element_type
 from tilework.targets.gpu.device import Emission, Words
 from tilework.targets.llvm import conversions
-from tilework.targets.llvm.scalar_types import memory_type
+from tilework.targets.llvm.scalar_types import memory_type, register_type
 from tilework.targets.llvm.types import Type, i8, i16, i32, i64, integer, vector
 from tilework.targets.llvm.values import Value, constant
 
@@ -145,3 +146,10 @@ def in_groups(
     """What a function makes of `each` registers at a time, or of the fewer that there are."""
     groups = [list(registers[first : first + each]) for first in range(0, len(registers), each)]
     return tuple([value for group in groups for value in convert(group)])
+
+
+def in_words(low: Any, op: Operation, convert: Callable[[list[Value]], list[Value]]) -> tuple[Value, ...]:
+    """What a function makes of the operand of a conversion, registers in groups that fill a word before or after."""
+    registers = low[op.operands[0]]
+    is_of_bytes = i8 in (registers[0].type, register_type(element_type(op.results[0].type)))
+    return in_groups(registers, 4 if is_of_bytes else 2, convert)

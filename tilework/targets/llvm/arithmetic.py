@@ -120,7 +120,6 @@ class Arithmetic:
     fsub = instruction("fsub")
     fmul = instruction("fmul")
     fdiv = instruction("fdiv")
-    frem = instruction("frem")
 
     def binary(self: "Builder", op: str, a: Any, b: Any, flags: str = "") -> Value:
         """A two-operand instruction by its LLVM name."""
@@ -199,7 +198,7 @@ class Arithmetic:
         return self.pure(f"call {flags}{result.text} @{symbol}({listed})", result)
 
     def unary(self: "Builder", name: str, a: Value, *more: Value) -> Value:
-        """An intrinsic of one operand and constants: fabs floor ceil trunc rint roundeven round sqrt ctpop bitreverse bswap."""
+        """An intrinsic of one operand and constants: fabs floor ceil trunc rint roundeven round sqrt ctpop bitreverse."""
         if a.constant is not None and (folded := folding.fold_unary(name, a)) is not None:
             return folded
         return self.intrinsic(name, a.type, a, *more)
@@ -213,7 +212,6 @@ class Arithmetic:
     round_half_away = unary_op("round")
     ctpop = unary_op("ctpop")
     bitreverse = unary_op("bitreverse")
-    bswap = unary_op("bswap")
     ctlz = unary_op("ctlz", constant(i1, 0))  # the width for 0
     cttz = unary_op("cttz", constant(i1, 0))
     abs = unary_op("abs", constant(i1, 0))  # of a signed integer; the smallest one stays as it is

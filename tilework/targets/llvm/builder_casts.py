@@ -7,7 +7,6 @@
 `fptosi_sat` saturates and makes NaN 0, as the language wants.
 """
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -94,18 +93,6 @@ class Casts:
                 return folded
         return self.convert(op, a, type)
 
-    def to_integer(self: "Builder", op: str, a: Value, type: Type) -> Value:
-        if a.constant is not None:
-            bits = type.scalar.bits
-            low, high = (-1 << (bits - 1), 1 << (bits - 1)) if op == "fptosi" else (0, 1 << bits)
-
-            def inside(x: float) -> int | None:
-                return int(x) if math.isfinite(x) and low <= int(x) < high else None
-
-            if (folded := lanewise(type, inside, a)) is not None:
-                return folded
-        return self.convert(op, a, type)
-
     def saturated(self: "Builder", op: str, a: Value, type: Type) -> Value:
         return self.intrinsic(f"{op}.sat", type, a, overload=f"{type.suffix}.{a.type.suffix}")
 
@@ -133,8 +120,7 @@ class Casts:
     fptrunc = cast_op(change_float, "fptrunc")  # nearest even
     sitofp = cast_op(from_integer, "sitofp")
     uitofp = cast_op(from_integer, "uitofp")
-    fptosi = cast_op(to_integer, "fptosi")
-    fptoui = cast_op(to_integer, "fptoui")
+    fptosi = cast_op(convert, "fptosi")
     fptosi_sat = cast_op(saturated, "fptosi")
     fptoui_sat = cast_op(saturated, "fptoui")
     ptrtoint = cast_op(convert, "ptrtoint")

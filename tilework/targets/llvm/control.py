@@ -55,9 +55,6 @@ class Control:
     def ret(self: "Builder", value: Value | None = None) -> None:
         self.end("ret void" if value is None or value.type is void else f"ret {value.typed}")
 
-    def unreachable(self: "Builder") -> None:
-        self.end("unreachable")
-
     def br(self: "Builder", target: Block, loop: str = "") -> None:
         self.end(f"br label %{target.name}{f', !llvm.loop {loop}' if loop else ''}")
 

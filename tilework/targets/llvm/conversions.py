@@ -89,6 +89,25 @@ def narrow_bfloat(b: Builder, value: Value) -> Value:
     return b.bitcast(b.trunc(kept, value.type.with_scalar(i16)), value.type.with_scalar(bfloat))
 
 
+def upper_half(b: Builder, value: Value) -> Value:
+    """The bf16 that an f32 is exactly."""
+    return b.bitcast(b.trunc(b.lshr(b.bitcast(value, i32), 16), i16), bfloat)
+
+
+def fma_to_odd(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """x * y + z of doubles whose product is exact; an inexact sum gets an odd last bit, so that a narrower one is rounded once."""
+    product = b.fmul(x, y)
+    total = b.fadd(product, z)
+    other = b.fsub(total, product)
+    error = b.fadd(b.fsub(product, b.fsub(total, other)), b.fsub(z, other))
+    bits = b.bitcast(total, x.type.with_scalar(i64))
+    is_even = b.icmp("eq", b.and_(bits, 1), 0)
+    is_inexact = b.and_(b.fcmp("one", error, 0.0), b.fcmp("olt", b.fabs(total), float("inf")))
+    grows = b.icmp("sge", b.xor(bits, b.bitcast(error, bits.type)), 0)  # error and total have the same sign
+    step = b.select(grows, constant(bits.type, 1), constant(bits.type, -1))
+    return b.bitcast(b.select(b.and_(is_inexact, is_even), b.add(bits, step), bits), x.type)
+
+
 def to_odd(b: Builder, value: Value) -> Value:
     """f64 to f32; inexact results get an odd last bit."""
     word = value.type.with_scalar(i32)

@@ -10,13 +10,13 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.types import is_float
 from tilework.numerics.libdevice_table import SYMBOLS
-from tilework.targets.llvm.conversions import narrow, to_odd, widen
+from tilework.targets.llvm.conversions import fma_to_odd, narrow, to_odd, widen
 from tilework.targets.llvm.op_lowering import Low
 from tilework.targets.llvm.rules import result_type, scalar_rule, text_of
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import widened
-from tilework.targets.llvm.types import f32, f64, i64
-from tilework.targets.llvm.values import Value, constant
+from tilework.targets.llvm.types import f32, f64
+from tilework.targets.llvm.values import Value
 
 SAME_NAME: tuple[type[Operation], ...] = (
     *(math.ExpOp, math.Exp2Op, math.ExpM1Op, math.LogOp, math.Log2Op, math.Log10Op, math.Log1pOp),
@@ -46,17 +46,7 @@ def lower_fma(low: Low, op: Operation, x: Value, y: Value, z: Value) -> Value:
         return b.fma(x, y, z)
     double = x.type.with_scalar(f64)
     x, y, z = (b.fpext(widen(b, arg, result_type(op)), double) for arg in (x, y, z))
-    product = b.fmul(x, y)
-    total = b.fadd(product, z)
-    other = b.fsub(total, product)
-    error = b.fadd(b.fsub(product, b.fsub(total, other)), b.fsub(z, other))
-    bits = b.bitcast(total, x.type.with_scalar(i64))
-    is_even = b.icmp("eq", b.and_(bits, 1), 0)
-    is_inexact = b.and_(b.fcmp("one", error, 0.0), b.fcmp("olt", b.fabs(total), float("inf")))
-    grows = b.icmp("sge", b.xor(bits, b.bitcast(error, bits.type)), 0)  # error and total have the same sign
-    step = b.select(grows, constant(bits.type, 1), constant(bits.type, -1))
-    odd = b.select(b.and_(is_inexact, is_even), b.add(bits, step), bits)
-    return narrow(b, to_odd(b, b.bitcast(odd, double)), result_type(op))
+    return narrow(b, to_odd(b, fma_to_odd(b, x, y, z)), result_type(op))
 
 
 INTEGER_FUNCTIONS: dict[type[Operation], str] = {

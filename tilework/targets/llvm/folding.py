@@ -75,10 +75,6 @@ def float_division(a: float, b: float) -> float:
     return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
-def float_remainder(a: float, b: float) -> float:
-    return math.nan if b == 0.0 or math.isinf(a) else math.fmod(a, b)
-
-
 def larger(a: float, b: float) -> float:
     """maximum: NaN wins, +0 is above -0."""
     if a != a or b != b:
@@ -97,7 +93,6 @@ FLOAT: dict[str, Callable[[float, float], float]] = {
     "fsub": lambda a, b: a - b,
     "fmul": lambda a, b: a * b,
     "fdiv": float_division,
-    "frem": float_remainder,
     "maximum": larger,
     "minimum": smaller,
     "maxnum": lambda a, b: b if a != a else a if b != b else larger(a, b),
@@ -139,11 +134,6 @@ def fold_fma(a: Value, b: Value, c: Value) -> Value | None:
     return lanewise(a.type, rule, a, b, c)
 
 
-def _is(value: Value, number: int) -> bool:
-    known = value.constant
-    return known.__class__ is int and known == number
-
-
 def _is_float(value: Value, number: float) -> bool:
     known = value.constant
     return known.__class__ is float and known == number and math.copysign(1.0, known) == math.copysign(1.0, number)
@@ -173,7 +163,11 @@ def identity(op: str, a: Value, b: Value) -> Value | None:
             return a if _is_float(b, -0.0) else None
         if op == "fsub":
             return a if _is_float(b, 0.0) else None
-    if a.constant is not None and _is(a, 0) and op in ("shl", "lshr", "ashr", "udiv", "urem", "sdiv", "srem"):
+    if (
+        a.constant.__class__ is int
+        and a.constant == 0
+        and op in ("shl", "lshr", "ashr", "udiv", "urem", "sdiv", "srem")
+    ):
         return a
     return None
 
@@ -297,8 +291,6 @@ UNARY: dict[str, Callable[[Type, Any], Any]] = {
     "floor": whole(math.floor),
     "ceil": whole(math.ceil),
     "trunc": whole(math.trunc),
-    "rint": whole(round),
-    "nearbyint": whole(round),
     "roundeven": whole(round),
     "round": whole(lambda x: math.floor(abs(x)) + (abs(x) - math.floor(abs(x)) >= 0.5)),
     "sqrt": float_root,
@@ -306,6 +298,5 @@ UNARY: dict[str, Callable[[Type, Any], Any]] = {
     "ctlz": lambda t, x: t.bits - x.bit_length(),
     "cttz": lambda t, x: t.bits if x == 0 else (x & -x).bit_length() - 1,
     "bitreverse": lambda t, x: int(f"{x:0{t.bits}b}"[::-1], 2),
-    "bswap": lambda t, x: int.from_bytes(x.to_bytes(t.bits // 8, "little"), "big"),
     "abs": lambda t, x: abs(signed(t, x)),
 }

@@ -75,17 +75,8 @@ class Memory:
         words, ending = access_text("load", align, volatile, ordering, scope)
         return self.effect(f"{words}{type.text}, {address.typed}{ending}", type)
 
-    def store(
-        self: "Builder",
-        value: Value,
-        address: Value,
-        *,
-        align: int = 0,
-        volatile: bool = False,
-        ordering: str = "",
-        scope: str = "",
-    ) -> None:
-        words, ending = access_text("store", align, volatile, ordering, scope)
+    def store(self: "Builder", value: Value, address: Value, *, align: int = 0, ordering: str = "") -> None:
+        words, ending = access_text("store", align, False, ordering, "")
         self.line(f"{words}{value.typed}, {address.typed}{ending}")
 
     def stream(self: "Builder", value: Value, address: Value, align: int) -> None:
@@ -95,11 +86,8 @@ class Memory:
 
     # Masked accesses
 
-    def masked_load(
-        self: "Builder", type: Type, address: Value, mask: Value, other: Value | None = None, align: int = 1
-    ) -> Value:
+    def masked_load(self: "Builder", type: Type, address: Value, mask: Value, other: Value, align: int = 1) -> Value:
         """Lanes whose mask is set are read; the others are `other` and their memory is not touched."""
-        other = other if other is not None else self.poison(type)
         if mask.constant.__class__ is int:
             return self.load(type, address, align=align) if mask.constant else other
         symbol = f"llvm.masked.load.{type.suffix}.{address.type.suffix}"
@@ -128,13 +116,11 @@ class Memory:
         size = size if size.__class__ is Value else constant(i64, size)
         middle = "" if name == "memset" else f".{second.type.suffix}"
         symbol = f"llvm.{name}.{target.type.suffix}{middle}.{size.type.suffix}"
-        self.module.declare(symbol, void, [target.type, second.type, size.type, i1])
-        self.line(f"call void @{symbol}({target.typed}, {second.typed}, {size.typed}, i1 false)")
+        self.call(symbol, void, [target, second, size, constant(i1, 0)])
 
-    def prefetch(self: "Builder", address: Value, write: bool = False, locality: int = 3) -> None:
-        symbol = f"llvm.prefetch.{address.type.suffix}"
-        self.module.declare(symbol, void, [address.type, i32, i32, i32])
-        self.line(f"call void @{symbol}({address.typed}, i32 {int(write)}, i32 {locality}, i32 1)")
+    def prefetch(self: "Builder", address: Value, write: bool = False) -> None:
+        settings = [constant(i32, setting) for setting in (int(write), 3, 1)]  # it is data, and should stay near
+        self.call(f"llvm.prefetch.{address.type.suffix}", void, [address, *settings])
 
     # Atomics
 
@@ -180,13 +166,10 @@ class Memory:
 
     # Calls
 
-    def call_text(
-        self: "Builder", result: Type, callee: str, args: Sequence[Value], attributes: str = "", convention: str = ""
-    ) -> str:
+    def call_text(self: "Builder", result: Type, callee: str, args: Sequence[Value], attributes: str = "") -> str:
         listed = ", ".join([arg.typed for arg in args])
         group = f" {self.module.attribute_group(attributes)}" if attributes else ""
-        before = f"{convention} " if convention else ""
-        return f"call {before}{result.text} {callee}({listed}){group}"
+        return f"call {result.text} {callee}({listed}){group}"
 
     def call(
         self: "Builder",
@@ -196,7 +179,6 @@ class Memory:
         *,
         attributes: str = "",
         is_pure: bool = False,
-        convention: str = "",
     ) -> Value:
         """Call a function by name (declared if it is new) or by address; a void call gives a value nobody may use."""
         if isinstance(callee, str):
@@ -204,7 +186,7 @@ class Memory:
             target = f"@{callee}"
         else:
             target = callee.text
-        text = self.call_text(result, target, args, attributes, convention)
+        text = self.call_text(result, target, args, attributes)
         if is_pure:
             return self.pure(text, result)
         if result is void:
@@ -234,8 +216,7 @@ class Memory:
         return self.fields(self.pure(line, result) if shared and not sideeffect else self.effect(line, result))
 
     def trap(self: "Builder") -> None:
-        self.module.declare("llvm.trap", void, [])
-        self.line("call void @llvm.trap()")
+        self.call("llvm.trap", void, [])
 
 
 def access_text(verb: str, align: int, volatile: bool, ordering: str, scope: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Modules, functions and blocks: where the lines of LLVM text go, and everything around them.
 
-    module = Module("add", triple="aarch64-unknown-linux-gnu")
+    module = Module("add")
     function = module.function("add", i32, [(i32, "a"), (i32, "b")])
     b = Builder(function)
     b.ret(b.add(*function.args))
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from tilework.targets.llvm.types import Type, array, i8, label, pointer, struct
+from tilework.targets.llvm.types import Type, array, i8, pointer, struct
 from tilework.targets.llvm.values import Value, constant
 
 
@@ -31,10 +31,6 @@ class Block:
         self.placed = False
         self.known: dict[str, Value] | None = None
 
-    @property
-    def value(self) -> Value:
-        return Value(label, f"%{self.name}")
-
 
 class Function:
     """A function being written. `args` are its parameters; blocks appear in the order in which they were entered."""
@@ -49,11 +45,6 @@ class Function:
         self.taken: dict[str, int] = {text: 1 for _, text in params}
         self.subprogram: str | None = None
         self.entry = self.block("entry")
-
-    @property
-    def value(self) -> Value:
-        """The function as an address, to store or to call."""
-        return Value(pointer(), f"@{self.name}")
 
     def block(self, name: str) -> Block:
         """A new block with a name of its own, not placed yet: ``body``, then ``body.1``."""
@@ -75,8 +66,8 @@ class Function:
 class Module:
     """A module of LLVM text."""
 
-    def __init__(self, name: str = "tilework", triple: str = "", data_layout: str = "") -> None:
-        self.name, self.triple, self.data_layout = name, triple, data_layout
+    def __init__(self, name: str = "tilework", data_layout: str = "") -> None:
+        self.name, self.data_layout = name, data_layout
         self.functions: dict[str, Function] = {}
         self.declared: dict[str, str] = {}
         self.named_types: dict[str, Type] = {}
@@ -86,9 +77,7 @@ class Module:
         self.nodes: dict[str, str] = {}
         self.lists: dict[str, dict[str, str]] = {}  # named metadata: nodes by what tells them apart
         self.node_lines: list[str] = []
-        self.scales = (
-            False  # whether the machine multiplies vectors by powers of two in one instruction (`Builder.scaled`)
-        )
+        self.scales = False  # whether vectors times powers of two are one instruction (`Builder.scaled`)
         self.exact = False  # only results that are the same on every machine
 
     def function(
@@ -116,13 +105,10 @@ class Module:
         made = self.functions[name] = Function(self, name, result, params, header)
         return made
 
-    def declare(self, name: str, result: Type, params: Sequence[Type], attributes: str = "") -> None:
+    def declare(self, name: str, result: Type, params: Sequence[Type]) -> None:
         """Declare `@name` unless it is there already."""
-        if name in self.declared or name in self.functions:
-            return
-        listed = ", ".join([type.text for type in params])
-        group = f" {self.attribute_group(attributes)}" if attributes else ""
-        self.declared[name] = f"declare {result.text} @{name}({listed}){group}"
+        if name not in self.declared and name not in self.functions:
+            self.declared[name] = f"declare {result.text} @{name}({', '.join([type.text for type in params])})"
 
     def attribute_group(self, attributes: str) -> str:
         """``#0`` for a list of attributes."""
@@ -211,8 +197,6 @@ class Module:
         parts = [f'source_filename = "{self.name}"']
         if self.data_layout:
             parts.append(f'target datalayout = "{self.data_layout}"')
-        if self.triple:
-            parts.append(f'target triple = "{self.triple}"')
         parts.extend(f"%{name} = type {struct(*type.fields).text}" for name, type in self.named_types.items())
         parts.extend(self.globals.values())
         parts.extend(function.text() for function in self.functions.values())

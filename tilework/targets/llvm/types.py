@@ -15,7 +15,7 @@ from tilework.numerics import formats
 class Type:
     """One LLVM type. `scalar` is the element of a vector and the type itself otherwise."""
 
-    __slots__ = ("bits", "count", "element", "fields", "kind", "mask", "scalar", "space", "suffix", "text")
+    __slots__ = ("bits", "count", "element", "fields", "kind", "mask", "scalar", "suffix", "text")
 
     def __init__(self, kind: str, text: str, suffix: str, bits: int = 0) -> None:
         self.kind, self.text, self.suffix, self.bits = kind, text, suffix, bits
@@ -24,7 +24,6 @@ class Type:
         self.element: Type | None = None
         self.count = 1
         self.fields: tuple[Type, ...] = ()
-        self.space = 0
 
     def __repr__(self) -> str:
         return self.text
@@ -71,9 +70,7 @@ def pointer(space: int = 0) -> Type:
 
 @cache
 def pointer_in(space: int) -> Type:
-    made = Type("ptr", f"ptr addrspace({space})" if space else "ptr", f"p{space}", 64)
-    made.space = space
-    return interned(made)
+    return interned(Type("ptr", f"ptr addrspace({space})" if space else "ptr", f"p{space}", 64))
 
 
 @cache
@@ -107,8 +104,6 @@ f32 = Type("float", "float", "f32", 32)
 f64 = Type("float", "double", "f64", 64)
 ptr = pointer()
 void = Type("void", "void", "isVoid")
-label = Type("label", "label", "")
-metadata = Type("metadata", "metadata", "Metadata")
 
 FORMATS: dict[Type, formats.Format] = {
     type: formats.FORMATS[name] for type, name in {f16: "fp16", bf16: "bf16", f32: "fp32", f64: "fp64"}.items()

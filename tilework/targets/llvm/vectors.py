@@ -66,6 +66,10 @@ class Vectors:
             made = self.insert(made, element, lane)
         return made
 
+    def joined(self: "Builder", parts: Sequence[Value]) -> Value:
+        """What `lanes` takes apart: a vector of several values, a single one as it is."""
+        return self.build_vector(parts) if len(parts) > 1 else parts[0]
+
     def lanes(self: "Builder", a: Value) -> list[Value]:
         return [self.extract(a, lane) for lane in range(a.type.count)] if a.type.is_vector else [a]
 
@@ -102,18 +106,11 @@ class Vectors:
         """0, 1, 2 ... by lane."""
         return constant(type, tuple(range(type.count)))
 
-    def reduce(self: "Builder", name: str, a: Value, start: Value | None = None) -> Value:
-        """One number from all lanes: add mul and or xor smin smax umin umax, fmin fmax fminimum fmaximum, fadd fmul.
-
-        fadd and fmul take a start and go through the lanes in order unless the fast-math flag ``reassoc`` is set.
-        """
-        element = a.type.scalar
+    def reduce(self: "Builder", name: str, a: Value) -> Value:
+        """One number from all lanes: add mul and or xor smin smax umin umax, fmin fmax fminimum fmaximum."""
         if not a.type.is_vector:
-            return a if start is None else self.binary(name, start, a)
-        if name in ("fadd", "fmul"):
-            start = start or constant(element, -0.0 if name == "fadd" else 1.0)
-            return self.intrinsic(f"vector.reduce.{name}", element, start, a, overload=a.type.suffix)
-        return self.intrinsic(f"vector.reduce.{name}", element, a, overload=a.type.suffix)
+            return a
+        return self.intrinsic(f"vector.reduce.{name}", a.type.scalar, a, overload=a.type.suffix)
 
     def scaled(self: "Builder", a: Value, n: Value, on: Value) -> Value:
         """a * 2^n, rounded once, and 0 in lanes that are not `on`: AVX-512's vscalef."""
@@ -133,13 +130,9 @@ class Vectors:
         """The lanes of an i1 vector as the bits of one integer."""
         return self.bitcast(condition, integer(condition.type.count))
 
-    def extract_value(self: "Builder", a: Value, *path: int) -> Value:
-        """A field of a struct or array."""
-        type = a.type
-        for position in path:
-            type = type.fields[position] if type.kind == "struct" else type.element
-            assert type is not None
-        return self.pure(f"extractvalue {a.typed}, {', '.join(map(str, path))}", type)
+    def extract_value(self: "Builder", a: Value, field: int) -> Value:
+        """A field of a struct."""
+        return self.pure(f"extractvalue {a.typed}, {field}", a.type.fields[field])
 
     def fields(self: "Builder", a: Value) -> list[Value]:
         """The values that a call gives: those in a struct, a single one, none of void."""
@@ -147,11 +140,8 @@ class Vectors:
             return [a] if a.type is not void else []
         return [self.extract_value(a, place) for place in range(len(a.type.fields))]
 
-    def insert_value(self: "Builder", a: Value, field: Value, *path: int) -> Value:
-        return self.pure(f"insertvalue {a.typed}, {field.typed}, {', '.join(map(str, path))}", a.type)
-
     def build_struct(self: "Builder", type: Type, fields: Sequence[Value]) -> Value:
         made = self.poison(type)
         for position, field in enumerate(fields):
-            made = self.insert_value(made, field, position)
+            made = self.pure(f"insertvalue {made.typed}, {field.typed}, {position}", type)
         return made

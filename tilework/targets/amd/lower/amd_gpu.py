@@ -158,9 +158,7 @@ class AmdGpu(Gpu):
             held = type if size == type.bits else integer(size)
             whole = vector(held, count) if count > 1 else held
             found = b.effect(f"load {access_text(b, at, whole.text, STREAMED)}", whole)
-            return [
-                b.zext(part, type) if held is not type else part for part in (b.lanes(found) if count > 1 else [found])
-            ]
+            return [b.zext(part, type) for part in b.lanes(found)] if held is not type else b.lanes(found)
 
         def missing() -> list[Value]:
             return list(other) if other else [constant(type, 0)] * count
@@ -172,15 +170,10 @@ class AmdGpu(Gpu):
             return buffer_access.store(b, self.target, at.address, at, given)
 
         def write() -> None:
-            type, _, size = at.words
-            parts = [b.trunc(part, integer(size)) if size != type.bits else part for part in given]
-            value = b.build_vector(parts) if len(parts) > 1 else parts[0]
-            b.line(f"store {access_text(b, at, value.typed, (CacheModifier.CS,))}")
+            parts = [b.trunc(part, integer(at.words.size)) for part in given]
+            b.line(f"store {access_text(b, at, b.joined(parts).typed, (CacheModifier.CS,))}")
 
-        if at.predicate is None:
-            return write()
-        with b.if_(at.predicate):
-            write()
+        where(b, at.predicate, write)
 
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         self.store(b, at, given)
@@ -189,10 +182,7 @@ class AmdGpu(Gpu):
         def change() -> None:
             b.atomic_rmw(CHANGES[kind], address, value, ordering="monotonic", scope="workgroup")
 
-        if may is None:
-            return change()
-        with b.if_(may):
-            change()
+        where(b, may, change)
 
     # Copies to LDS
 
@@ -214,7 +204,7 @@ class AmdGpu(Gpu):
     def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
         b, scope = low.builder, SCOPES[at.scope]
         held, place = values[0].type, at.address
-        value = b.build_vector(list(values)) if len(values) > 1 else values[0]
+        value = b.joined(values)
         value = b.bitcast(value, integer(held.bits)) if kind in BITWISE else value
         if isinstance(place, Place) and buffer_access.has_rmw(self.target, kind, value.type):
             found = [buffer_access.rmw(b, place, at, kind, value, scope)]
@@ -284,6 +274,12 @@ class AmdGpu(Gpu):
         with b.if_(b.icmp("eq", thread, first)):
             self.printer(b)(text.replace("%", "%%"), [])
         b.trap()
+
+
+def where(b: Builder, predicate: Value | None, do: Callable[[], None]) -> None:
+    """Do something where the predicate holds, everywhere without one."""
+    with b.if_(predicate if predicate is not None else constant(i1, 1)):
+        do()
 
 
 def access_text(b: Builder, at: Access, what: str, streamed: Sequence[CacheModifier]) -> str:

@@ -74,8 +74,7 @@ def load(b: Builder, target: Target, place: Place, at: Access, other: Sequence[V
     if size < type.bits:
         parts = [b.zext(found, type)]
     else:
-        whole = b.bitcast(found, vector(type, count) if count > 1 else type)
-        parts = b.lanes(whole) if count > 1 else [whole]
+        parts = b.lanes(b.bitcast(found, vector(type, count) if count > 1 else type))
     if other is None or at.predicate is None:
         return parts
     return b.select_all(at.predicate, parts, other)
@@ -85,10 +84,7 @@ def store(b: Builder, target: Target, place: Place, at: Access, given: Sequence[
     """As `device.Gpu.store`."""
     type, _, size = at.words
     form = form_of(at)
-    if size < type.bits:
-        value = b.trunc(given[0], form)
-    else:
-        value = b.bitcast(b.build_vector(list(given)) if len(given) > 1 else given[0], form)
+    value = b.trunc(given[0], form) if size < type.bits else b.bitcast(b.joined(given), form)
     operands = [value, *place.where(b, at.predicate), bits_of(target, STORE_BITS, at)]
     b.call(f"llvm.amdgcn.raw.ptr.buffer.store.{form.suffix}", void, operands)
 

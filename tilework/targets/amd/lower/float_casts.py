@@ -8,6 +8,8 @@ Numbers beyond the largest 8-bit float are limited before: the hardware's way to
 other family of 8-bit floats, and what else has no instruction, goes the way of all targets (`targets/llvm/conversions.py`), which gives the same numbers.
 """
 
+from functools import partial
+
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
 
@@ -17,11 +19,11 @@ from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ
 from tilework.targets.amd.arch import AmdFeature
 from tilework.targets.amd.lower.own_rules import lowers
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.words import in_groups, pack_words, unpack_word
-from tilework.targets.llvm.conversions import FORMATS, to_odd, widen
+from tilework.targets.gpu.words import in_words, pack_words, unpack_word
+from tilework.targets.llvm.conversions import FORMATS, to_odd, upper_half, widen
 from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i16, i32, vector
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i32, vector
 from tilework.targets.llvm.values import Value, constant
 
 TINY: dict[str, dict[Attribute, str]] = {
@@ -33,9 +35,7 @@ WIDE = (f16, bf16, f32, f64)
 
 @lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
 def lower_float_cast(low: Lowering, op: Operation) -> Registers:
-    registers: Registers = low[op.operands[0]]
-    each = 4 if i8 in (registers[0].type, register_type(result_type(op))) else 2
-    return in_groups(registers, each, lambda group: cast(low, op, group))
+    return in_words(low, op, partial(cast, low, op))
 
 
 def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
@@ -65,7 +65,7 @@ def exactly(low: Lowering, value: Value, wanted: Type) -> Value:
     """An f32 that an 8-bit float was, in a format that has it."""
     b = low.builder
     if wanted is bf16:
-        return b.bitcast(b.trunc(b.lshr(b.bitcast(value, i32), 16), i16), bf16)
+        return upper_half(b, value)
     return b.fptrunc(value, f16) if wanted is f16 else b.fpext(value, f64) if wanted is f64 else value
 
 

@@ -99,8 +99,7 @@ def runs(registers: Registers, count: int) -> list[Registers]:
 
 def packed(low: Lowering, values: Sequence[Value], type: Type) -> Value:
     """Elements as an instruction takes them."""
-    b = low.builder
-    return b.bitcast(values[0] if len(values) == 1 else b.build_vector(list(values)), type)
+    return low.builder.bitcast(low.builder.joined(values), type)
 
 
 class Tiles:

@@ -74,6 +74,4 @@ def instruction(b: Builder, name: str, *operands: int | Value) -> None:
     for operand in operands:
         found.append(operand if isinstance(operand, Value) else constant(i64 if is_stride else i8, operand))
         is_stride |= isinstance(operand, Value)
-    symbol = f"llvm.x86.{name}"
-    b.module.declare(symbol, void, [value.type for value in found])
-    b.line(f"call void @{symbol}({', '.join(value.typed for value in found)})")
+    b.call(f"llvm.x86.{name}", void, found)

@@ -22,9 +22,10 @@ from tilework.ir import types as ir
 from tilework.targets.cpu.lower.microkernel import Accumulate, Block, Unit, Work, along_depth, choose_block
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.conversions import fma_to_odd
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import Type, bf16, f32, f64, i8, i16, i32, i64, vector
-from tilework.targets.llvm.values import Value, constant
+from tilework.targets.llvm.values import Value
 
 TILE_ROWS, TILE_BYTES = 16, 64  # the largest tile of AMX: rows, and bytes of a row
 
@@ -71,19 +72,9 @@ def fused(b: Builder, total: Value, x: Value, y: Value) -> Value:
 
 
 def fused_in_doubles(b: Builder, total: Value, x: Value, y: Value) -> Value:
-    """x * y + total, rounded once: the product is a double exactly; what the sum misses makes its last bit odd, which then rounds right."""
-    wide, bits = total.type.with_scalar(f64), total.type.with_scalar(i64)
-    product, addend = b.fmul(b.fpext(x, wide), b.fpext(y, wide)), b.fpext(total, wide)
-    near = b.fadd(product, addend)
-    part = b.fsub(near, product)
-    missing = b.fadd(b.fsub(product, b.fsub(near, part)), b.fsub(addend, part))
-    number = b.bitcast(near, bits)
-    zero = constant(wide, 0.0)
-    outwards = b.icmp("eq", b.icmp("slt", number, 0), b.fcmp("olt", missing, zero))
-    moved = b.select(outwards, b.add(number, 1), b.sub(number, 1))
-    is_even = b.icmp("eq", b.and_(number, 1), 0)
-    odd = b.select(b.and_(is_even, b.fcmp("one", missing, zero)), moved, number)
-    return b.fptrunc(b.bitcast(odd, wide), total.type)
+    """x * y + total, rounded once."""
+    wide = total.type.with_scalar(f64)
+    return b.fptrunc(fma_to_odd(b, *(b.fpext(value, wide) for value in (x, y, total))), total.type)
 
 
 def unfused(b: Builder, total: Value, x: Value, y: Value) -> Value:

@@ -65,8 +65,7 @@ def emit_nest(nest: Nest) -> None:
     """The nest, and the order of stores past the caches, which x86 does not keep by itself."""
     nest.emit()
     if nest.low.target.arch == "x86_64" and any(map(streams, nest.ops)):
-        nest.low.module.declare("llvm.x86.sse.sfence", void, [])
-        nest.low.builder.line("call void @llvm.x86.sse.sfence()")
+        nest.low.builder.call("llvm.x86.sse.sfence", void, [])
 
 
 def is_ordered(op: Operation) -> bool:

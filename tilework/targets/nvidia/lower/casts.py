@@ -9,6 +9,7 @@ What has no instruction goes the way of all targets (`targets/llvm/conversions.p
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
@@ -18,8 +19,8 @@ from tilework.ir.enums import RoundingMode
 from tilework.ir.types import f8E4M3FN, f8E5M2
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
-from tilework.targets.gpu.words import in_groups, pack_words
-from tilework.targets.llvm.conversions import widen
+from tilework.targets.gpu.words import in_groups, in_words, pack_words
+from tilework.targets.llvm.conversions import upper_half, widen
 from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result_type
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
@@ -36,10 +37,7 @@ def rounds_to_zero(op: Operation) -> bool:
 
 @lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
 def lower_float_cast(low: Lowering, op: Operation) -> Registers:
-    """Registers in groups that fill a word before or after."""
-    registers: Registers = low[op.operands[0]]
-    each = 4 if register_type(operand_type(op)) is i8 or register_type(result_type(op)) is i8 else 2
-    return in_groups(registers, each, lambda group: cast(low, op, group))
+    return in_words(low, op, partial(cast, low, op))
 
 
 def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
@@ -122,13 +120,7 @@ def from_half(low: Lowering, halves: list[Value] | None, wanted: Type) -> list[V
     if halves is None or wanted is f16:
         return halves
     wide = [b.fpext(half, f64 if wanted is f64 else f32) for half in halves]
-    return [upper_half(low, value) for value in wide] if wanted is bf16 else wide
-
-
-def upper_half(low: Lowering, value: Value) -> Value:
-    """The bf16 that an f32 is exactly."""
-    b = low.builder
-    return b.bitcast(b.trunc(b.lshr(b.bitcast(value, i32), 16), i16), bf16)
+    return [upper_half(b, value) for value in wide] if wanted is bf16 else wide
 
 
 def to_tiny(low: Lowering, values: list[Value], source: Attribute, target: Attribute) -> list[Value] | None:
@@ -181,7 +173,7 @@ def from_bytes(low: Lowering, values: list[Value], wanted: Type, is_signed: bool
         return [half for pair in pairs for half in b.lanes(b.fsub(pair, 1024.0 + bias))][: len(values)]
     large = [permute(low, word, 0x4B000000, 0x7650 + place) for place in range(len(values))]
     wide = [b.fsub(b.bitcast(value, f32), 2.0**23 + bias) for value in large]
-    return wide if wanted is f32 else [upper_half(low, value) for value in wide]
+    return wide if wanted is f32 else [upper_half(b, value) for value in wide]
 
 
 @lowers(arith.FPToSIOp, arith.FPToUIOp, elementwise=True, overrides=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from tilework.layouts.banks import lane_conflicts
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.packing import log2
+from tilework.targets.gpu.axes import mask_of, subsets
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.words import WORD, pack_word, unpack_word
 from tilework.targets.llvm.types import i32, struct, void
@@ -58,9 +59,9 @@ class Matrices:
 
     def accesses(self, move: Move, turn: int) -> list[tuple[int, list[list[int]]]]:
         """(offset, the registers in each word) of every instruction of a round."""
-        taken = move.copies | sum(1 << bit for bit in (*self.inside, *self.matrices))
+        taken, inside = move.copies | mask_of((*self.inside, *self.matrices)), subsets(self.inside)
         return [
-            (offset % move.round_size, [spread_bits(word, self.inside) for word in spread_bits(first, self.matrices)])
+            (offset % move.round_size, [[first | word | at for at in inside] for word in subsets(self.matrices)])
             for first, offset in enumerate(move.fixed)
             if not first & taken and offset // move.round_size == turn
         ]
@@ -118,11 +119,3 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None
         return None
     matrices = [bit for bit in usable if bit not in inside][:MOST]
     return Matrices(is_transposed, tuple(inside), tuple(matrices), tuple(rows))
-
-
-def spread_bits(first: int, bits: tuple[int, ...]) -> list[int]:
-    """The registers that differ from `first` in these bits of their number, the first bit fastest."""
-    found = [first]
-    for bit in bits:
-        found += [register | 1 << bit for register in found]
-    return found
