@@ -45,14 +45,20 @@ class Compiling:
     backend: Any
     options: Any
 
+    @classmethod
+    def of(cls, fn: Any, values: Any, specs: Any, options: Mapping[str, Any], **more: Any) -> "Compiling":
+        """A call whose arguments are bound."""
+        _, _, target, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
+        found = Specialization.of(fn, values, specs, {**fn.full_options(options, backend), **more})
+        return cls(found.source(), target, backend, backend.parse_options(found.options))
+
 
 def compiling(launch: Launch, **more: Any) -> Compiling:
     """What a launch on the active device would compile."""
     made = unlaunched(launch.fn)
-    _, _, target, backend, bind = made.device_caches[driver.cache_key(driver.active)]
+    *_, bind = made.device_caches[driver.cache_key(driver.active)]
     values, specs, _, options = bind(*launch.values, **launch.options)
-    found = Specialization.of(made, values, specs, {**made.full_options(options, backend), **more})
-    return Compiling(found.source(), target, backend, backend.parse_options(found.options))
+    return Compiling.of(made, values, specs, options, **more)
 
 
 def front_module(found: Compiling) -> Any:

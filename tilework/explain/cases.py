@@ -13,20 +13,25 @@ from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_part
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
 
-OWN = frozenset({"arch", "backend_name", "warp_size", "extern_libs", "auto_tma", "ptx_version", "ptx_options", "debug"})
+OWN = frozenset({"arch", "backend_name", "warp_size", "extern_libs", "auto_tma", "ptx_version", "ptx_options"})
 Record = Mapping[str, Any]
 
 
-def settings_for(options: Any, compiled: GPUTarget, target: GPUTarget) -> dict[str, Any]:
+def settings_for(options: Mapping[str, Any], compiled: GPUTarget, target: GPUTarget) -> dict[str, Any]:
     """The options that a launch asked for, as far as another target has them, too."""
     usual = find_backend(compiled).parse_options({})
-    chosen = {one.name: getattr(options, one.name) for one in fields(usual)}
+    chosen = {one.name: frozen(options[one.name]) for one in fields(usual) if one.name in options}
     known = {one.name for one in fields(find_backend(target).parse_options({}))}
     return {
         name: value
         for name, value in chosen.items()
         if value != getattr(usual, name) and name in known and (compiled == target or name not in OWN)
     }
+
+
+def frozen(value: Any) -> Any:
+    """As it was before it was written as JSON."""
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
 
 
 def module_for(source: Any, target: GPUTarget, settings: Mapping[str, Any]) -> Any:
@@ -50,7 +55,7 @@ def case_of_kernel(kernel: Any, targets: Sequence[GPUTarget] = (), grid: Any = N
     parts = parts_of_kernel(kernel)
     text = parts.text() if parts is not None else kernel.name
     for target in targets or (compiled,):
-        settings = settings_for(kernel.metadata, compiled, target)
+        settings = settings_for(kernel.metadata._asdict(), compiled, target)
         yield case_of(kernel.src, kernel.src.name, target, settings, grid, text)
 
 
@@ -89,15 +94,9 @@ def recorded_cases(records: Sequence[Record]) -> tuple[list[Case], list[Finding]
             grid = tuple(launch["grid"]) if "grid" in launch else None
             text = KeyParts.from_json(chosen["parts"]).text()
             counts = launch.get("counted", {}).get(made["target"], {})
-            cases.append(
-                Case(name, module, target, unpacked(made["settings"]), grid, counts, text, launch.get("bytes", 0))
-            )
+            settings = {name: frozen(value) for name, value in made["settings"].items()}
+            cases.append(Case(name, module, target, settings, grid, counts, text, launch.get("bytes", 0)))
     return cases, list({finding.title: finding for finding in failures}.values())
-
-
-def unpacked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as they were before they were JSON."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
 def best_of(own: Sequence[Record], launches: Mapping[str, Record], tunings: Sequence[Record]) -> Record:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilework.errors import TritonError
+from tilework.explain.bisect_passes import Compiling
 from tilework.explain.cases import case_of, case_of_kernel, parts_of_kernel, settings_for
 from tilework.explain.devices import DEVICES, Launch
 from tilework.explain.different import kernel_span, why_different
@@ -21,7 +22,6 @@ from tilework.language.function import JITFunction
 from tilework.language.grid import grid_extent
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
-from tilework.runtime.launch.specialization import Specialization
 from tilework.runtime.recording.key_differences import Comparison, compared
 from tilework.runtime.recording.key_parts import KeyParts, parts_of
 from tilework.runtime.recording.recorder import tuning_record, value_text
@@ -107,6 +107,12 @@ def bound(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[An
     return values, specs, options
 
 
+def called(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, Compiling]:
+    """(values, what would be compiled) of a call."""
+    values, specs, options = bound(fn, args, settings)
+    return values, Compiling.of(fn, values, specs, options)
+
+
 # ---- why compiled
 
 
@@ -141,11 +147,8 @@ def compiled_section(
 
 
 def called_parts(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> KeyParts:
-    values, specs, options = bound(fn, args, settings)
-    _, _, target, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
-    found = Specialization.of(fn, values, specs, fn.full_options(options, backend))
-    parsed = backend.parse_options(found.options)
-    made = parts_of(found.source(), target, backend, parsed, cache_invalidating_env_vars())
+    values, found = called(fn, args, settings)
+    made = parts_of(found.source, found.target, found.backend, found.options, cache_invalidating_env_vars())
     assert made is not None
     return KeyParts(
         made.kernel, made.arguments, made.others, dict(zip(fn.arg_names, map(value_text, values), strict=True))
@@ -194,14 +197,11 @@ def called_cases(
     """What a launch with these arguments would be compiled to, and what the emulator counts of it."""
     from tilework.explain.watcher import counts_of, size_of  # with the emulator
 
-    values, specs, options = bound(fn, args, settings)
-    _, _, compiled, backend, _ = fn.device_caches[driver.cache_key(driver.active)]
-    found = Specialization.of(fn, values, specs, fn.full_options(options, backend))
-    parsed = backend.parse_options(found.options)
+    _, found = called(fn, args, settings)
     launch = launch_of(fn, args, settings, grid) if grid is not None else None
-    for target in targets or (compiled,):
-        chosen = settings_for(parsed, compiled, target)
-        case = case_of(found.source(), fn.__name__, target, chosen, launch.grid if launch else None, "")
+    for target in targets or (found.target,):
+        chosen = settings_for(vars(found.options), found.target, target)
+        case = case_of(found.source, fn.__name__, target, chosen, launch.grid if launch else None, "")
         if isinstance(case, Case) and launch is not None:
             counts = counts_of(launch, target) if target.backend == "cuda" else {}
             case = replace(case, counted=counts, bytes=size_of(launch))

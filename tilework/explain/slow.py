@@ -16,6 +16,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import LIBRARY, Span, TritonError, span_at
 from tilework.explain.findings import Finding, Section, counted, listed, ordered
+from tilework.explorer.limits import resources_of
 from tilework.ir.locations import source_positions
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
@@ -203,16 +204,14 @@ def user_spans(remark: Remark) -> list[Span]:
 # ---- registers, shared memory, occupancy
 
 
-USED = re.compile(r"Used (\d+) registers")
-SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 FEW_WARPS = 8  # on a multiprocessor: waits for memory cannot be hidden behind each other
 
 
 def resource_findings(case: Case, seen: Recording, facts: Mapping[str, Any]) -> Iterator[Finding]:
     """Spills, and what keeps more blocks from a multiprocessor."""
-    used, spilled = USED.findall(seen.assembler), SPILLED.findall(seen.assembler)
-    registers = int(used[-1]) if used else facts.get("n_regs")
-    stores = int(spilled[-1][0]) if spilled else 4 * (facts.get("n_spills") or 0)
+    used = resources_of(seen.assembler)
+    registers = used.get("registers", facts.get("n_regs"))
+    stores = used.get("spill_stores", 4 * (facts.get("n_spills") or 0))
     own = {"target": str(case.target), "registers": registers, "spilled_bytes": stores, "shared": facts.get("shared")}
     if stores:
         yield Finding(

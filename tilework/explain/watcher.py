@@ -64,7 +64,7 @@ class Watcher:
                 self.recorder.folder or "", f"{facts['kernel'].hash}-{target.backend}-{target.arch}.ttir"
             )
             known = {"kernel": source.fn._fn_name, "key": facts["kernel"].hash, "target": str(target)}
-            settings = settings_for(facts["options"], compiled, target)
+            settings = settings_for(vars(facts["options"]), compiled, target)
             try:
                 Path(path).write_text(print_module(module_for(source, target, settings), debuginfo=True))
                 self.recorder.write("module", path=path, settings=settings, **known)

@@ -8,16 +8,13 @@ GPUs and CPUs are not.
 """
 
 import copy
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from tilework import knobs
 from tilework.errors import SanitizerError
 from tilework.targets.base import GPUTarget
 
@@ -109,41 +106,24 @@ def emulated(
     source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch, arch: str
 ) -> tuple[Any, list[str]]:
     """The counters of one launch, and the mistakes that were found in it."""
-    from tilework.runtime.compile.cached import compile  # lazily: with the emulator
+    from tilework.explain.devices import active, silence  # lazily: with the emulator
+    from tilework.runtime.compile.cached import compile
     from tilework.runtime.compile.compiled import launch_kernel
+    from tilework.runtime.devices.active_driver import driver
+    from tilework.runtime.devices.cuda.device import GPUS
 
     found: list[str] = []
-    with emulator(arch) as driver, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silence(), active(f"emulator:{arch}"):
+        for device in GPUS.library().loaded.devices:
+            device.most_blocks, device.max_instructions = PROGRAMS, PATIENCE
         kernel = compile(source, target, dict(settings))
-        stream = driver.get_current_stream(driver.get_current_device())
+        stream = driver.active.get_current_stream(driver.active.get_current_device())
         chosen = kernel.justified(launch.grid, launch.arguments)
         try:
             launch_kernel(chosen, launch.grid, stream, launch.arguments)
         except SanitizerError as error:
             found = str(error).splitlines()
         return chosen.counters, found
-
-
-@contextmanager
-def emulator(arch: str) -> Iterator[Any]:
-    """The emulated GPU is the active device inside the `with`."""
-    from tilework.runtime.devices.active_driver import driver  # lazily: with the emulator
-    from tilework.runtime.devices.cuda.device import GPUS
-    from tilework.runtime.devices.emulated.emulated_driver import emulated_driver
-
-    before, library = (driver._active, driver._host), GPUS.found.found
-    with knobs.runtime.scope():
-        knobs.runtime.device = f"emulator:{arch}"
-        try:
-            made = emulated_driver()
-            for device in GPUS.library().loaded.devices:
-                device.most_blocks, device.max_instructions = PROGRAMS, PATIENCE
-            driver.set_active(made)
-            yield made
-        finally:
-            driver._active, driver._host = before
-            GPUS.found.found = library
 
 
 def numbers_of(counts: Any) -> dict[str, Any]:

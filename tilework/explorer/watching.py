@@ -10,10 +10,11 @@ usual meanwhile.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilework import knobs
+from tilework.explain.cases import settings_for
 from tilework.explorer.collect import Request
 from tilework.explorer.counting import Launch
 from tilework.targets.base import GPUTarget, find_backend
@@ -85,20 +86,7 @@ def target_of(metadata: Mapping[str, Any]) -> GPUTarget:
 def request_for(source: Any, metadata: Mapping[str, Any], target: GPUTarget, launch: Launch | None) -> Request:
     """What compiles a kernel again: the options that are not those of its own target by themselves."""
     compiled = target_of(metadata)
-    backend = find_backend(compiled)
-    asked: Mapping[str, Any] = metadata.get("asked") or metadata
-    usual = backend.parse_options({})
-    chosen = {one.name: frozen(asked[one.name]) for one in fields(usual) if one.name in asked}
-    settings = {name: value for name, value in chosen.items() if value != getattr(usual, name)}
+    settings = settings_for(metadata.get("asked") or metadata, compiled, target)
     if target != compiled:
-        settings = {name: value for name, value in settings.items() if name not in OWN}
         settings = {**find_backend(target).launch_defaults(), **settings}
     return Request(source, target, settings, launch)
-
-
-OWN = frozenset({"arch", "backend_name", "warp_size", "extern_libs", "auto_tma", "ptx_version", "ptx_options"})
-
-
-def frozen(value: Any) -> Any:
-    """As it was before it was written as JSON."""
-    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
