@@ -15,7 +15,7 @@ import bisect
 import ctypes
 import mmap
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
@@ -60,6 +60,13 @@ class MemoryFault(EmulatorError):
     def __init__(self, what: str, thread: int, address: int, ins: Instruction | None = None) -> None:
         super().__init__(what)
         self.what, self.thread, self.address, self.ins = what, thread, address, ins
+
+    @classmethod
+    def first(cls, wrong: Array, addresses: Array, threads: Array, what: str | Callable[[int], str]) -> "MemoryFault":
+        """About the first access that is `wrong`; `what` has a place for its address, or makes words of it."""
+        at = int(np.flatnonzero(wrong)[0])
+        address = int(addresses[at])
+        return cls(what % address if isinstance(what, str) else what(address), int(threads[at]), address)
 
 
 class Bytes:
@@ -177,8 +184,7 @@ class Memory:
         for extent in self.lent.values():
             inside = (addresses >= extent.start) & (addresses < extent.end)
             if not extent.is_writable and np.count_nonzero(inside):
-                at = int(inside.argmax())
-                raise MemoryFault(f"{int(addresses[at]):#x} is read-only", int(threads[at]), int(addresses[at]))
+                raise MemoryFault.first(inside, addresses, threads, "%#x is read-only")
 
     def span(self, address: int, size: int) -> slice:
         """The bytes of the arena at an address; `MemoryFault` if they are not all allocated together."""

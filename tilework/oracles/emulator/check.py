@@ -25,7 +25,7 @@ import numpy as np
 from tilework.oracles.emulator.arenas import FIRST, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
 from tilework.oracles.emulator.clocks import HANDED, Clocks, Stamp
 from tilework.oracles.emulator.definedness import Definedness, registers
-from tilework.oracles.emulator.findings import CheckFailed, Finding, Site
+from tilework.oracles.emulator.findings import CheckFailed, Finding, Findings, Site
 from tilework.oracles.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
 from tilework.oracles.emulator.ordering import HOOKS, Ordering
 from tilework.oracles.emulator.pending import STATE, Access, Pending
@@ -46,7 +46,6 @@ from tilework.oracles.emulator.syntax import EmulatorError, Instruction
 from tilework.oracles.emulator.translate import WARP, Block, Mask, Op, Translator, Unsupported
 from tilework.oracles.emulator.waiting import NEXT_BLOCK
 
-MOST = 200  # findings that are kept
 SHARED_SLOTS, GLOBAL_SLOTS = 8, 4
 STRONG_MODIFIERS = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"}
 ISSUES = {"cp", "wgmma", "st", "red"}  # instructions that may start something asynchronous
@@ -59,8 +58,7 @@ class Checker:
     def __init__(self, memory: Memory, collect: bool = False, replicas: bool = False) -> None:
         self.memory, self.collect = memory, collect
         self.new_arena = ReplicaShadow if replicas else PagedShadow
-        self.findings: list[Finding] = []
-        self.told: set[Any] = set()
+        self.findings = Findings()
         self.instructions: list[Instruction] = []
         self.numbers: dict[int, int] = {}
         self.registers = Definedness(self.report_at)
@@ -77,7 +75,7 @@ class Checker:
     def begin_launch(self, machine: "CheckingMachine") -> None:
         self.machine, self.block = machine, machine.block
         self.everyone = np.ones(self.block.threads, bool)
-        self.findings, self.told, self.blocks = [], set(), []
+        self.findings, self.blocks = Findings(), []
         self.shared = Shadow(-(-self.block.shared.size // LARGEST), min(SHARED_SLOTS, self.block.threads // WARP))
         self.arena = self.new_arena(GLOBAL_SLOTS)
         self.atomics: dict[int, dict[int, Stamp]] = {}
@@ -96,17 +94,12 @@ class Checker:
 
     # findings
 
-    def add(self, finding: Finding) -> None:
-        if finding.key not in self.told and len(self.findings) < MOST:
-            self.told.add(finding.key)
-            self.findings.append(finding)
-
     def who(self, thread: int, block: int | None = None) -> str:
         place = self.machine.block_of(thread) if block in (None, len(self.blocks) - 1) else self.blocks[block]
         return f"thread {self.machine.thread_id(thread)} of block {place}"
 
     def report_at(self, kind: str, what: str, ins: Instruction, thread: int) -> None:
-        self.add(Finding(kind, f"{what} ({self.who(thread)})", (Site.of(ins),)))
+        self.findings.add(Finding(kind, f"{what} ({self.who(thread)})", (Site.of(ins),)))
 
     def report_conflict(self, space: str, base: int, verb: str, accesses: Accesses, conflict: Conflict) -> None:
         ins, other = self.instructions[accesses.ins], self.instructions[conflict.ins]
@@ -117,7 +110,7 @@ class Checker:
         if accesses.kind >= ASYNC:
             subject = f"{ins.opcode}.{ins.modifiers[0]} of {subject}"
         what = f"{subject} {verb} {space} address {address:#x}, which {was}, and nothing orders the two"
-        self.add(Finding(kind, what, (Site.of(ins), Site.of(other))))
+        self.findings.add(Finding(kind, what, (Site.of(ins), Site.of(other))))
 
     def agent(self, agent: int, block: int, was_write: bool, ins: Instruction) -> str:
         verb = "wrote" if was_write else "read"
@@ -206,7 +199,7 @@ class Checker:
             index = int(twice.argmax())
             site, address = Site.of(self.instructions[accesses.ins]), int(at[index]) * accesses.unit + base
             what = f"{self.who(int(who[index]))} and {self.who(int(who[index + 1]))} write different values to {space} address {address:#x}"
-            self.add(Finding("race", what, (site, site)))
+            self.findings.add(Finding("race", what, (site, site)))
 
     def check_proxy(self, ins: Instruction, space: str, base: int, proxy: str, accesses: Accesses, verb: str) -> None:
         """What threads wrote needs a fence.proxy before a copy or a tensor core reads or writes it, and in shared memory so does what they
@@ -237,7 +230,7 @@ class Checker:
                 thread = number if number < self.block.threads else (self.clocks.owner(number) or (0,))[0]
                 did = f"{self.who(thread, int(blocks[index]))} {'read' if cell else 'wrote'}"
                 what = f"{ins.opcode} {verb} {space} address {accesses.address(index) + base:#x}, which {did}, without {fence} between them"
-                self.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
+                self.findings.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
                 return
 
     # asynchronous operations
@@ -374,9 +367,9 @@ class CheckingMachine(Machine):
             if isinstance(error, MemoryFault) and error.ins is not None:
                 what = str(error).partition("\n")[0]
                 address = None if "shared" in what or "local" in what else error.address
-                self.checker.add(Finding("bad access", what, (Site.of(error.ins),), address, ctaid))
+                self.checker.findings.add(Finding("bad access", what, (Site.of(error.ins),), address, ctaid))
             else:
-                self.checker.add(Finding("error", str(error)))
+                self.checker.findings.add(Finding("error", str(error)))
 
     def begin(self) -> None:
         if not self.kernel.runs:

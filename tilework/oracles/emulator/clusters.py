@@ -38,10 +38,8 @@ class ClusterPort(Port):
         super().check_bounds(addresses, size, threads)
         inside = addresses & np.uint64(BLOCK_BYTES - 1)
         if np.count_nonzero(wrong := inside + np.uint64(size) > self.each):
-            at = int(np.flatnonzero(wrong)[0])
-            address = int(inside[at])
-            what = f"{size} bytes at shared address {address:#x} are outside of its {self.each} bytes"
-            raise MemoryFault(what, int(threads[at]), address)
+            what = f"{size} bytes at shared address %#x are outside of its {self.each} bytes"
+            raise MemoryFault.first(wrong, inside, threads, what)
 
     def checked_places(self, addresses: Array, size: int, align: int, threads: Array) -> Array:
         self.check(addresses, size, align, threads)

@@ -38,7 +38,7 @@ from tilework.oracles.emulator.layout import local_layout, module_variables, par
 from tilework.oracles.emulator.machine import MAX_INSTRUCTIONS, Machine
 from tilework.oracles.emulator.parser import parse_ptx
 from tilework.oracles.emulator.ports import ArenaPort, Watchers
-from tilework.oracles.emulator.syntax import EmulatorError, Function, PtxModule
+from tilework.oracles.emulator.syntax import EmulatorError, Function, PtxModule, dimensions
 from tilework.oracles.emulator.translate import Block
 
 LARGEST_BLOCK = 1024
@@ -237,14 +237,6 @@ class Device:
 def cluster_of(function: Function) -> tuple[int, int, int]:
     """How many blocks a cluster of the kernel has in each direction."""
     return dimensions(function.limits.get("reqnctapercluster", (1,)), "cluster")
-
-
-def dimensions(given: Dimensions, what: str) -> tuple[int, int, int]:
-    sizes = [given] if isinstance(given, int | np.integer) else list(given)
-    if not 1 <= len(sizes) <= 3:
-        raise EmulatorError(f"a {what} has one to three dimensions, not {len(sizes)}")
-    x, y, z = (*(int(size) for size in sizes), 1, 1)[:3]
-    return x, y, z
 
 
 def pack_arguments(function: Function, args: Sequence[Any]) -> bytes:

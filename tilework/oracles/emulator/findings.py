@@ -7,8 +7,11 @@ race: thread (3, 0, 0) loads what thread (0, 0, 0) stores
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from tilework.oracles.emulator.syntax import EmulatorError, Instruction
+from tilework.oracles.emulator.syntax import EmulatorError
+
+MOST = 200  # findings that are kept
 
 SHOWN = 20  # findings that one error spells out
 
@@ -24,8 +27,8 @@ class Site:
     language: str = "PTX"
 
     @classmethod
-    def of(cls, ins: Instruction) -> "Site":
-        return cls(ins.place, ins.line, ins.text, (ins.source, *ins.callers) if ins.source else ())
+    def of(cls, ins: Any) -> "Site":
+        return cls(ins.place, ins.line, ins.text, ins.places, ins.language)
 
     def __str__(self) -> str:
         return (f"{self.source}, " if self.source else "") + f"{self.language} line {self.line}: {self.text}"
@@ -50,6 +53,14 @@ class Finding:
         words = ("at", "and")
         lines = [f"  {words[min(index, 1)]} {site}" for index, site in enumerate(self.sites)]
         return "\n".join([f"{self.kind}: {self.what}", *lines])
+
+
+class Findings(list[Finding]):
+    """Those of one launch, each once."""
+
+    def add(self, finding: Finding) -> None:
+        if len(self) < MOST and all(known.key != finding.key for known in self):
+            self.append(finding)
 
 
 class CheckFailed(EmulatorError):

@@ -246,7 +246,7 @@ class Machine(Waiting):
         self.thread_instructions += (len(run.instructions) + 1) * count
         if self.executed > self.max_instructions:
             what = f"the block executed {self.max_instructions} instructions and has not ended; is a loop endless?"
-            raise EmulatorError(self.located(what, run.end or run.instructions[-1], int(mask.argmax())))
+            raise self.failure(what, run.end or run.instructions[-1], mask)
         try:
             self.leave(group, run, mask)
         except (EmulatorError, *MISTAKES) as error:
@@ -260,7 +260,7 @@ class Machine(Waiting):
             if self.idle > tries * max(1, len(self.strands)):
                 last = run.instructions[-1] if run.instructions else run.end
                 what = f"all threads wait for something that does not happen{self.elsewhere(run)}"
-                raise Stuck(self.located(what, last, int(np.flatnonzero(mask)[0])))
+                raise self.failure(what, last, mask, Stuck)
         elif self.idle and np.count_nonzero(mask & ~self.in_vain):
             self.idle = 0
 
@@ -301,6 +301,12 @@ class Machine(Waiting):
         if getattr(error, "located", False) or isinstance(error, Unsupported) or "PTX line" in str(error):
             return error
         return placed(type(error), self.located(str(error), ins))
+
+    def failure(
+        self, what: str, ins: Instruction | None, mask: Array, kind: type[EmulatorError] = EmulatorError
+    ) -> EmulatorError:
+        """An error about the first of some threads."""
+        return kind(self.located(what, ins, int(np.flatnonzero(mask)[0])))
 
     def located(self, what: str, ins: Instruction | None, thread: int | None = None) -> str:
         """A message with the instruction, its source line, the block and the thread."""
@@ -360,7 +366,7 @@ class Machine(Waiting):
         values = np.broadcast_to(run.code.translator.read(index, np.uint32), mask.shape)
         for value in np.unique(values[mask]):
             if value >= len(targets):
-                raise EmulatorError(self.located(f"brx.idx to target {value} of {len(targets)}", end))
+                raise EmulatorError(f"brx.idx to target {value} of {len(targets)}")
             self.go(group, run.code.at_label[targets[value]], mask & (values == value))
 
     def back(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
@@ -377,7 +383,7 @@ class Machine(Waiting):
             self.part(warp, members)
 
     def trap(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
-        raise Trapped(self.located("trap", end, int(np.flatnonzero(mask)[0])))
+        raise self.failure("trap", end, mask, Trapped)
 
     def call(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
         results, callee, arguments = end.operands[:3]
@@ -387,7 +393,7 @@ class Machine(Waiting):
             values = translator.registers[callee.name]
             for value in np.unique(values[mask]):
                 if int(value) not in self.functions:
-                    raise EmulatorError(self.located(f"call of {int(value):#x}, which is no function", end))
+                    raise EmulatorError(f"call of {int(value):#x}, which is no function")
                 self.enter(group, run, end, self.functions[int(value)], mask & (values == value))
             return
         if not isinstance(callee, Symbol):
@@ -413,9 +419,7 @@ class Machine(Waiting):
             params = {}
             for declared, given in ((function.params, arguments.items), (function.returns, results.items)):
                 if len(declared) != len(given):
-                    raise EmulatorError(
-                        self.located(f"{name} takes {len(declared)} values and is given {len(given)}", end)
-                    )
+                    raise EmulatorError(f"{name} takes {len(declared)} values and is given {len(given)}")
                 for variable, item in zip(declared, given, strict=True):
                     if not isinstance(item, Symbol) or item.name not in run.code.translator.params:
                         raise Unsupported(end, "an argument is not a .param variable")

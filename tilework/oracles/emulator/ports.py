@@ -61,19 +61,13 @@ class Port:
     def check(self, addresses: Array, size: int, align: int, threads: Array) -> None:
         """`MemoryFault` unless all addresses are aligned and inside."""
         if align > 1 and np.count_nonzero(wrong := addresses & np.uint64(align - 1)):
-            at = int(np.flatnonzero(wrong)[0])
-            address = int(addresses[at])
-            raise MemoryFault(
-                f"{self.space} address {address:#x} is not a multiple of {align}", int(threads[at]), address
-            )
+            raise MemoryFault.first(wrong, addresses, threads, f"{self.space} address %#x is not a multiple of {align}")
         self.check_bounds(addresses, size, threads)
 
     def check_bounds(self, addresses: Array, size: int, threads: Array) -> None:
         if int(addresses.max()) + size > self.size:
-            at = int(np.flatnonzero(addresses + np.uint64(size) > self.size)[0])
-            address = int(addresses[at])
-            what = f"{size} bytes at {self.space} address {address:#x} are outside of its {self.size} bytes"
-            raise MemoryFault(what, int(threads[at]), address)
+            what = f"{size} bytes at {self.space} address %#x are outside of its {self.size} bytes"
+            raise MemoryFault.first(addresses + np.uint64(size) > self.size, addresses, threads, what)
 
     def places(self, addresses: Array, threads: Array) -> Array:
         """Where the addresses lie in `data`."""
@@ -133,9 +127,7 @@ class ArenaPort(Port):
     def check_bounds(self, addresses: Array, size: int, threads: Array) -> None:
         valid = self.memory.valid(addresses, size)
         if valid is not True:
-            at = int(np.flatnonzero(~np.asarray(valid))[0])
-            address = int(addresses[at])
-            raise MemoryFault(self.memory.explain(address, size), int(threads[at]), address)
+            raise MemoryFault.first(~np.asarray(valid), addresses, threads, lambda at: self.memory.explain(at, size))
 
     def places(self, addresses: Array, threads: Array) -> Array:
         return addresses - np.uint64(FIRST)
@@ -181,33 +173,37 @@ class GenericPort:
     def __init__(self, arena: ArenaPort, shared: Port, local: Port) -> None:
         self.arena, self.shared, self.local = arena, shared, local
 
-    def parts(self, addresses: Array) -> list[tuple[Port, int, Array | slice]]:
+    def parts(self, addresses: Array) -> list[tuple[Port, np.uint64, Array | slice]]:
         """(port, its base, which addresses) of the spaces that occur."""
-        if int(addresses.max()) < LOCAL_BASE:
-            return [(self.arena, 0, slice(None))]
-        found: list[tuple[Port, int, Array | slice]] = []
-        for port, base in ((self.shared, SHARED_BASE), (self.local, LOCAL_BASE)):
-            inside = (addresses >= base) & (addresses < base + WINDOW)
-            if np.count_nonzero(inside):
-                found.append((port, base, slice(None) if inside.all() else np.flatnonzero(inside)))
-        rest = (addresses < LOCAL_BASE) | (addresses >= SHARED_BASE + WINDOW)
-        if np.count_nonzero(rest):
-            found.append((self.arena, 0, slice(None) if rest.all() else np.flatnonzero(rest)))
-        return found
+        return [(getattr(self, name), base, which) for name, base, which in by_window(addresses)]
 
     def read(self, addresses: Array, dtype: Any, count: int, threads: Array, *args: Any, **kwargs: Any) -> Array:
         if not len(addresses):
             return np.empty((0, count), dtype)
         values = np.empty((len(addresses), count), dtype)
         for port, base, which in self.parts(addresses):
-            values[which] = port.read(addresses[which] - np.uint64(base), dtype, count, threads[which], *args, **kwargs)
+            values[which] = port.read(addresses[which] - base, dtype, count, threads[which], *args, **kwargs)
         return values
 
     def write(self, addresses: Array, values: Array, threads: Array, *args: Any, **kwargs: Any) -> None:
         if not len(addresses):
             return
         for port, base, which in self.parts(addresses):
-            port.write(addresses[which] - np.uint64(base), values[which], threads[which], *args, **kwargs)
+            port.write(addresses[which] - base, values[which], threads[which], *args, **kwargs)
+
+
+def by_window(addresses: Array) -> list[tuple[str, np.uint64, Array | slice]]:
+    """(``arena``, ``shared`` or ``local``, its base, which generic addresses) of the spaces that occur."""
+    if int(addresses.max()) < LOCAL_BASE:
+        return [("arena", np.uint64(0), slice(None))]
+    found: list[tuple[str, np.uint64, Array | slice]] = []
+    rest = np.ones(len(addresses), bool)
+    for name, base in (("shared", SHARED_BASE), ("local", LOCAL_BASE), ("arena", 0)):
+        inside = rest & (addresses >= base) & (addresses < base + WINDOW) if base else rest
+        if np.count_nonzero(inside):
+            found.append((name, np.uint64(base), slice(None) if inside.all() else np.flatnonzero(inside)))
+        rest = rest & ~inside
+    return found
 
 
 def in_turns(addresses: Array) -> list[Array]:

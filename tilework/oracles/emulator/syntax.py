@@ -8,7 +8,11 @@
 Registers declared in an inner scope get a name of their own (``%r1@2``), so that a name means one register in its function.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
 
 from tilework.errors import TritonError
 
@@ -21,10 +25,34 @@ class Trapped(EmulatorError):
     """A thread that executed `trap`, or an assertion that failed."""
 
 
+class Unsupported(EmulatorError):
+    """An instruction, or a form of one, that the emulator does not have."""
+
+    def __init__(self, ins: Any, why: str = "") -> None:
+        where = f" (from {ins.place})" if ins.place else ""
+        words = f"{ins.language} line {ins.line}{where}: {ins.name} is not supported"
+        super().__init__(f"{words}{': ' if why else ''}{why}\n  {ins.text}")
+        self.ins = ins
+
+
 def placed(kind: type[EmulatorError], text: str) -> EmulatorError:
     error = kind(text)
     error.located = True  # type: ignore[attr-defined]
     return error
+
+
+def inlined(places: Sequence[tuple[str, int]]) -> str:
+    """``kernel.cu:12``, or ``header.h:7, inlined at kernel.cu:12``; empty if there is no place."""
+    return ", inlined at ".join(f"{file}:{line}" for file, line in places)
+
+
+def dimensions(given: int | Sequence[int], what: str) -> tuple[int, int, int]:
+    """The three sizes of a grid or a block."""
+    sizes = [given] if isinstance(given, int | np.integer) else list(given)
+    if not 1 <= len(sizes) <= 3:
+        raise EmulatorError(f"a {what} has one to three dimensions, not {len(sizes)}")
+    x, y, z = (*(int(size) for size in sizes), 1, 1)[:3]
+    return x, y, z
 
 
 class PtxSyntaxError(EmulatorError):
@@ -130,11 +158,16 @@ class Instruction:
     text: str = ""
     callers: tuple[tuple[str, int], ...] = ()
 
+    language: ClassVar[str] = "PTX"
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """(file, line), then those that it is inlined at; none if the text has no ``.loc``."""
+        return (self.source, *self.callers) if self.source else ()
+
     @property
     def place(self) -> str:
-        """``kernel.cu:12``, or ``header.h:7, inlined at kernel.cu:12``; empty if the text has no ``.loc``."""
-        places = (self.source, *self.callers) if self.source else ()
-        return ", inlined at ".join(f"{file}:{line}" for file, line in places)
+        return inlined(self.places)
 
     @property
     def name(self) -> str:

@@ -38,6 +38,7 @@ from tilework.oracles.emulator.syntax import (
     Sink,
     Special,
     Symbol,
+    Unsupported,
     items,
 )
 
@@ -64,17 +65,6 @@ TYPES: dict[str, Any] = {
     **dict.fromkeys(("f16x2", "bf16x2", "tf32"), np.dtype(np.uint32)),
     "bf16": np.dtype(np.uint16),
 }
-
-
-class Unsupported(EmulatorError):
-    """An instruction, or a form of one, that the emulator does not have."""
-
-    def __init__(self, ins: Instruction, why: str = "") -> None:
-        where = f" (from {ins.place})" if ins.source else ""
-        super().__init__(
-            f"PTX line {ins.line}{where}: {ins.name} is not supported" + (f": {why}" if why else "") + f"\n  {ins.text}"
-        )
-        self.ins = ins
 
 
 def rule(*opcodes: str, collective: bool = False) -> Callable[[Rule], Rule]:

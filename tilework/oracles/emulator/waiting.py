@@ -51,7 +51,7 @@ class Waiting:
     finished: Array
     progress: int
     go: Callable[[int, "Run | None", Array], None]
-    located: Callable[..., str]
+    failure: Callable[..., EmulatorError]
     is_whole: Callable[[Array], bool]
 
     def arrive(self, group: int, run: "Run", end: Instruction, mask: Array) -> None:
@@ -80,19 +80,15 @@ class Waiting:
         vote = operands.pop() if "red" in kinds else None
         count = self.uniform(translator, operands[1], mask, end) if len(operands) > 1 else 0
         if not 0 <= number < 16:
-            raise EmulatorError(self.located(f"barrier {number} is not one of 0 to 15", end))
+            raise EmulatorError(f"barrier {number} is not one of 0 to 15")
         if count % WARP:
-            raise EmulatorError(self.located(f"a barrier for {count} threads, which is not a multiple of {WARP}", end))
+            raise EmulatorError(f"a barrier for {count} threads, which is not a multiple of {WARP}")
         key = number + rank * NEXT_BLOCK
         barrier = self.barriers.setdefault(key, Barrier(np.zeros(self.block.threads, bool)))
         if np.count_nonzero(again := barrier.arrived & mask):
-            raise EmulatorError(
-                self.located(f"a thread arrives at barrier {number} twice", end, int(np.flatnonzero(again)[0]))
-            )
+            raise self.failure(f"a thread arrives at barrier {number} twice", end, again)
         if barrier.expected and count and barrier.expected != count:
-            raise EmulatorError(
-                self.located(f"barrier {number} is for {barrier.expected} threads and for {count} threads at once", end)
-            )
+            raise EmulatorError(f"barrier {number} is for {barrier.expected} threads and for {count} threads at once")
         barrier.expected = count or barrier.expected
         barrier.arrived |= mask
         if vote is not None and target is not None:
@@ -111,11 +107,7 @@ class Waiting:
             return self.go(group, run.next(), mask)
         lanes = self.block.everyone % WARP
         if np.count_nonzero(outside := mask & (members >> lanes.astype(np.uint32) & np.uint32(1) == 0)):
-            raise EmulatorError(
-                self.located(
-                    "a lane that the member mask does not name is at the barrier", end, int(np.flatnonzero(outside)[0])
-                )
-            )
+            raise self.failure("a lane that the member mask does not name is at the barrier", end, outside)
         for warp in np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist():
             mine = mask & (self.block.everyone // WARP == warp)
             for value in np.unique(members[mine]).tolist():
@@ -154,9 +146,7 @@ class Waiting:
             return None
         barrier = self.barriers.setdefault(CLUSTER, Barrier(np.zeros(self.block.threads, bool)))
         if np.count_nonzero(again := barrier.arrived & mask):
-            raise EmulatorError(
-                self.located("a thread arrives at the cluster's barrier twice", end, int(np.flatnonzero(again)[0]))
-            )
+            raise self.failure("a thread arrives at the cluster's barrier twice", end, again)
         barrier.arrived |= mask
         self.go(group, run.next(), mask)
         self.release(group, CLUSTER)
@@ -233,14 +223,14 @@ class Waiting:
         if self.wanting:
             (_, _, end), mask, warp, count = self.wanting[0]
             what = f"warp {warp} waits for {count} registers of each thread, which others do not give up"
-            raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
+            raise self.failure(what, end, mask, Stuck)
         if self.meetings:
             (warp, members), meeting = next(iter(self.meetings.items()))
             named = np.array([members >> lane & 1 for lane in range(WARP)], bool)
             missing = np.flatnonzero(named & ~(meeting.arrived | self.finished).reshape(-1, WARP)[warp])
             (_, _, end), mask = meeting.waiting[0]
             what = f"lanes of warp {warp} wait for lanes {spans(missing)}, which do not come"
-            raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
+            raise self.failure(what, end, mask, Stuck)
         number, barrier = next(iter(self.barriers.items()))
         if not barrier.waiting:
             return  # arrived without waiting, and nobody waits
@@ -255,7 +245,7 @@ class Waiting:
             what += f", {'thread' if len(missing) == 1 else 'threads'} {spans(missing)} {'has' if len(missing) == 1 else 'have'} not"
         if len(waits) > 1:
             what += f" (threads wait at barriers {', '.join(waits)})"
-        raise Stuck(self.located(what, end, int(np.flatnonzero(mask)[0])))
+        raise self.failure(what, end, mask, Stuck)
 
 
 def spans(numbers: Array) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, WINDOW, Array
+from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Assembly, Instruction
 from tilework.oracles.emulator.llvm.ir_types import (
     Int,
@@ -30,12 +30,14 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     nothing,
     rule,
 )
+from tilework.oracles.emulator.ports import by_window
 from tilework.oracles.emulator.syntax import Trapped
 
 if TYPE_CHECKING:
     from tilework.oracles.emulator.llvm.workgroup import Workgroup
 
 LDS, PRIVATE = 3, 5
+WINDOWS = {"shared": LDS, "local": PRIVATE, "arena": 1}  # spaces of flat addresses
 MASKED = 0x80000000  # the offset that says that a lane is off
 RELEASES = {"release", "acq_rel", "seq_cst"}
 
@@ -65,9 +67,11 @@ def send(
     undefined: Array | None = None, atomic: bool = False,
 ) -> None:  # fmt: skip
     if space == 0:
-        for part, base, which in flat_parts(addresses):
+        for name, base, which in by_window(addresses):
             missing = None if undefined is None else undefined[which]
-            send(group, part, addresses[which] - base, rows[which], align, threads[which], ins, missing, atomic)
+            send(
+                group, WINDOWS[name], addresses[which] - base, rows[which], align, threads[which], ins, missing, atomic
+            )
     elif space == LDS:
         group.lds.write(addresses, rows, threads, align, ins, undefined, atomic)
     else:
@@ -79,24 +83,13 @@ def send(
             group.count_access(threads)
 
 
-def flat_parts(addresses: Array) -> list[tuple[int, np.uint64, Array]]:
-    """(space, its base, which addresses) of the spaces that occur."""
-    found = []
-    rest = np.ones(len(addresses), bool)
-    for space, base in ((LDS, SHARED_BASE), (PRIVATE, LOCAL_BASE)):
-        inside = (addresses >= base) & (addresses < base + WINDOW)
-        rest &= ~inside
-        found.append((space, np.uint64(base), np.flatnonzero(inside)))
-    found.append((1, np.uint64(0), np.flatnonzero(rest)))
-    return [one for one in found if len(one[2])]
-
-
 def fetch_flat(
     group: "Workgroup", addresses: Array, size: int, align: int, threads: Array, ins: Instruction, atomic: bool
 ) -> Any:
     rows, missing = np.empty((len(addresses), size), np.uint8), None
-    for space, base, which in flat_parts(addresses):
-        rows[which], undefined = fetch(group, space, addresses[which] - base, size, align, threads[which], ins, atomic)
+    for name, base, which in by_window(addresses):
+        place = WINDOWS[name], addresses[which] - base
+        rows[which], undefined = fetch(group, *place, size, align, threads[which], ins, atomic)
         if undefined is not None:
             missing = np.zeros(rows.shape, np.uint8) if missing is None else missing
             missing[which] = undefined

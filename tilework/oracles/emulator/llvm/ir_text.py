@@ -6,9 +6,10 @@ Operands are names of values, or constants as the text has them: what they are a
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from tilework.oracles.emulator.llvm.ir_types import Other, Type
+from tilework.oracles.emulator.syntax import inlined
 
 VOID = Other("void")
 
@@ -84,9 +85,15 @@ class Instruction:
     text: str = ""
     places: tuple[tuple[str, int], ...] = ()  # (file, line), then those that it is inlined at
 
+    language: ClassVar[str] = "LLVM"
+
     @property
     def place(self) -> str:
-        return ", inlined at ".join(f"{file}:{line}" for file, line in self.places)
+        return inlined(self.places)
+
+    @property
+    def name(self) -> str:
+        return self.callee or self.opcode
 
     @property
     def callee(self) -> str:

@@ -19,12 +19,13 @@ Mistakes are a `CheckFailed` that tells all of them: accesses out of bounds, rac
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array, Extent, Memory, MemoryFault
-from tilework.oracles.emulator.findings import CheckFailed
+from tilework.oracles.emulator.findings import CheckFailed, Findings
 from tilework.oracles.emulator.llvm.ir_parser import parse_llvm
 from tilework.oracles.emulator.llvm.ir_text import Function, Module, Operand, Variable
 from tilework.oracles.emulator.llvm.ir_types import Int, Pointer, Type, dtype_of, leaves, rounded_up, size_of
@@ -32,7 +33,7 @@ from tilework.oracles.emulator.llvm.lane_values import flatten
 from tilework.oracles.emulator.llvm.print_buffer import PLACE, PrintBuffer, formats_of
 from tilework.oracles.emulator.llvm.translate_ir import Translator
 from tilework.oracles.emulator.llvm.workgroup import Workgroup
-from tilework.oracles.emulator.syntax import EmulatorError, Trapped
+from tilework.oracles.emulator.syntax import EmulatorError, Trapped, dimensions
 
 MAX_INSTRUCTIONS = 10_000_000
 HIDDEN_BYTES = 256
@@ -93,33 +94,31 @@ class LoadedKernel:
         return self.groups[key]
 
     def launch(
-        self, grid: Sequence[int], threads: Sequence[int], arguments: Sequence[Any], lds_bytes: int = 0, wave: int | None = None,
+        self, grid: int | Sequence[int], threads: int | Sequence[int], arguments: Sequence[Any], lds_bytes: int = 0, wave: int | None = None,
         checks: bool = True, collect: bool = False, lent: Sequence[Extent] = (), max_instructions: int = MAX_INSTRUCTIONS,
     ) -> list[Any]:  # fmt: skip
         """Runs a grid. Arguments are NumPy arrays, addresses and numbers, None is null; missing ones at the end, which Triton's kernels
         have for scratch memory, are null. What is found is raised, or with `collect` returned. `lent` is memory behind addresses."""
-        grid3, sizes = three(grid), three(threads)
+        grid3, sizes = dimensions(grid, "grid"), dimensions(threads, "workgroup")
         if (count := sizes[0] * sizes[1] * sizes[2]) > self.threads:
             raise EmulatorError(f"{self.function.name} allows {self.threads} threads in a workgroup, not {count}")
         self.executed = 0  # instructions
         group = self.group(sizes, wave or wave_size(self.arch), lds_bytes, checks)
-        group.findings, group.told, group.max_instructions = [], set(), max_instructions
+        group.findings, group.max_instructions = Findings(), max_instructions
         self.write_hidden(grid3, sizes)
         values = self.values(arguments)
         extents = [extent_of(argument) for argument in arguments if isinstance(argument, np.ndarray)]
         with self.memory.lend([*extents, *lent]):
-            for z in range(grid3[2]):
-                for y in range(grid3[1]):
-                    for x in range(grid3[0]):
-                        try:
-                            group.run((x, y, z), values)
-                            self.executed += group.executed
-                        except MemoryFault:  # which has been reported
-                            continue
-                        except Trapped as error:
-                            raise Trapped(f"{self.show()}{error}") from error
-                        finally:
-                            self.show()
+            for z, y, x in product(*map(range, reversed(grid3))):
+                try:
+                    group.run((x, y, z), values)
+                    self.executed += group.executed
+                except MemoryFault:  # which has been reported
+                    continue
+                except Trapped as error:
+                    raise Trapped(f"{self.show()}{error}") from error
+                finally:
+                    self.show()
         if group.findings and not collect:
             raise CheckFailed(self.function.name, group.findings)
         return group.findings
@@ -149,12 +148,6 @@ class LoadedKernel:
         packet[12:24] = np.array([a * b for a, b in zip(grid, sizes, strict=True)], np.uint32).view(np.uint8)
         self.memory.write(self.hidden, hidden)
         self.memory.write(self.packet, packet)
-
-
-def three(given: int | Sequence[int]) -> tuple[int, int, int]:
-    sizes = [given] if isinstance(given, int | np.integer) else list(given)
-    x, y, z = (*(int(size) for size in sizes), 1, 1)[:3]
-    return x, y, z
 
 
 def extent_of(array: Array) -> Extent:
@@ -205,5 +198,5 @@ def run(
 ) -> list[Any]:  # fmt: skip
     """Runs a kernel once; `threads` are by themselves as many as its text says. `options` are those of `launch`."""
     loaded = load_kernel(text, arch, kernel)
-    sizes = three(loaded.threads if threads is None else threads)
-    return loaded.launch(three(grid), sizes, arguments, lds_bytes, **options)
+    sizes = loaded.threads if threads is None else threads
+    return loaded.launch(grid, sizes, arguments, lds_bytes, **options)

@@ -42,7 +42,7 @@ from tilework.oracles.emulator.llvm.lane_values import (
     parts,
     undefined_of,
 )
-from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.oracles.emulator.syntax import EmulatorError, Unsupported
 
 if TYPE_CHECKING:
     from tilework.oracles.emulator.llvm.workgroup import Workgroup
@@ -64,14 +64,6 @@ FAMILIES = (
     "matrix_rules",
     "fp8_rules",
 )
-
-
-class Unsupported(EmulatorError):
-    """An instruction, or a form of one, that the emulator does not have."""
-
-    def __init__(self, ins: Instruction, why: str = "") -> None:
-        what = ins.callee or ins.opcode
-        super().__init__(f"LLVM line {ins.line}: {what} is not supported{': ' if why else ''}{why}\n  {ins.text}")
 
 
 def rule(*opcodes: str) -> Callable[[Rule], Rule]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array, Bytes, Memory, MemoryFault
-from tilework.oracles.emulator.findings import Finding, Site
+from tilework.oracles.emulator.findings import Finding, Findings, Site
 from tilework.oracles.emulator.llvm.ir_text import Function, Instruction, Module
 from tilework.oracles.emulator.llvm.lds import Lds
 from tilework.oracles.emulator.llvm.translate_ir import (
@@ -20,15 +20,14 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     Mask,
     Op,
     Translator,
-    Unsupported,
     known_name,
     load_rules,
 )
 from tilework.oracles.emulator.ports import ArenaPort, LocalPort
-from tilework.oracles.emulator.syntax import EmulatorError, Trapped
+from tilework.oracles.emulator.syntax import EmulatorError, Trapped, Unsupported, placed
 
 BARRIERS = ("llvm.amdgcn.s.barrier", "llvm.amdgcn.s.barrier.wait")
-MOST = 200  # findings that are kept
+
 DEEPEST_CALL = 32
 STACK = 4096
 Key = tuple[int, ...]
@@ -83,8 +82,7 @@ class Workgroup:
         self.stack = 0
         self.lds = Lds(lds_bytes, self.waves, wave, self.report, checks)
         self.hidden, self.packet = 0, 0
-        self.findings: list[Finding] = []
-        self.told: set[Any] = set()
+        self.findings = Findings()
         self.max_instructions, self.executed = 0, 0
         self.counts_accesses = False  # set by code that copies to LDS
         self.saturates = False
@@ -125,14 +123,9 @@ class Workgroup:
     def report(
         self, kind: str, what: str, ins: Instruction, thread: int, other: Instruction | None = None, address: int | None = None
     ) -> None:  # fmt: skip
-        sites = tuple(
-            Site(one.place, one.line, one.text, one.places, "LLVM") for one in (ins, other) if one is not None
-        )
+        sites = tuple(Site.of(one) for one in (ins, other) if one is not None)
         who = f"thread {self.item(thread)} of workgroup {self.place}"
-        finding = Finding(kind, f"{who}: {what}", sites, address, self.place)
-        if finding.key not in self.told and len(self.findings) < MOST:
-            self.told.add(finding.key)
-            self.findings.append(finding)
+        self.findings.add(Finding(kind, f"{who}: {what}", sites, address, self.place))
 
     def item(self, thread: int) -> tuple[int, ...]:
         return tuple(int(axis[thread]) for axis in self.items)
@@ -240,12 +233,9 @@ class Workgroup:
         source = f"\n  at {ins.place}" if ins.places else ""
         text = f"{error} (workgroup {self.place}{thread}){source}\n  LLVM line {ins.line}: {ins.text}"
         if isinstance(error, MemoryFault):
-            found: EmulatorError = MemoryFault(text, error.thread, error.address)
             self.report("bad access", error.what, ins, error.thread, address=error.address)
-        else:
-            found = type(error)(text) if isinstance(error, Trapped) else EmulatorError(text)
-        found.located = True  # type: ignore[attr-defined]
-        return found
+            return MemoryFault(text, error.thread, error.address)
+        return placed(Trapped if isinstance(error, Trapped) else EmulatorError, text)
 
     # leaving a segment
 

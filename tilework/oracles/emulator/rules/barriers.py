@@ -130,13 +130,9 @@ def shared_address(t: Translator, operand: Operand, space: str) -> Any:
 
     def generic(threads: Array) -> Array:
         addresses = where(threads)
-        if len(addresses) and np.count_nonzero(
-            wrong := (addresses < SHARED_BASE) | (addresses >= SHARED_BASE + (1 << 32))
-        ):
-            at = int(np.flatnonzero(wrong)[0])
-            raise MemoryFault(
-                f"{int(addresses[at]):#x} is no address of shared memory", int(threads[at]), int(addresses[at])
-            )
+        wrong = (addresses < SHARED_BASE) | (addresses >= SHARED_BASE + (1 << 32))
+        if np.count_nonzero(wrong):
+            raise MemoryFault.first(wrong, addresses, threads, "%#x is no address of shared memory")
         return addresses - np.uint64(SHARED_BASE)
 
     return generic
