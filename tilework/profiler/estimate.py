@@ -91,8 +91,7 @@ class Counter:
     def __init__(self, module: ModuleOp, work: Work, place: tuple[int, int, int]) -> None:
         self.functions = functions_by_name(module)
         self.work = work
-        self.machine = Machine({}, Memory(), work.grid, 0, print, False)
-        self.machine.program = place
+        self.machine = Machine({}, Memory(), work.grid, program=place)
         self.known: Known = {}
         self.bases: dict[SSAValue, frozenset[str]] = {}  # the arrays that a pointer points into
 

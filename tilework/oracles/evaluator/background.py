@@ -91,8 +91,7 @@ def eval_warp_group_dot(machine: "Machine", op: Operation, a: Any, b: MemView, c
 @evaluates(ttng.WarpGroupDotWaitOp)
 def eval_warp_group_dot_wait(machine: "Machine", op: Operation, *inputs: Any) -> Any:
     finish_dots(machine, machine.integer(op, "pendings"))
-    outputs = [one.value if isinstance(one, InFlight) and one.dot.is_done else one for one in inputs]
-    return outputs[0] if len(outputs) == 1 else outputs
+    return [one.value if isinstance(one, InFlight) and one.dot.is_done else one for one in inputs]
 
 
 def finish_dots(machine: "Machine", pendings: int) -> None:

@@ -30,9 +30,8 @@ RETURNS = frozenset({tt.ReduceReturnOp, tt.ScanReturnOp, tt.MapElementwiseReturn
 
 
 @evaluates(tt.ReduceOp)
-def eval_reduce(machine: "Machine", op: Operation, *sources: Array) -> Array | list[Array]:
-    results = reduced(machine, op.regions[0], machine.integer(op, "axis"), sources)
-    return results[0] if len(results) == 1 else results
+def eval_reduce(machine: "Machine", op: Operation, *sources: Array) -> list[Array]:
+    return reduced(machine, op.regions[0], machine.integer(op, "axis"), sources)
 
 
 def reduced(machine: "Machine", region: Region, axis: int, sources: Sequence[Array]) -> list[Array]:
@@ -48,11 +47,10 @@ def reduced(machine: "Machine", region: Region, axis: int, sources: Sequence[Arr
 
 
 @evaluates(tt.ScanOp)
-def eval_scan(machine: "Machine", op: Operation, *sources: Array) -> Array | list[Array]:
+def eval_scan(machine: "Machine", op: Operation, *sources: Array) -> list[Array]:
     step = -1 if machine.integer(op, "reverse") else 1
     scheme = scanned_by_tree if follows_tree(op) else scanned
-    results = scheme(machine, op.regions[0], machine.integer(op, "axis"), step, sources)
-    return results[0] if len(results) == 1 else results
+    return scheme(machine, op.regions[0], machine.integer(op, "axis"), step, sources)
 
 
 def scanned(machine: "Machine", region: Region, axis: int, step: int, sources: Sequence[Array]) -> list[Array]:
@@ -87,7 +85,7 @@ def scanned_by_tree(machine: "Machine", region: Region, axis: int, step: int, so
 
 
 @evaluates(tt.MapElementwiseOp)
-def eval_map_elementwise(machine: "Machine", op: Operation, *sources: Array) -> Array | list[Array]:
+def eval_map_elementwise(machine: "Machine", op: Operation, *sources: Array) -> list[Array]:
     """`pack` neighbours at a time: the function's arguments are those of the first operand, then of the second, ..."""
     pack = machine.integer(op, "pack", 1)
     groups = [source.reshape(-1, pack) for source in sources]
@@ -96,7 +94,7 @@ def eval_map_elementwise(machine: "Machine", op: Operation, *sources: Array) -> 
     for number, result in enumerate(op.results):
         lanes = returned[number * pack : (number + 1) * pack]
         results.append(np.stack(lanes, axis=-1).reshape(shape_of(result.type)))
-    return results[0] if len(results) == 1 else results
+    return results
 
 
 def apply(machine: "Machine", region: Region, *groups: Sequence[Array]) -> list[Array]:

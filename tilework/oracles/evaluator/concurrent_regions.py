@@ -98,7 +98,7 @@ def eval_warp_specialize(machine: "Machine", op: Operation, *captures: Any) -> A
     machine.shared.barrier()
     values = strands[0].values
     assert values is not None, "the default region has ended"
-    return values[0] if len(values) == 1 else values
+    return values
 
 
 def partition_machine(machine: "Machine", order: RegionOrder, name: str) -> "Machine":

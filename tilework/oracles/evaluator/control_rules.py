@@ -34,7 +34,7 @@ def eval_call(machine: "Machine", op: Operation, *args: Any) -> Any:
     machine.calls = (*calls, op)
     results = machine.call(machine.functions[name], args)
     machine.shared.frame, machine.calls = outer, calls
-    return results[0] if len(results) == 1 else results
+    return results
 
 
 @evaluates(scf.ForOp)
@@ -46,16 +46,13 @@ def eval_for(machine: "Machine", op: Operation, lower: Array, upper: Array, step
         raise Fault(f"has a step of {stride}: a step must be positive")
     for index in range(start, stop, stride):
         _, values = machine.run_region(region, [fit(np.asarray(index), op.operands[0].type), *values])
-    return values[0] if len(values) == 1 else values
+    return values
 
 
 @evaluates(scf.IfOp)
 def eval_if(machine: "Machine", op: Operation, condition: Array) -> Any:
     region = op.regions[0 if condition else 1]
-    if not region.blocks:
-        return ()
-    _, values = machine.run_region(region, ())
-    return values[0] if len(values) == 1 else values
+    return machine.run_region(region, ())[1] if region.blocks else []
 
 
 @evaluates(scf.WhileOp)
@@ -65,7 +62,7 @@ def eval_while(machine: "Machine", op: Operation, *carried: Any) -> Any:
     while True:
         _, (condition, *values) = machine.run_region(before, values)
         if not condition:
-            return values[0] if len(values) == 1 else values
+            return values
         _, values = machine.run_region(after, values)
 
 
@@ -75,7 +72,7 @@ def eval_execute_region(machine: "Machine", op: Operation) -> Any:
     while True:
         terminator, values = machine.run_block(block, args)
         if type(terminator) is scf.YieldOp:
-            return values[0] if len(values) == 1 else values
+            return values
         block, args = machine.next_block(terminator, values)
 
 

@@ -107,10 +107,8 @@ def eval_predicate_stage(machine: "Machine", op: Operation, iv: Array, ub: Array
 def eval_mask(machine: "Machine", op: Operation, pred: Array) -> Any:
     """Code without effects always runs; what other code would have given, where it does not run, is worth nothing."""
     if not pred and any(writes(inner) for inner in op.regions[0].blocks[0].ops):
-        values = [nothing(result.type) for result in op.results]
-    else:
-        _, values = machine.run_region(op.regions[0], ())
-    return values[0] if len(values) == 1 else values
+        return [nothing(result.type) for result in op.results]
+    return machine.run_region(op.regions[0], ())[1]
 
 
 def nothing(type: Any) -> Any:

@@ -14,25 +14,19 @@ the grid only walk that list. Programs run in order, x fastest, and see each oth
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import cf, scf
+from xdsl.dialects import cf
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.ir import tt, ttc, ttg
+from tilework.ir import tt, ttg
+from tilework.ir.effects import TERMINATORS
 from tilework.ir.module_facts import integer, num_ctas
 from tilework.ir.reproducible import is_reproducible
-from tilework.oracles.evaluator import access_rules as access  # noqa: F401 (rules)
-from tilework.oracles.evaluator import arith_rules as arith  # noqa: F401 (rules)
-from tilework.oracles.evaluator import buffer_rules as buffers  # noqa: F401 (rules)
-from tilework.oracles.evaluator import combine_rules as combine  # noqa: F401 (rules)
-from tilework.oracles.evaluator import control_rules as control  # noqa: F401 (rules)
-from tilework.oracles.evaluator import dot_rules as dot  # noqa: F401 (rules)
-from tilework.oracles.evaluator import extern_rules as libdevice  # noqa: F401 (rules)
-from tilework.oracles.evaluator import local_memory, math_ops, tiles  # noqa: F401 (rules)
-from tilework.oracles.evaluator import shape_rules as shape  # noqa: F401 (rules)
 from tilework.oracles.evaluator.arguments import bind
 from tilework.oracles.evaluator.background import CARRIERS, guarded, has_background_dots
 from tilework.oracles.evaluator.compound_values import Dot, Tensormap
@@ -46,23 +40,9 @@ from tilework.oracles.evaluator.table import RULES, Rule
 from tilework.oracles.evaluator.tma_rules import Key, Mbarrier, end_program
 
 MAX_STEPS = 5_000_000
-TERMINATORS = frozenset(
-    {
-        scf.YieldOp,
-        scf.ConditionOp,
-        cf.BranchOp,
-        cf.ConditionalBranchOp,
-        tt.ReturnOp,
-        tt.ReduceReturnOp,
-        tt.ScanReturnOp,
-        tt.MapElementwiseReturnOp,
-        ttc.EndOp,
-        ttc.YieldOp,
-        ttg.MaskReturnOp,
-        ttg.WarpYieldOp,
-        ttg.WarpReturnOp,
-    }
-)
+FAMILIES = "access arith buffer combine control dot extern shape".split()
+for family in (*(f"{family}_rules" for family in FAMILIES), "local_memory", "math_ops", "tiles"):
+    import_module(f"tilework.oracles.evaluator.{family}")
 LEAVE = (tt.ReturnOp, ttg.WarpYieldOp, ttg.WarpReturnOp)
 Program = tuple[int, int, int]
 Step = tuple[Operation, Rule, tuple[SSAValue, ...], tuple[SSAValue, ...]]
@@ -158,33 +138,27 @@ def symbol(function: tt.FuncOp) -> str:
     return function.properties["sym_name"].data  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@dataclass(eq=False)
 class Machine:
     """The state of the running program, and the walk over its ops."""
 
-    def __init__(
-        self,
-        functions: dict[str, tt.FuncOp],
-        memory: Memory,
-        grid: tuple[int, ...],
-        max_steps: int,
-        on_print: Callable[[str], None],
-        truncate_tf32: bool,
-    ) -> None:
-        self.functions = functions
-        self.memory = memory
-        self.grid = grid
-        self.max_steps = max_steps
-        self.on_print = on_print
-        self.truncate_tf32 = truncate_tf32
-        self.program: Program = (0, 0, 0)
-        self.steps = 0
-        self.values: dict[SSAValue, Any] = {}
-        self.plans: dict[Block, list[Step]] = {}
-        self.vectorises: dict[Region, bool] = {}
-        self.lanes: tuple[int, ...] = ()  # the indices at which a nest runs at once
-        self.folds: dict[Operation, list[list[Any]]] = {}  # what the reductions of the running nest have seen
-        self.has_background_dots = False
-        self.rules = RULES
+    functions: dict[str, tt.FuncOp]
+    memory: Memory
+    grid: tuple[int, ...]
+    max_steps: int = MAX_STEPS
+    on_print: Callable[[str], None] = print
+    truncate_tf32: bool = False
+    program: Program = (0, 0, 0)
+    steps: int = 0
+    values: dict[SSAValue, Any] = field(default_factory=dict)
+    plans: dict[Block, list[Step]] = field(default_factory=dict)
+    vectorises: dict[Region, bool] = field(default_factory=dict)
+    lanes: tuple[int, ...] = ()  # the indices at which a nest runs at once
+    folds: dict[Operation, list[list[Any]]] = field(default_factory=dict)  # what its reductions have seen
+    has_background_dots: bool = False
+    rules: dict[type[Operation], Rule] = field(default_factory=lambda: RULES)
+
+    def __post_init__(self) -> None:
         self.begin(SharedMemory())
 
     def begin(self, shared: SharedMemory) -> None:
@@ -250,10 +224,10 @@ class Machine:
                 raise Fault(f"did not end within {self.max_steps} steps: the program may not terminate")
             for op, rule, operands, results in plan[:-1]:
                 answer = rule(self, op, *[values[operand] for operand in operands])
-                if len(results) == 1:
-                    values[results[0]] = answer
-                elif results:
+                if answer.__class__ is list:
                     values.update(zip(results, answer, strict=True))
+                elif results:
+                    values[results[0]] = answer
         except Fault as fault:
             raise fault_at(fault, op, self.program) from None
         op, _, operands, _ = plan[-1]

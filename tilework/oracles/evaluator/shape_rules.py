@@ -27,7 +27,7 @@ rules(
         tt.ExpandDimsOp: lambda machine, op, src: src.reshape(shape_of(op.results[0].type)),
         tt.CatOp: lambda machine, op, lhs, rhs: np.concatenate((lhs, rhs)),
         tt.JoinOp: lambda machine, op, lhs, rhs: np.stack((lhs, rhs), axis=-1),
-        tt.SplitOp: lambda machine, op, src: (src[..., 0], src[..., 1]),
+        tt.SplitOp: lambda machine, op, src: [src[..., 0], src[..., 1]],
         tt.TransOp: lambda machine, op, src: src.transpose(machine.integers(op, "order")),
         tt.MakeRangeOp: lambda machine, op: np.arange(
             machine.integer(op, "start"), machine.integer(op, "end"), dtype=np.int32

@@ -4,8 +4,8 @@
     def eval_splat(machine: Machine, op: Operation, src: Array) -> Array:
         return np.broadcast_to(src, shape_of(op.results[0].type))
 
-A rule receives the machine, the op and the values of its operands, and returns the value of the result (a tuple for any
-number of results but one). An *elementwise* rule also works when a scalar of the program is replaced by an array of
+A rule receives the machine, the op and the values of its operands, and returns the value of the result, or a list of the values of all
+results. An *elementwise* rule also works when a scalar of the program is replaced by an array of
 scalars; the combine region of a reduction made only of such ops is executed on whole sub-arrays at once.
 """
 
