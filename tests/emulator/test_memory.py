@@ -19,6 +19,15 @@ def test_narrow_loads_extend() -> None:
         assert got.tolist() == data.view(view)[:: 4 // np.dtype(view).itemsize].tolist()
 
 
+def test_a_generic_address_tells_its_space() -> None:
+    places = {"shared": "mov.u64 a, cell; cvta.shared.u64 a, a;", "local": "mov.u64 a, depot; cvta.local.u64 a, a;"}
+    places["global"] = "mov.u64 a, %q0;"
+    scope = ".reg .b64 %a; .shared .b8 cell[8]; .local .b8 depot[8];"
+    for own, make in places.items():
+        asked = [run(f"{make} isspacep.{space} d, a;", out=bool, threads=4, scope=scope) for space in places]
+        assert [answer.tolist() for answer in asked] == [[space == own] * 4 for space in places]
+
+
 @pytest.mark.parametrize("count", (2, 4))
 @pytest.mark.parametrize("type", ("u8", "b16", "b32", "f32", "b64"))
 def test_vectors(type: str, count: int) -> None:

@@ -89,7 +89,8 @@ def elementwise(
     def register(function: Callable[..., Array]) -> Rule:
         def made(ins: Instruction, t: "Translator") -> Op:
             assert len(ins.operands) == function.__code__.co_argcount
-            own = t.type_of(ins.modifiers[-1], ins)
+            is_typed = result is None or len(types) < len(ins.operands) - 1
+            own = t.type_of(ins.modifiers[-1], ins) if is_typed else None
             out = t.write(ins.operands[0], result or own)
             sources = [t.read(x, type or own) for x, type in zip_longest(ins.operands[1:], types)]
             return lambda mask: np.copyto(out, function(ins, *sources), casting="unsafe", where=mask)

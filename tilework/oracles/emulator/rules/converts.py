@@ -234,10 +234,9 @@ def pack(ins: Instruction, t: Translator) -> Op:
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if narrow[0] == "s" else (0, (1 << bits) - 1)
     a, b = (t.read(operand, np.int32) for operand in ins.operands[1:3])
     rest = t.read(ins.operands[3], np.uint32) if len(ins.operands) > 3 else np.zeros((), np.uint32)
-    out = t.write(ins.operands[0], np.uint32)
+    out, ones = t.write(ins.operands[0], np.uint32), np.int64((1 << bits) - 1)
 
     def op(mask: Mask) -> None:
-        ones = np.int64((1 << bits) - 1)
         upper, lower = (np.clip(x.astype(np.int64), low, high) & ones for x in (a, b))
         value = upper << bits | lower | rest.astype(np.int64) << (2 * bits)
         np.copyto(out, (value & 0xFFFFFFFF).astype(np.uint32), where=mask)

@@ -15,7 +15,7 @@ from tilework.numerics.integers import upper_half
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.syntax import Instruction, Operand
-from tilework.oracles.emulator.translate import Mask, Op, Rule, Translator, Unsupported, rule
+from tilework.oracles.emulator.translate import Mask, Op, Rule, Translator, Unsupported, elementwise, rule
 
 PACKED = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
 FLOATS = ("f16", "bf16", "f32", "f64", *PACKED)
@@ -56,10 +56,10 @@ def write_float(t: Translator, operand: Operand, type: str) -> Callable[[Array, 
     return lambda values, mask: np.copyto(single, values, where=mask)
 
 
-def element(ins: Instruction, t: Translator, function: Function, type: str, count: int, first: int = 1) -> Op:
+def element(ins: Instruction, t: Translator, function: Function, count: int) -> Op:
     """An operation on `count` numbers per thread, with the modifiers that all share."""
-    format = Format.of(PACKED.get(type, type))
-    reads = [read_float(t, operand, type) for operand in ins.operands[first : first + count]]
+    type, format = type_and_format(ins)
+    reads = [read_float(t, operand, type) for operand in ins.operands[1 : 1 + count]]
     put = write_float(t, ins.operands[0], type)
     flush, saturate, relu = "ftz" in ins.modifiers, "sat" in ins.modifiers, "relu" in ins.modifiers
 
@@ -91,6 +91,18 @@ def float_rule(*opcodes: str) -> Callable[[Rule], Rule]:
     return rule(*(f"{opcode}.{type}" for opcode in opcodes for type in FLOATS))
 
 
+def float_function(*opcodes: str, count: int) -> Callable[[Callable[[Instruction, Format, str], Function]], Rule]:
+    """Register what gives the function of `count` numbers that an instruction computes, in its format and rounding mode."""
+
+    def register(function: Callable[[Instruction, Format, str], Function]) -> Rule:
+        def made(ins: Instruction, t: Translator) -> Op:
+            return element(ins, t, function(ins, type_and_format(ins)[1], mode_of(ins)), count)
+
+        return float_rule(*opcodes)(made)
+
+    return register
+
+
 def type_and_format(ins: Instruction) -> tuple[str, Format]:
     type = ins.modifiers[-1]
     if type not in FLOATS:
@@ -104,11 +116,12 @@ def arithmetic(ins: Instruction, t: Translator) -> Op:
     mode = mode_of(ins)
     if len(ins.modifiers) >= 2 and ins.modifiers[-2] == "f32" and type in ("f16", "bf16"):
         return mixed(ins, t, mode)
-    if ins.opcode == "mul":
-        return element(ins, t, lambda a, b: format.multiply(a, b, mode), type, 2)
-    if ins.opcode == "sub":
-        return element(ins, t, lambda a, b: format.add(a, -b, mode), type, 2)
-    return element(ins, t, lambda a, b: format.add(a, b, mode), type, 2)
+    functions: dict[str, Function] = {
+        "add": lambda a, b: format.add(a, b, mode),
+        "sub": lambda a, b: format.add(a, -b, mode),
+        "mul": lambda a, b: format.multiply(a, b, mode),
+    }
+    return element(ins, t, functions[ins.opcode], 2)
 
 
 def mixed(ins: Instruction, t: Translator, mode: str) -> Op:
@@ -122,31 +135,22 @@ def mixed(ins: Instruction, t: Translator, mode: str) -> Op:
     return lambda mask: put(single.canonical(single.add(first().astype(np.float32), sign * second(), mode)), mask)
 
 
-@float_rule("fma", "mad")
-def multiply_add(ins: Instruction, t: Translator) -> Op:
-    type, format = type_and_format(ins)
-    mode = mode_of(ins)
-    return element(ins, t, lambda a, b, c: format.fma(a, b, c, mode), type, 3)
+@float_function("fma", "mad", count=3)
+def multiply_add(ins: Instruction, format: Format, mode: str) -> Function:
+    return lambda a, b, c: format.fma(a, b, c, mode)
 
 
-@float_rule("div")
-def divide(ins: Instruction, t: Translator) -> Op:
-    type, format = type_and_format(ins)
-    mode = mode_of(ins)
-    if "approx" in ins.modifiers:
+@float_function("div", count=2)
+def divide(ins: Instruction, format: Format, mode: str) -> Function:
+    return approximate_quotient if "approx" in ins.modifiers else lambda a, b: format.divide(a, b, mode)
 
-        def approximate(a: Array, b: Array) -> Array:
-            quotient = a / b
-            size = np.abs(b)
-            beyond = (size > np.float32(2.0**126)) & np.isfinite(size)
-            return np.where(
-                beyond,
-                np.where(np.isinf(a) | np.isnan(a), np.float32(np.nan), np.copysign(np.float32(0), quotient)),
-                quotient,
-            )
 
-        return element(ins, t, approximate, type, 2)
-    return element(ins, t, lambda a, b: format.divide(a, b, mode), type, 2)
+def approximate_quotient(a: Array, b: Array) -> Array:
+    quotient = a / b
+    size = np.abs(b)
+    beyond = (size > np.float32(2.0**126)) & np.isfinite(size)
+    missing = np.where(np.isinf(a) | np.isnan(a), np.float32(np.nan), np.copysign(np.float32(0), quotient))
+    return np.where(beyond, missing, quotient)
 
 
 @float_rule("neg")
@@ -176,7 +180,7 @@ def sign_bits(ins: Instruction, t: Translator, function: Callable[[Array, Any], 
 @float_rule("min", "max")
 def extreme(ins: Instruction, t: Translator) -> Op:
     """The other operand where one is NaN, unless `.NaN`; -0 is less than +0. Three operands are possible for f32."""
-    type, format = type_and_format(ins)
+    _, format = type_and_format(ins)
     keeps_nan, xors = "NaN" in ins.modifiers, "xorsign" in ins.modifiers
     wants_max = ins.opcode == "max"
 
@@ -200,37 +204,28 @@ def extreme(ins: Instruction, t: Translator) -> Op:
         return value.astype(format.dtype)
 
     if len(ins.operands) == 4:
-        return element(ins, t, lambda a, b, c: pick(pick(a, b), c), type, 3)
-    return element(ins, t, pick, type, 2)
+        return element(ins, t, lambda a, b, c: pick(pick(a, b), c), 3)
+    return element(ins, t, pick, 2)
 
 
-@float_rule("sqrt")
-def square_root(ins: Instruction, t: Translator) -> Op:
-    type, format = type_and_format(ins)
-    mode = mode_of(ins)
-    return element(ins, t, lambda a: format.square_root(a, mode), type, 1)
+@float_function("sqrt", count=1)
+def square_root(ins: Instruction, format: Format, mode: str) -> Function:
+    return lambda a: format.square_root(a, mode)
 
 
-@float_rule("rcp")
-def reciprocal(ins: Instruction, t: Translator) -> Op:
-    type, format = type_and_format(ins)
-    mode = mode_of(ins)
+@float_function("rcp", count=1)
+def reciprocal(ins: Instruction, format: Format, mode: str) -> Function:
     one = format.dtype.type(1)
-    if type == "f64" and "approx" in ins.modifiers:  # looks at the upper 32 bits, and leaves the others zero
-        return element(ins, t, lambda a: upper_half(1.0 / upper_half(flush_all(a))), type, 1)
-    return element(ins, t, lambda a: format.divide(np.broadcast_to(one, a.shape), a, mode), type, 1)
+    if format.name == "f64" and "approx" in ins.modifiers:  # looks at the upper 32 bits, and leaves the others zero
+        return lambda a: upper_half(1.0 / upper_half(format.flush(a)))
+    return lambda a: format.divide(np.broadcast_to(one, a.shape), a, mode)
 
 
-@float_rule("rsqrt")
-def reciprocal_root(ins: Instruction, t: Translator) -> Op:
-    type, format = type_and_format(ins)
-    if type == "f64" and "ftz" in ins.modifiers:
-        return element(ins, t, lambda a: upper_half(1.0 / np.sqrt(upper_half(flush_all(a)))), type, 1)
-    return element(ins, t, lambda a: format.nearest(1.0 / np.sqrt(format.wide(a))), type, 1)
-
-
-def flush_all(values: Array) -> Array:
-    return Format.of("f64").flush(values)
+@float_function("rsqrt", count=1)
+def reciprocal_root(ins: Instruction, format: Format, mode: str) -> Function:
+    if format.name == "f64" and "ftz" in ins.modifiers:
+        return lambda a: upper_half(1.0 / np.sqrt(upper_half(format.flush(a))))
+    return lambda a: format.nearest(1.0 / np.sqrt(format.wide(a)))
 
 
 APPROXIMATE: dict[str, Callable[[Array], Array]] = {
@@ -238,9 +233,8 @@ APPROXIMATE: dict[str, Callable[[Array], Array]] = {
 }  # fmt: skip
 
 
-@float_rule(*APPROXIMATE)
-def approximate(ins: Instruction, t: Translator) -> Op:
-    type, format = type_and_format(ins)
+@float_function(*APPROXIMATE, count=1)
+def approximate(ins: Instruction, format: Format, mode: str) -> Function:
     function = APPROXIMATE[ins.opcode]
 
     def value(a: Array) -> Array:
@@ -249,35 +243,30 @@ def approximate(ins: Instruction, t: Translator) -> Op:
             wide = np.where(np.isinf(wide), np.nan, wide)
         return format.nearest(function(wide))
 
-    return element(ins, t, value, type, 1)
+    return value
 
 
-@float_rule("copysign")
-def copysign(ins: Instruction, t: Translator) -> Op:
+@elementwise("copysign")
+def copysign(ins: Instruction, a: Array, b: Array) -> Array:
     """The second operand with the sign of the first."""
-    _, format = type_and_format(ins)
-    sign = format.bits.type(1 << (8 * format.dtype.itemsize - 1))
-    out = t.write(ins.operands[0], format.bits)
-    a, b = (t.read(operand, format.bits) for operand in ins.operands[1:])
-    return lambda mask: np.copyto(out, (a & sign) | (b & ~sign), where=mask)
+    return np.copysign(b, a)
 
 
-@rule("testp")
-def testp(ins: Instruction, t: Translator) -> Op:
-    _, format = type_and_format(ins)
-    a, out = t.read(ins.operands[1], format.dtype), t.write(ins.operands[0], bool)
-    tests: dict[str, Callable[[], Array]] = {
-        "finite": lambda: np.isfinite(a),
-        "infinite": lambda: np.isinf(a),
-        "number": lambda: ~np.isnan(a),
-        "notanumber": lambda: np.isnan(a),
-        "normal": lambda: np.isfinite(a) & (np.abs(a) >= format.dtype.type(format.least)),
-        "subnormal": lambda: (np.abs(a) < format.dtype.type(format.least)) & (a != 0),
-    }
-    if ins.modifiers[0] not in tests:
+TESTS: dict[str, Callable[[Array, Any], Array]] = {
+    "finite": lambda a, least: np.isfinite(a),
+    "infinite": lambda a, least: np.isinf(a),
+    "number": lambda a, least: ~np.isnan(a),
+    "notanumber": lambda a, least: np.isnan(a),
+    "normal": lambda a, least: np.isfinite(a) & (np.abs(a) >= least),
+    "subnormal": lambda a, least: (np.abs(a) < least) & (a != 0),
+}
+
+
+@elementwise("testp", result=np.bool_)
+def testp(ins: Instruction, a: Array) -> Array:
+    if ins.modifiers[0] not in TESTS:
         raise Unsupported(ins)
-    test = tests[ins.modifiers[0]]
-    return lambda mask: np.copyto(out, test(), where=mask)
+    return TESTS[ins.modifiers[0]](a, a.dtype.type(type_and_format(ins)[1].least))
 
 
 # comparisons
@@ -287,10 +276,10 @@ ORDERED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def float_comparison(ins: Instruction, t: Translator, name: str, type: str, number: int) -> Callable[[], Array]:
+def float_comparison(ins: Instruction, t: Translator, name: str, type: str) -> Callable[[], Array]:
     """Two operands compared: `lt` is false for NaN, `ltu` true, `num` and `nan` ask whether both are numbers."""
     format = Format.of(PACKED.get(type, type))
-    first, second = (read_float(t, operand, type) for operand in ins.operands[number : number + 2])
+    first, second = (read_float(t, operand, type) for operand in ins.operands[1:3])
     flush = "ftz" in ins.modifiers
 
     def both() -> tuple[Array, Array, Array]:

@@ -1,10 +1,10 @@
-"""Moving bits between registers: mov, cvta, selp, and taking vectors apart."""
+"""Moving bits between registers: mov, cvta, and taking vectors apart."""
 
 import time
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE
+from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, WINDOW, Array
 from tilework.oracles.emulator.clusters import BLOCK_BITS, WINDOWS, in_block
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Special, Vector
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, elementwise, rule, unsigned
@@ -89,29 +89,24 @@ def pack(ins: Instruction, t: Translator, source: Vector) -> Op:
     return op
 
 
-@rule("cvta")
-def cvta(ins: Instruction, t: Translator) -> Op:
-    space = next((modifier for modifier in ins.modifiers if modifier.split("::")[0] in BASES), None)
+@elementwise("cvta", result=np.uint64, types=(np.uint64,))
+def cvta(ins: Instruction, value: Array) -> Array:
+    base = base_of(ins)
+    return value - base if "to" in ins.modifiers else value + base
+
+
+@elementwise("isspacep", result=np.bool_, types=(np.uint64,))
+def isspacep(ins: Instruction, value: Array) -> Array:
+    base = base_of(ins)
+    return value - base < WINDOW if base else (value < LOCAL_BASE) | (value >= SHARED_BASE + WINDOW)
+
+
+def base_of(ins: Instruction) -> np.uint64:
+    """Where the space that an instruction names begins among generic addresses."""
+    space = next((space for modifier in ins.modifiers if (space := modifier.split("::")[0]) in BASES), None)
     if space is None:
         raise Unsupported(ins)
-    out, value = t.write(ins.operands[0], np.uint64), t.read(ins.operands[1], np.uint64)
-    base = np.uint64(BASES[space.split("::")[0]])
-    if "to" in ins.modifiers:
-        return lambda mask: np.subtract(value, base, out=out, where=mask)
-    return lambda mask: np.add(value, base, out=out, where=mask)
-
-
-@rule("isspacep")
-def isspacep(ins: Instruction, t: Translator) -> Op:
-    space = ins.modifiers[0].split("::")[0]
-    out, value = t.write(ins.operands[0], bool), t.read(ins.operands[1], np.uint64)
-    window = np.uint64(40)
-    wanted = {"local": 1, "shared": 2}.get(space)
-    if wanted is not None:
-        return lambda mask: np.equal(value >> window, np.uint64(wanted), out=out, where=mask)
-    if space in ("global", "const", "param"):
-        return lambda mask: np.greater_equal(value >> window, np.uint64(3), out=out, where=mask)
-    raise Unsupported(ins)
+    return np.uint64(BASES[space])
 
 
 @rule("mapa")
@@ -133,14 +128,6 @@ def mapa(ins: Instruction, t: Translator) -> Op:
 elementwise("getctarank", result=np.uint32, types=(np.uint64,))(
     lambda ins, address: (address & np.uint64(WINDOWS)) >> np.uint64(BLOCK_BITS)
 )
-
-
-@rule("selp")
-def selp(ins: Instruction, t: Translator) -> Op:
-    dtype = unsigned(t.type_of(ins.modifiers[-1], ins))
-    out, a, b = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype), t.read(ins.operands[2], dtype)
-    chosen = t.predicate(ins.operands[3])
-    return lambda mask: np.copyto(out, np.where(chosen(), a, b), where=mask)
 
 
 @rule("nanosleep", "pragma", "prefetch", "prefetchu", "discard", "applypriority", "createpolicy")
