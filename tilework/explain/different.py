@@ -19,11 +19,11 @@ from tilework.errors import InterpreterError, Span, span_at
 from tilework.explain.bisect_passes import compiling, first_change, front_module
 from tilework.explain.devices import DEVICES, INTERPRETER, NATIVE, Launch, active, run_on, silence
 from tilework.explain.findings import Finding, Section, counted, ordered
-from tilework.explain.gaps import Array, Gap, Room, gaps_of, room_of
+from tilework.explain.gaps import EXACT, Array, Gap, Room, gaps_of, room_of
 from tilework.explain.launch_memory import Kept, OutOfReach, names_of
 
 SECONDS = 60.0  # for one device
-EXACT = Room("integers", 0.0)
+
 WILD = "not run: it would access memory out of bounds"
 
 
@@ -55,7 +55,7 @@ def why_different(launches: Sequence[Launch], devices: Sequence[str] = DEVICES, 
 def section_of(found: Sequence[Finding], launches: int, devices: Sequence[str]) -> Section:
     wrong = sum(finding.severity == "error" for finding in found)
     verdict = f"{counted(wrong, 'difference')} that rounding does not explain" if wrong else "no wrong values"
-    summary = f"{counted(launches, 'launch').replace('launchs', 'launches')} on {', '.join(devices)}: {verdict}"
+    summary = f"{counted(launches, 'launch', 'launches')} on {', '.join(devices)}: {verdict}"
     return Section("different", summary, ordered(together(found)))
 
 

@@ -3,8 +3,8 @@
     gap = gap_of(expected, got, Room("f32", 2e-4))
     gap.is_rounding, gap.words()        False, "3 of 64 elements differ: element 17 is 2.5, not 3.0; the largest error is 0.5"
 
-Floats may differ by rounding: by as much as `tools/check_each.py` allows, of the largest magnitude in the array, for the coarsest
-floats that the kernel computes with. Everything else must be equal; NaNs equal each other.
+Floats may differ by rounding: by `RTOL` of the largest magnitude in the array, for the coarsest floats that the kernel computes with.
+Everything else must be equal; NaNs equal each other.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from xdsl.ir import Operation
 from tilework.ir.enums import InputPrecision
 from tilework.ir.types import bit_width, element_type, is_float
 from tilework.numerics.rounding import FORMAT_OF
-from tilework.tools.check_each import RTOL
 
 Array = np.ndarray[Any, Any]
+RTOL = {1: 0.13, 2: 2e-2, 4: 2e-4, 8: 1e-9}  # by bytes of the float
 TF32 = ("tf32", 2e-3)  # 11 bits, and sums of some of them
 COMPUTING = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.fp_to_fp", "tt.precise", "tt.extern")
 
@@ -31,6 +31,9 @@ class Room:
 
     because: str
     part: float
+
+
+EXACT = Room("integers", 0.0)
 
 
 def room_of(module: ModuleOp) -> Room:
@@ -82,7 +85,7 @@ def gaps_of(expected: Mapping[str, Array], got: Mapping[str, Array], room: Room)
     return sorted(found, key=lambda gap: gap.is_rounding)
 
 
-def gap_of(name: str, expected: Array, got: Array, room: Room) -> Gap | None:
+def gap_of(name: str, expected: Array, got: Array, room: Room = EXACT) -> Gap | None:
     """None where two arrays are the same, bit by bit but for NaNs."""
     if expected.tobytes() == got.tobytes():
         return None

@@ -38,6 +38,16 @@ class Case:
     text: str = ""  # which specialisation it is
     bytes: int = 0  # of all its arrays
 
+    def finding(
+        self, title: str, weight: float, *, how: str = "", facts: Mapping[str, Any] | None = None, **more: Any
+    ) -> Finding:
+        """What may cost `weight` times as much; `how` that is known beside the target."""
+        severity = "slow" if weight > 1 else "note"
+        known = {"target": str(self.target), **(facts or {})}
+        return Finding(
+            self.kernel, f"{title} ({self.target}{how})", severity=severity, weight=weight, facts=known, **more
+        )
+
 
 def why_slow(cases: Sequence[Case], failures: Sequence[Finding] = ()) -> Section:
     """The section for some specialisations, most important findings first."""
@@ -61,26 +71,19 @@ def of_case(case: Case) -> list[Finding]:
     else:
         measured = list(counted_findings(case))
         lines = {finding.span and finding.span.line for finding in measured if "not coalesced" in finding.title}
-        found = [one for one in found if not (is_coalescing(one) and one.span is not None and one.span.line in lines)]
+        told = [one for one in found if "is not coalesced" in one.title and one.span is not None]
+        found = [one for one in found if not (one in told and one.span is not None and one.span.line in lines)]
         found += [*measured, *resource_findings(case, seen, facts)]
-    return [finding for finding in found if finding.weight > 0] or [nothing_found(case)]
+    if found := [finding for finding in found if finding.weight > 0]:
+        return found
+    is_host = case.target.backend == "cpu"
+    where = "vectors all through, and enough programs" if is_host else "coalesced accesses, no spills"
+    return [Finding(case.kernel, f"nothing that would make it slow was found on {case.target}: {where}")]
 
 
 def refused(name: str, target: Any, error: BaseException | str) -> Finding:
     first = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
     return Finding(name, f"{name} cannot be compiled for {target}: {first}", severity="warning")
-
-
-def is_coalescing(finding: Finding) -> bool:
-    """Whether it says of an access what the emulator has counted, if that says it, too."""
-    return "is not coalesced" in finding.title
-
-
-def nothing_found(case: Case) -> Finding:
-    where = (
-        "vectors all through, and enough programs" if case.target.backend == "cpu" else "coalesced accesses, no spills"
-    )
-    return Finding(case.kernel, f"nothing that would make it slow was found on {case.target}: {where}")
 
 
 def compiled(case: Case) -> tuple[Recording, list[Remark], dict[str, Any]]:
@@ -182,17 +185,9 @@ def remark_finding(case: Case, remark: Remark) -> Finding | None:
         weight = max(1.0, 100 / max(int(share[1]), 1)) if share is not None else 1.0
         help = LIMITS.get(limit[1], "")
     spans = user_spans(remark)
-    return Finding(
-        kernel=case.kernel,
-        title=f"{remark.text} ({case.target})",
-        span=spans[0] if spans else None,
-        notes=remark.notes,
-        help=help,
-        callers=tuple(spans[1:]),
-        severity="slow" if weight > 1 else "note",
-        weight=weight,
-        facts={"target": str(case.target), "op": remark.op},
-    )
+    span, callers = spans[0] if spans else None, tuple(spans[1:])
+    places = {"span": span, "callers": callers, "notes": remark.notes}
+    return case.finding(remark.text, weight, help=help, facts={"op": remark.op}, **places)
 
 
 def user_spans(remark: Remark) -> list[Span]:
@@ -212,14 +207,12 @@ def resource_findings(case: Case, seen: Recording, facts: Mapping[str, Any]) -> 
     used = resources_of(seen.assembler)
     registers = used.get("registers", facts.get("n_regs"))
     stores = used.get("spill_stores", 4 * (facts.get("n_spills") or 0))
-    own = {"target": str(case.target), "registers": registers, "spilled_bytes": stores, "shared": facts.get("shared")}
+    own = {"registers": registers, "spilled_bytes": stores, "shared": facts.get("shared")}
     if stores:
-        yield Finding(
-            kernel=case.kernel,
-            title=f"registers are spilled: {stores} bytes are written to memory and read back, a thread has {registers} of them ({case.target})",
+        yield case.finding(
+            f"registers are spilled: {stores} bytes are written to memory and read back, a thread has {registers} of them",
+            min(6.0, 2.0 + stores / 64),
             help="smaller blocks, more num_warps, or fewer values alive over the loop; a smaller maxnreg makes it worse",
-            severity="slow",
-            weight=min(6.0, 2.0 + stores / 64),
             facts=own,
         )
     blocks = facts.get("blocks")
@@ -232,17 +225,10 @@ def resource_findings(case: Case, seen: Recording, facts: Mapping[str, Any]) -> 
         title, weight = f"a block does not fit on a multiprocessor, for its {held.limit}", 100.0
     else:
         title, weight = f"{words}, limited by its {held.limit}", 1.4 if warps < FEW_WARPS else 0.9
-    yield Finding(
-        kernel=case.kernel,
-        title=f"{title} ({case.target})",
-        notes=(
-            f"{registers or 'unknown'} registers per thread, {facts.get('shared', 0)} bytes of shared memory per block",
-        ),
-        help=OCCUPANCY.get(held.limit, "") if weight > 1 else "",
-        severity="slow" if weight > 1 else "note",
-        weight=weight,
-        facts={**own, "blocks": held.blocks, "limit": held.limit, "warps": warps},
-    )
+    note = f"{registers or 'unknown'} registers per thread, {facts.get('shared', 0)} bytes of shared memory per block"
+    own |= {"blocks": held.blocks, "limit": held.limit, "warps": warps}
+    help = OCCUPANCY.get(held.limit, "") if weight > 1 else ""
+    yield case.finding(title, weight, notes=(note,), help=help, facts=own)
 
 
 OCCUPANCY = {
@@ -258,22 +244,13 @@ OCCUPANCY = {
 def counted_findings(case: Case) -> Iterator[Finding]:
     """Bank conflicts and accesses that are not coalesced, as a launch of the kernel did them."""
     if (why := case.counted.get("why")) is not None:
-        title = f"the emulator counted nothing: {why.splitlines()[0] if why else 'it ended early'} ({case.target})"
-        yield Finding(case.kernel, title, weight=0.3, facts={"target": str(case.target)})
+        yield case.finding(f"the emulator counted nothing: {why.splitlines()[0] if why else 'it ended early'}", 0.3)
     for line in case.counted.get("lines", ()):
         span = span_at(line["file"], line["line"], 0)
         column = len(span.text) - len(span.text.lstrip())
         span = Span(span.file, span.line, column, len(span.text), span.text)
         for text, weight, help in slow_counts(line):
-            yield Finding(
-                kernel=case.kernel,
-                title=f"{text} ({case.target}, emulated)",
-                span=span,
-                help=help,
-                severity="slow",
-                weight=weight,
-                facts={"target": str(case.target), **line},
-            )
+            yield case.finding(text, weight, how=", emulated", span=span, help=help, facts=line)
 
 
 def slow_counts(line: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:

@@ -34,7 +34,8 @@ def finding_of(row: Record, rows: Sequence[Record]) -> Finding:
     if row["from_disk"]:
         notes.append(f"{row['from_disk']} of the timings are from disk")
     for state, most in SHOWN.items():
-        notes += [config_line(one, states["best"]) for one in by_time(states[state])[:most]]
+        fastest = sorted(states[state], key=lambda one: one.get("milliseconds", 0.0))
+        notes += [config_line(one, states["best"]) for one in fastest[:most]]
         if (more := len(states[state]) - most) > 0:
             notes.append(f"{more} more {WORDS[state]}; --json has them all")
     calls = [Span(**call) for call in row.get("calls", ())]
@@ -57,10 +58,6 @@ WORDS = {
     "failed": "could not run",
     "pruned": "pruned before they were compiled",
 }
-
-
-def by_time(configs: Sequence[Record]) -> list[Record]:
-    return sorted(configs, key=lambda one: one.get("milliseconds", 0.0))
 
 
 def config_line(one: Record, best: Sequence[Record]) -> str:

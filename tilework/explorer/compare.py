@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from tilework.explain.findings import listed
 from tilework.explorer.collect import TITLES
 from tilework.explorer.tables import edited
 
 Lines = list[str]
+Sides = list[tuple[Mapping[str, Any], Mapping[str, Any]]]  # documents, and the kernel of each
 SHOWN = 24  # lines of a difference in a terminal
 NAMED = 5  # passes that only one ran
 NONE = (None, "")
@@ -57,26 +59,20 @@ class Comparison:
 
 def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> Comparison:
     """Of each document the first kernel."""
-    a, b = one["kernels"][0], other["kernels"][0]
-    texts = [{stage["name"]: lines_of(document, stage["rows"]) for stage in kernel["stages"]} for document, kernel in ((one, a), (other, b))]  # fmt: skip
-    names: list[str] = list(dict.fromkeys([*texts[0], *texts[1]]))
-    sources = difference(
-        "source", *(source_lines(document, kernel["name"]) for document, kernel in ((one, a), (other, b)))
-    )
-    stages = [difference(title_of(name), texts[0][name], texts[1][name]) for name in names if name in texts[0] and name in texts[1]]  # fmt: skip
-    steps, parted = compared_steps(one, a, other, b)
-    return Comparison(
-        titles_of(one, a, other, b),
-        metrics_of(a, b),
-        [sources, *stages],
-        [(title_of(name), int(name not in texts[0])) for name in names if name not in texts[0] or name not in texts[1]],
-        steps,
-        parted,
-    )  # fmt: skip
+    sides = [(document, document["kernels"][0]) for document in (one, other)]
+    a, b = (stage_texts(*side) for side in sides)
+    sources = difference("source", *(source_lines(document, kernel["name"]) for document, kernel in sides))
+    stages = [difference(name, a[name], b[name]) for name in a if name in b]
+    only = [(name, int(name in b)) for name in dict.fromkeys([*a, *b]) if name not in a or name not in b]
+    metrics = metrics_of(*(kernel for _, kernel in sides))
+    return Comparison(titles_of(sides), metrics, [sources, *stages], only, *compared_steps(sides))
 
 
-def title_of(stage: str) -> str:
-    return TITLES.get(stage, stage)
+def stage_texts(document: Mapping[str, Any], kernel: Mapping[str, Any]) -> dict[str, Lines]:
+    """The lines of each stage, by its title."""
+    return {
+        TITLES.get(name := str(stage["name"]), name): lines_of(document, stage["rows"]) for stage in kernel["stages"]
+    }
 
 
 def lines_of(document: Mapping[str, Any], rows: Sequence[int]) -> Lines:
@@ -98,18 +94,16 @@ def difference(name: str, before: Lines, after: Lines) -> Difference:
     return Difference(name, before, after, edits)
 
 
-def titles_of(
-    one: Mapping[str, Any], a: Mapping[str, Any], other: Mapping[str, Any], b: Mapping[str, Any]
-) -> tuple[str, str]:
+def titles_of(sides: Sides) -> tuple[str, str]:
     """Kernel and target, and all that differs."""
     facts = [
         {**kernel["signature"], **kernel["constants"], **kernel["options"], "tilework": document["tilework"]}
-        for document, kernel in ((one, a), (other, b))
+        for document, kernel in sides
     ]
     differing = [name for name in dict.fromkeys([*facts[0], *facts[1]]) if facts[0].get(name) != facts[1].get(name)]
     left, right = (
         ", ".join([kernel["name"], kernel["target"], *(f"{name}={found[name]}" for name in differing if name in found)])
-        for kernel, found in zip((a, b), facts, strict=True)
+        for (_, kernel), found in zip(sides, facts, strict=True)
     )
     return left, right
 
@@ -117,15 +111,9 @@ def titles_of(
 def metrics_of(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, Any, Any, str]]:
     left, right = ({name: (value, of) for name, value, of in kernel["metrics"]} for kernel in (a, b))
     totals = [kernel["counters"].get("total") for kernel in (a, b)]
-    found = [
-        (
-            name,
-            left.get(name, NONE)[0],
-            right.get(name, NONE)[0],
-            both(left.get(name, NONE)[1], right.get(name, NONE)[1]),
-        )
-        for name in dict.fromkeys([*left, *right])
-    ]
+    names = dict.fromkeys([*left, *right])
+    pairs = [(name, *zip(left.get(name, NONE), right.get(name, NONE), strict=True)) for name in names]
+    found = [(name, *values, both(*of)) for name, values, of in pairs]
     if None not in totals:
         words = {
             "instructions": "of warps",
@@ -151,9 +139,9 @@ def texts_of(document: Mapping[str, Any], kernel: Mapping[str, Any]) -> Iterator
             yield step["name"], lines_of(document, rows)
 
 
-def compared_steps(one: Any, a: Any, other: Any, b: Any) -> tuple[list[Difference], str]:
+def compared_steps(sides: Sides) -> tuple[list[Difference], str]:
     """The passes that both ran, whose options may differ, and which passes only one of the two ran."""
-    left, right = list(texts_of(one, a)), list(texts_of(other, b))
+    left, right = (list(texts_of(*side)) for side in sides)
     names = [[name.partition("{")[0] for name, _ in side] for side in (left, right)]
     steps: list[Difference] = []
     alone: list[list[str]] = [[], []]
@@ -164,11 +152,9 @@ def compared_steps(one: Any, a: Any, other: Any, b: Any) -> tuple[list[Differenc
             continue
         for (name, before), (its, after) in zip(left[first:last], right[new:end], strict=True):
             steps.append(difference(name if name == its else f"{name} / {its}", before, after))
-    return steps, "; ".join(f"only {side} ran {some_of(some)}" for side, some in zip("ab", alone, strict=True) if some)
-
-
-def some_of(names: list[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return steps, "; ".join(
+        f"only {side} ran {listed(some, NAMED)}" for side, some in zip("ab", alone, strict=True) if some
+    )
 
 
 # ---- as text

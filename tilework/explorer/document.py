@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework.errors import TritonError
+from tilework.explain.findings import listed
 from tilework.explorer.collect import Request, collect
 from tilework.explorer.page import data_of, page
 from tilework.explorer.python_source import is_library, parts_of
@@ -94,8 +95,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def title_of(kernels: Iterable[dict[str, Any]]) -> str:
-    names = list(dict.fromkeys(kernel["name"] for kernel in kernels))
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return listed(list(dict.fromkeys(kernel["name"] for kernel in kernels)), 3)
 
 
 def file_name(requests: Sequence[Request]) -> str:

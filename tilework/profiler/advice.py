@@ -6,7 +6,8 @@ launches that cost as much as what they run; then the kernel with the most time 
 
 from collections.abc import Callable
 
-from tilework.profiler.report import MEMORY, Report, Row, counted
+from tilework.explain.findings import counted
+from tilework.profiler.report import MEMORY, Report, Row
 
 MUCH = 0.5  # of the program's time
 GOOD = 0.7  # of the limit

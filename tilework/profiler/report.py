@@ -178,8 +178,3 @@ def module_of(launcher: Any, kernels: tuple[Any, ...]) -> Any:
         if "ttir" in kernel.asm:
             return parse_module(kernel.asm["ttir"], f"{kernel.name}.ttir")
     return None
-
-
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """``1 kernel``, ``2 kernels``"""
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from tilework.explain.findings import counted
 from tilework.profiler.advice import advice
-from tilework.profiler.report import COLUMNS, MEMORY, Report, Row, counted
+from tilework.profiler.report import COLUMNS, MEMORY, Report, Row
 
 WIDTH = 9
 NOTES = {

@@ -15,8 +15,7 @@ none works the function is reported as not checked, with the reason.
 Asynchronous copies, dots and barriers are checked on the way: see `oracles/evaluator/shared_memory.py`. After the pass that inserts
 fences a missing one is a mistake, and after the pass that inserts barriers a missing one.
 
-Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums: by `RTOL` of
-the largest magnitude in the array, NaN equal to NaN.
+Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums (`explain/gaps.py`).
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -27,6 +26,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute
 
+from tilework.explain.gaps import gap_of
 from tilework.ir import tt
 from tilework.ir.create import clone_op
 from tilework.ir.functions import functions, is_private, symbol_of
@@ -42,7 +42,6 @@ from tilework.ir.types import (
     is_pointer,
     shape_of,
 )
-from tilework.numerics.rounding import FORMAT_OF
 from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.oracles.evaluator.floats import memory_bytes, storage
 from tilework.transforms.passes import Pass
@@ -57,7 +56,6 @@ PROMISES: dict[str, set[str]] = {
     "triton-nvidia-gpu-fence-insertion": {"fences"},
     "test-print-membar": {"barriers"},
 }
-RTOL = {1: 0.13, 2: 2e-2, 4: 2e-4, 8: 1e-9}  # by bytes of the float
 
 
 @dataclass(frozen=True)
@@ -295,19 +293,10 @@ def array_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> st
     """The first element that differs: index, value before and value after."""
     if old.shape != new.shape or old.dtype != new.dtype:
         return f"shape {old.shape} of {old.dtype} before, {new.shape} of {new.dtype} after"
-    if old.tobytes() == new.tobytes():
+    gap = gap_of("", old, new)
+    if gap is None or gap.is_rounding:
         return None
-    if old.dtype in FORMAT_OF:
-        a, b = old.astype(np.float64), new.astype(np.float64)
-        scale = np.max(np.abs(a), where=np.isfinite(a), initial=0.0)
-        with np.errstate(invalid="ignore"):
-            differs = ~(np.isclose(a, b, rtol=0, atol=RTOL[old.dtype.itemsize] * scale, equal_nan=True) | (a == b))
-    else:
-        differs = old != new
-    places = np.argwhere(differs)
-    if not len(places):
-        return None
-    index = tuple(places[0].tolist())
+    index = gap.index
     return f"index {index[0] if len(index) == 1 else index}: {old[index]} before, {new[index]} after"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
+from tilework.explain.findings import counted
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.bundle.written_constants import shown as value_text
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         for record in kernels:
             print(shown(record))
-        print(summary(len(kernels), "specialisation"), "for", ", ".join(map(target_name, targets)))
+        print(counted(len(kernels), "specialisation"), "for", ", ".join(map(target_name, targets)))
         return 0
     if not kernels:
         raise UsageError(f"{', '.join(args.manifests)}: there is no kernel in it")
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     key = knobs.runtime.bundle_key
     digest = write_bundle(output, made.contents, key.encode() if key else None)
     failed = f", {len(made.failures)} failed" if made.failures else ""
-    print(f"{output}: {summary(len(made.contents.entries), 'kernel')} for {', '.join(map(target_name, targets))}{failed}"
+    print(f"{output}: {counted(len(made.contents.entries), 'kernel')} for {', '.join(map(target_name, targets))}{failed}"
           f", {os.path.getsize(output):,} bytes\ndigest {digest}{' (signed)' if key else ''}")  # fmt: skip
     return 1 if made.failures else 0
 
@@ -96,10 +97,6 @@ def shown(record: Mapping[str, Any]) -> str:
         f"{name}={value_text(value)}" for name, value in record["options"].items() if quiet.get(name, ...) != value
     ]
     return f"{record['kernel']}({', '.join(texts)})"
-
-
-def summary(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def indented(text: str) -> str:

@@ -21,7 +21,7 @@ from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
 from tilework.oracles.evaluator.evaluation_errors import Fault
 from tilework.oracles.evaluator.floats import BOOL, fit, signed, storage, to_integer, unsigned, wide
 from tilework.oracles.evaluator.shared_memory import MemView
-from tilework.oracles.evaluator.table import Rule, evaluates, rules
+from tilework.oracles.evaluator.table import evaluates, rules
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -180,10 +180,6 @@ def eval_select(machine: "Machine", op: Operation, condition: Array, lhs: Any, r
     return np.where(condition, lhs, rhs)
 
 
-def cast_rule(convert: Callable[[Array, Attribute, Attribute], Array]) -> Rule:
-    return lambda machine, op, src: convert(src, op.operands[0].type, op.results[0].type)
-
-
 CASTS: dict[type[Operation], Callable[[Array, Attribute, Attribute], Array]] = {
     arith.TruncIOp: lambda src, old, new: fit(src, new),
     arith.ExtSIOp: lambda src, old, new: fit(signed(src), new),
@@ -198,7 +194,11 @@ CASTS: dict[type[Operation], Callable[[Array, Attribute, Attribute], Array]] = {
     arith.BitcastOp: lambda src, old, new: reinterpret(src, new),
     tt.BitcastOp: lambda src, old, new: reinterpret(np.asarray(src), new),
 }
-rules({op: cast_rule(convert) for op, convert in CASTS.items()}, elementwise=True)
+
+
+@evaluates(*CASTS, elementwise=True)
+def eval_cast(machine: "Machine", op: Operation, src: Array) -> Array:
+    return CASTS[type(op)](src, op.operands[0].type, op.results[0].type)
 
 
 def reinterpret(src: Array, type: Attribute) -> Array:

@@ -275,7 +275,7 @@ class Helpers:
         if is_class and getattr(function, "__triton_aggregate__", False):
             hidden = {"_semantic": self.semantic, "_generator": self.generator}
             return function(*args, **kwargs, **hidden)
-        if is_function_of_the_language(function) or tl.is_builtin(getattr(function, "__func__", function)):
+        if issubclass(type(function), JITCallable) or tl.is_builtin(getattr(function, "__func__", function)):
             return plain(function(*args, **kwargs))
         if getattr(function, "__module__", None) in COMPILE_TIME_MODULES or belongs_to_constant(function):
             result = function(*(unwrap_nested(arg, plain) for arg in args), **{k: plain(v) for k, v in kwargs.items()})
@@ -313,10 +313,6 @@ class Helpers:
         """Python's print, which shows the data of tensors."""
         kwargs.pop("hex", None)
         print(*map(self.shown, values), **{key: plain(value) for key, value in kwargs.items()})
-
-
-def is_function_of_the_language(value: Any) -> bool:
-    return isinstance(value, JITCallable)
 
 
 def is_hashable(value: Any) -> bool:

@@ -12,7 +12,7 @@ atomics) it is the innermost. An exception in the kernel is raised as an
 
 import bdb
 import itertools
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -22,7 +22,6 @@ import numpy as np
 
 from tilework import knobs
 from tilework.errors import ArgumentError, OptionError, did_you_mean
-from tilework.language import core as tl
 from tilework.language.active import ACTIVE
 from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
@@ -87,6 +86,8 @@ class Interpreter:
         self.options = options
         self.helpers = Helpers(self.semantic, self)
         self.functions: dict[int, Callable[..., Any]] = {}
+        # what ``bool(tensor)``, ``for i in tl.range(n)`` and ``int(tensor)`` mean in Python code that runs inside a kernel
+        self.truth, self.iterate, self.number = self.helpers.truth, self.helpers.iterate, number_in
 
     def python_function(self, fn: JITCallable) -> Callable[..., Any]:
         """The rewritten form of a jit function."""
@@ -111,18 +112,6 @@ class Interpreter:
     def call(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call anything callable in a kernel."""
         return self.helpers.call(fn, *args, **kwargs)
-
-    def truth(self, value: tl.tensor) -> bool:
-        """``bool(tensor)`` in Python code that runs inside a kernel."""
-        return self.helpers.truth(value)
-
-    def iterate(self, loop: Any) -> Iterator[Any]:
-        """``for i in tl.range(n)`` in such code."""
-        return self.helpers.iterate(loop)
-
-    def number(self, value: tl.tensor) -> Any:
-        """``int(tensor)`` and ``float(tensor)`` in such code."""
-        return number_in(value)
 
 
 def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]:

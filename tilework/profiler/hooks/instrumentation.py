@@ -3,8 +3,6 @@
 What it offers instead: `tilework explore` and the emulator count what each line does, the cost model says what limits a loop.
 """
 
-from typing import Any
-
 from tilework.profiler.flags import flags
 from tilework.profiler.hooks.hook import Hook
 from tilework.profiler.mode import InstrumentationMode, interpret_mode
@@ -22,15 +20,6 @@ class InstrumentationHook(Hook):
 
     def __init__(self, mode_obj: str | InstrumentationMode | None) -> None:
         self.mode: InstrumentationMode = interpret_mode(mode_obj)
-
-    def init_handle(self, module: Any, function: Any, name: str, metadata_group: dict[str, str], hash: str) -> None:
-        """Kernels have no clocks."""
-
-    def enter(self, metadata: Any) -> None:
-        """Kernels have no clocks."""
-
-    def exit(self, metadata: Any) -> None:
-        """Kernels have no clocks."""
 
     def activate(self) -> None:
         raise NotImplementedError(WHY_NOT)

@@ -28,9 +28,6 @@ class LaunchHook(Hook):
             cls._instance = super().__new__(cls)
         return cls._instance
 
-    def init_handle(self, module: Any, function: Any, name: str, metadata_group: dict[str, str], hash: str) -> None:
-        """Kernels are looked at when they are launched."""
-
     def enter(self, metadata: Any) -> None:
         """Ask for what the author says, and keep it for the launch."""
         RECORDER.thread.operation = None
@@ -48,9 +45,3 @@ class LaunchHook(Hook):
     def exit(self, metadata: Any) -> None:
         """The recorder has what it needs."""
         RECORDER.thread.operation = None
-
-    def activate(self) -> None:
-        """Nothing to prepare."""
-
-    def deactivate(self) -> None:
-        """Nothing to undo."""

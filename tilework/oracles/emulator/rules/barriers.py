@@ -287,6 +287,7 @@ def signalled(ins: Instruction, t: Translator) -> Op:
 
 # fences, and what only asks for speed
 
+PROXIES = [(proxy,) for proxy in ("alias", "async", "tensormap::generic", "async::generic")]
 FENCES = {"sc", "acq_rel", "acquire", "release", "proxy", "mbarrier_init", "cta", "cluster", "gpu", "sys"}
 
 
@@ -296,13 +297,9 @@ def fence(ins: Instruction, t: Translator) -> Op:
     first = ins.modifiers[0] if ins.modifiers else ""
     if first not in (FENCES if ins.opcode == "fence" else {"cta", "gl", "sys", "proxy"}):
         raise Unsupported(ins)
-    if first == "proxy" and not proxy_is_known(ins):
+    if first == "proxy" and ins.modifiers[1:2] not in PROXIES:
         raise Unsupported(ins, "this proxy")
     return lambda mask: None
-
-
-def proxy_is_known(ins: Instruction) -> bool:
-    return len(ins.modifiers) > 1 and ins.modifiers[1] in ("alias", "async", "tensormap::generic", "async::generic")
 
 
 @rule("griddepcontrol")
