@@ -9,12 +9,12 @@ results of loops and branches name all that may come in. A descriptor that is po
 names none.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of
+from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of, reached
 from tilework.ir import ttg, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.ttg.memdesc_types import is_memdesc
@@ -45,22 +45,9 @@ def aliases(root: Operation) -> Aliases:
                 edges.setdefault(source, []).append(target)
     found: Aliases = {}
     for buffer in buffers:
-        for value in reachable(buffer, edges):
+        for value in reached([buffer], lambda value: edges.get(value, ())):
             found[value] = (*found.get(value, ()), buffer)
     return found
-
-
-def reachable(start: SSAValue, edges: dict[SSAValue, list[SSAValue]]) -> Iterator[SSAValue]:
-    """`start` and all that it flows to."""
-    seen = {start}
-    open_values = [start]
-    while open_values:
-        value = open_values.pop()
-        yield value
-        for target in edges.get(value, ()):
-            if target not in seen:
-                seen.add(target)
-                open_values.append(target)
 
 
 def value_flows(op: Operation) -> Sequence[Pair]:

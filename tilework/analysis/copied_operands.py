@@ -16,6 +16,7 @@ from typing import TypeGuard
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt
 from tilework.ir.enums import InputPrecision
 from tilework.ir.nesting import is_inside, loop_around
@@ -80,14 +81,9 @@ def load_of(operand: SSAValue) -> tt.LoadOp | None:
 
 def is_loaded(operand: SSAValue, loop: Operation) -> bool:
     """Whether an operand is computed in a loop from what is loaded there, and not from another product."""
-    seen, waiting, loads = set[Operation](), [operand], False
-    while waiting:
-        op = defining_op(waiting.pop())
-        if op is None or op in seen or not is_inside(op, loop):
-            continue
-        seen.add(op)
-        if type(op) is tt.DotOp:
-            return False
-        loads |= isinstance(op, tt.LoadOp)
-        waiting += op.operands
-    return loads
+
+    def makers(values: Iterable[SSAValue]) -> list[Operation]:
+        return [op for op in map(defining_op, values) if op is not None and is_inside(op, loop)]
+
+    kinds = {type(op) for op in reached(makers([operand]), lambda op: makers(op.operands))}
+    return tt.LoadOp in kinds and tt.DotOp not in kinds

@@ -21,6 +21,7 @@ from xdsl.dialects import arith, math, scf
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.allocation import module_allocation
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.encodings import distributed_of, layout_of, tensor_core_of
@@ -201,14 +202,12 @@ def pending(wait: Operation) -> int:
 
 def address_ops(ops: Iterable[Operation]) -> set[Operation]:
     """What only addresses and masks are computed with."""
-    found: set[Operation] = set()
-    waiting = [value for op in ops if type(op) in ACCESSES for value in op.operands if is_index(value.type)]
-    while waiting:
-        op = defining_op(waiting.pop())
-        if op is not None and op not in found:
-            found.add(op)
-            waiting += [value for value in op.operands if is_index(value.type)]
-    return found
+
+    def makers(op: Operation) -> list[Operation]:
+        indices = (value for value in op.operands if is_index(value.type))
+        return [made for made in map(defining_op, indices) if made is not None]
+
+    return set(reached((made for op in ops if type(op) in ACCESSES for made in makers(op)), makers))
 
 
 def is_index(type: Attribute) -> bool:

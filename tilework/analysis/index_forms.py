@@ -12,12 +12,13 @@ Polynomials are over the integers: they are what a program computes as long as n
 values for which that has to be shown. Facts only; cost: what is asked for, once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import SLT, predicate_of
@@ -169,20 +170,16 @@ class IndexForms:
 
     def computed(self, *roots: SSAValue) -> Iterator[SSAValue]:
         """The sums, differences, products and narrowed integers that `roots` are computed from, each once."""
-        seen, waiting = set[SSAValue](), list(roots)
-        while waiting:
-            value = waiting.pop()
-            if value in seen:
-                continue
-            seen.add(value)
+
+        def sources(value: SSAValue) -> Sequence[SSAValue]:
             if (op := defining_op(value)) is not None:
-                if type(op) in CAN_OVERFLOW:
-                    yield value
-                waiting += op.operands
-            elif isinstance(value, BlockArgument) and type(loop := value.block.parent_op()) is scf.ForOp:
-                waiting += loop.operands[:3]
-                if value.index:
-                    waiting += (loop.operands[2 + value.index], end_of(value.block).operands[value.index - 1])
+                return op.operands
+            if not isinstance(value, BlockArgument) or type(loop := value.block.parent_op()) is not scf.ForOp:
+                return ()
+            carried = [loop.operands[2 + value.index], end_of(value.block).operands[value.index - 1]]
+            return [*loop.operands[:3], *(carried if value.index else ())]
+
+        return (value for value in reached(roots, sources) if type(defining_op(value)) in CAN_OVERFLOW)
 
 
 def add(forms: IndexForms, op: Operation, factor: int = 1) -> Poly | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import Aliases
+from tilework.analysis.value_flows import reached
 from tilework.ir.nesting import end_of, predecessors
 
 
@@ -112,13 +113,6 @@ def spanning(home: Block, start: int, last_uses: dict[Block, int], numbers: Numb
 
 def live_in_blocks(home: Block, last_uses: Iterable[Block]) -> set[Block]:
     """The blocks at whose start the value is still needed."""
-    found: set[Block] = set()
-    open_blocks = [block for block in last_uses if block is not home]
     before = predecessors(home.parent.blocks if home.parent is not None else ())
-    while open_blocks:
-        block = open_blocks.pop()
-        if block in found:
-            continue
-        found.add(block)
-        open_blocks += [previous for previous in before.get(block, ()) if previous is not home]
-    return found
+    uses = (block for block in last_uses if block is not home)
+    return set(reached(uses, lambda block: (previous for previous in before.get(block, ()) if previous is not home)))

@@ -8,11 +8,14 @@ many do so is only known when the program runs. Operations on integers can be do
 the tile each place of the table that is not neutral is one atomic, neighbours by neighbouring lanes.
 """
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.enums import RMWOp
@@ -60,13 +63,9 @@ def splat_below(pointers: SSAValue) -> SSAValue | None:
 
 def depends_on_data(value: SSAValue) -> bool:
     """Whether a value is computed from what memory holds, a few ops away."""
-    seen, todo = set[Operation](), [value]
-    while todo and len(seen) < REACH:
-        current = todo.pop()
-        if not isinstance(current, OpResult) or current.op in seen:
-            continue
-        if type(current.op) in DATA:
-            return True
-        seen.add(current.op)
-        todo += current.op.operands
-    return False
+
+    def makers(values: Iterable[SSAValue]) -> list[Operation]:
+        return [value.op for value in values if isinstance(value, OpResult)]
+
+    found = reached(makers([value]), lambda op: makers(op.operands))
+    return any(type(op) in DATA for op in islice(found, REACH))

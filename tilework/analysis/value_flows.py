@@ -5,7 +5,8 @@
 }
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from xdsl.dialects import cf, scf
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -13,6 +14,17 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tilework.ir.nesting import body_of, end_of, owner_of
 
 Pair = tuple[SSAValue, SSAValue]
+Node = TypeVar("Node", bound=Hashable)
+
+
+def reached(start: Iterable[Node], following: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    """`start` and all that `following` leads to from there, each once: ``reached([5], lambda n: [n // 2])`` gives 5, 2, 1, 0."""
+    pending, seen = list(start), set[Node]()
+    while pending:
+        if (node := pending.pop()) not in seen:
+            seen.add(node)
+            yield node
+            pending += following(node)
 
 
 def control_flows(op: Operation) -> list[Pair] | None:
