@@ -14,11 +14,12 @@ values for which that has to be shown. Facts only; cost: what is asked for, once
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tilework.analysis.value_flows import reached
+from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import SLT, predicate_of
@@ -176,8 +177,7 @@ class IndexForms:
                 return op.operands
             if not isinstance(value, BlockArgument) or type(loop := value.block.parent_op()) is not scf.ForOp:
                 return ()
-            carried = [loop.operands[2 + value.index], end_of(value.block).operands[value.index - 1]]
-            return [*loop.operands[:3], *(carried if value.index else ())]
+            return [*loop.operands[:3], *chain(*sources_of(value))]
 
         return (value for value in reached(roots, sources) if type(defining_op(value)) in CAN_OVERFLOW)
 
