@@ -107,14 +107,7 @@ f8E5M2, f8E5M2FNUZ = Float8E5M2Type(), Float8E5M2FNUZType()
 index = IndexType()
 
 FLOAT_WIDTHS: dict[type[Attribute], int] = {
-    Float8E4M3FNType: 8,
-    Float8E4M3FNUZType: 8,
-    Float8E5M2Type: 8,
-    Float8E5M2FNUZType: 8,
-    Float16Type: 16,
-    BFloat16Type: 16,
-    Float32Type: 32,
-    Float64Type: 64,
+    type(float): float.bitwidth for float in (f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f16, bf16, f32, f64)
 }
 
 

@@ -20,20 +20,14 @@ from tilework.ir import types as ir
 from tilework.language import core as tl
 from tilework.language.descriptor_values import tensor_descriptor_type
 from tilework.language.dtypes import block_type, dtype, pointer_type
+from tilework.numerics.formats import IR_NAMES
 
 INTEGERS = {"int8": ir.i8, "int16": ir.i16, "int32": ir.i32, "int64": ir.i64}
 SCALARS: dict[str, Attribute] = {
     "int1": ir.i1,
     **{f"{sign}{type}": bits for type, bits in INTEGERS.items() for sign in ("", "u")},
-    "fp8e4nv": ir.f8E4M3FN,
-    "fp8e4b8": ir.f8E4M3FNUZ,
+    **{name: getattr(ir, in_ir) for in_ir, name in IR_NAMES.items()},
     "fp8e4b15": ir.i8,
-    "fp8e5": ir.f8E5M2,
-    "fp8e5b16": ir.f8E5M2FNUZ,
-    "fp16": ir.f16,
-    "bf16": ir.bf16,
-    "fp32": ir.f32,
-    "fp64": ir.f64,
 }
 
 NO_RUNTIME_PART = (tl.constexpr_type, tl.slice_type)

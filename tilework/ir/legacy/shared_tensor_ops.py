@@ -71,6 +71,11 @@ class InsertSliceAsyncOp(Op):
 class SliceOp(Op):
     """A place in buffers: ``%b[%i, 0, 0] [1, 16, 16] [1, 1, 1]``, offsets, sizes and strides."""
 
+    static_offsets = prop_def(DenseArrayBase)
+    static_sizes = prop_def(DenseArrayBase)
+    static_strides = prop_def(DenseArrayBase)
+    result = result_def()
+
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         """An arrow may stand for the word between the types."""
@@ -113,10 +118,6 @@ class ExtractSliceOp(SliceOp):
     name = "triton_gpu.extract_slice"
     buffer = operand_def()
     offsets = var_operand_def()
-    static_offsets = prop_def(DenseArrayBase)
-    static_sizes = prop_def(DenseArrayBase)
-    static_strides = prop_def(DenseArrayBase)
-    result = result_def()
 
 
 class InsertSliceOp(SliceOp):
@@ -129,10 +130,6 @@ class InsertSliceOp(SliceOp):
     src = operand_def()
     buffer = operand_def()
     offsets = var_operand_def()
-    static_offsets = prop_def(DenseArrayBase)
-    static_sizes = prop_def(DenseArrayBase)
-    static_strides = prop_def(DenseArrayBase)
-    result = result_def()
 
 
 TRITON_GPU = Dialect("triton_gpu", dialect_ops("triton_gpu"))

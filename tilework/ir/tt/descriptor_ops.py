@@ -35,6 +35,7 @@ from tilework.ir.enums import DescriptorReduceKind, PaddingOption
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop
 from tilework.ir.types import (
     PointerType,
+    Shape,
     TensorDescType,
     bit_width,
     element_type,
@@ -102,15 +103,20 @@ class MakeTensorDescOp(Op):
             raise VerifyException(f"tt.make_tensor_descriptor of rank {rank} has {len(self.shape)} sizes")
 
 
+def is_block(descriptor: Attribute, shape: Shape, element: Attribute) -> bool:
+    """Whether this is a block of the descriptor, perhaps without leading dimensions of size 1."""
+    block = block_type(descriptor)
+    whole, dropped = shape_of(block), len(shape_of(block)) - len(shape)
+    fits = dropped >= 0 and whole[dropped:] == shape and all(size == 1 for size in whole[:dropped])
+    return fits and element_type(block) == element
+
+
 def verify_access(op: IRDLOperation, descriptor: Attribute, value: Attribute, indices: Sequence[SSAValue]) -> None:
-    """`value` is a block of the descriptor, perhaps without leading dimensions of size 1."""
+    """`value` is a block of the descriptor (`is_block`), at as many indices as that has dimensions."""
     block = block_type(descriptor)
     if len(indices) != len(shape_of(block)):
         raise VerifyException(f"{op.name} needs {len(shape_of(block))} indices for {descriptor}, got {len(indices)}")
-    whole, part = shape_of(block), shape_of(value)
-    dropped = len(whole) - len(part)
-    fits = dropped >= 0 and whole[dropped:] == part and all(size == 1 for size in whole[:dropped])
-    if not fits or element_type(block) != element_type(value):
+    if not is_block(descriptor, shape_of(value), element_type(value)):
         raise VerifyException(f"tensor descriptor block and tensor types must match: {block}, {value}")
 
 

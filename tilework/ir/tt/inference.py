@@ -75,6 +75,20 @@ def verify_result(result: Attribute, infer: Callable[..., Attribute], *arguments
         )
 
 
+def verify_order(name: str, order: Shape, source: Attribute, result: Attribute) -> None:
+    """`order` names each dimension of `source` once, and `result` has them in that order."""
+    shape = shape_of(source)
+    if len(order) != len(shape):
+        raise VerifyException(f"order must have the same size as the rank of the operand and result: {list(order)}")
+    if sorted(order) != list(range(len(shape))):
+        raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
+    if shape_of(result) != tuple(shape[axis] for axis in order):
+        raise VerifyException(
+            "result shape must match the permutation of the source shape: "
+            f"{name} of {source} by {list(order)} cannot give {result}"
+        )
+
+
 def is_same_layout(left: Encoding | None, right: Encoding | None, shape: Shape) -> bool:
     """Both put every element of a tensor of `shape` in the same registers."""
     if left is None or right is None or left == right:

@@ -18,6 +18,7 @@ from tilework.ir.tt.inference import (
     joined_type,
     transposed_type,
     verify_joined,
+    verify_order,
     verify_reshaped,
     verify_result,
 )
@@ -217,16 +218,8 @@ class TransOp(Op):
     traits = traits_def(Pure(), SameElement(), TensorSize())
 
     def verify_(self) -> None:
-        order, shape = array_values(self.order), shape_of(self.src.type)
-        if len(order) != len(shape):
-            raise VerifyException(f"order must have the same size as the rank of the operand and result: {list(order)}")
-        if sorted(order) != list(range(len(shape))):
-            raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
-        if shape_of(self.result.type) != tuple(shape[axis] for axis in order):
-            raise VerifyException(
-                "result shape must match the permutation of the source shape: "
-                f"tt.trans of {self.src.type} by {list(order)} cannot give {self.result.type}"
-            )
+        order = array_values(self.order)
+        verify_order(self.name, order, self.src.type, self.result.type)
         verify_result(self.result.type, transposed_type, self.src.type, order)
 
 

@@ -16,6 +16,7 @@ from tilework.ir.create import create_op
 from tilework.ir.declare import Op
 from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.forms import CONVERSION
+from tilework.ir.tt.inference import verify_order
 from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
 from tilework.ir.types import Shape, array_values, i32_array
 from tilework.layouts.encodings import Shared
@@ -154,15 +155,7 @@ class MemDescTransOp(Op):
     def verify_(self) -> None:
         source, result = view_types(self)
         order = array_values(self.order)
-        if len(order) != len(source.dims):
-            raise VerifyException(f"order must have the same size as the rank of the operand and result: {list(order)}")
-        if sorted(order) != list(range(len(source.dims))):
-            raise VerifyException(f"order must be a permutation of [0, ..., rank - 1], got {list(order)}")
-        if result.dims != tuple(source.dims[axis] for axis in order):
-            raise VerifyException(
-                "result shape must match the permutation of the source shape: "
-                f"ttg.memdesc_trans of {source} by {list(order)} cannot give {result}"
-            )
+        verify_order(self.name, order, source, result)
         verify_layout(lambda: infer_memdesc_trans(shared_encoding(source), order, source.dims), result)
 
 

@@ -23,12 +23,12 @@ from tilework.ir.constraints import (
 from tilework.ir.declare import Op
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import DescriptorReduceKind
-from tilework.ir.tt.descriptor_ops import block_type, verify_rows
+from tilework.ir.tt.descriptor_ops import block_type, is_block, verify_rows
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop
 from tilework.ir.ttg.memdesc_types import BARRIER, MEMDESC, MemDescType
 from tilework.ir.ttg.shared_memory_ops import require_mutable
 from tilework.ir.ttng.barrier_ops import verify_barrier
-from tilework.ir.types import element_type, shape_of, tensor_type
+from tilework.ir.types import tensor_type
 from tilework.layouts.encodings import NvmmaShared
 
 MAX_COORDINATES = 5
@@ -41,16 +41,12 @@ def verify_memory(op: IRDLOperation, memory: Attribute) -> None:
 
 
 def verify_block(op: IRDLOperation, descriptor: Attribute, coordinates: int, memory: Attribute) -> None:
-    """A block of the descriptor, perhaps without leading dimensions of size 1, and a number for each dimension."""
+    """A block of the descriptor, and a number for each dimension."""
     assert isinstance(memory, MemDescType)
     if not 1 <= coordinates <= MAX_COORDINATES:
         raise VerifyException(f"TMA copies must have between 1 and 5 coordinates, but got {coordinates}")
     verify_memory(op, memory)
-    block, part = shape_of(block_type(descriptor)), memory.dims
-    dropped = len(block) - len(part)
-    if dropped < 0 or block[dropped:] != part or any(size != 1 for size in block[:dropped]):
-        raise VerifyException(f"{op.name} on blocks of {block_type(descriptor)} does not fit {memory}")
-    if element_type(block_type(descriptor)) != memory.element_type:
+    if not is_block(descriptor, memory.dims, memory.element_type):
         raise VerifyException(f"{op.name} on blocks of {block_type(descriptor)} does not fit {memory}")
 
 
