@@ -7,11 +7,11 @@ tl.exp(x)            math.exp, for fp32 and fp64 only
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
+from tilework.frontend.semantic.casts import Casts
 from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.arith_ext import NO_SIGNED_WRAP, RemfOp, SelectOp, binary, cmpf, cmpi, ternary, unary
@@ -20,9 +20,6 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype, int1, int32, int64
 from tilework.language.typing.operators import overflow_text
 from tilework.language.typing.shapes import retype
-
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
 
 Table = dict[str, type[Operation]]
 
@@ -79,13 +76,10 @@ MATH: Table = {
 }
 
 
-class ArithMixin:
+class Arithmetic(Casts):
     """Operators and functions that treat every element alike."""
 
-    def _emit(self: "Semantic", op: Operation, type: dtype) -> tl.tensor:
-        return tl.tensor(self.builder.insert(op).results[0], type)
-
-    def binary(self: "Semantic", operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+    def binary(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
         """One op on two operands of one type."""
         op = BINARY[operator].get(a.dtype.name)
         if op is None:
@@ -93,7 +87,7 @@ class ArithMixin:
         builder = self.builder
         return tl.tensor(builder.insert(binary(op, a.handle, b.handle, builder.loc)).results[0], a.type)
 
-    def overflow_checked(self: "Semantic", operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+    def overflow_checked(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
         """In debug builds, narrow integers are computed in int64 first, and must be in the range of the type."""
         element, options = a.dtype, self.options
         if options.debug and element.int_bitwidth < 64:
@@ -108,7 +102,7 @@ class ArithMixin:
             result.handle.owner.properties["overflowFlags"] = NO_SIGNED_WRAP
         return result
 
-    def compared(self: "Semantic", operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
+    def compared(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
         signed, unsigned, floating = PREDICATES[operator]
         element, loc = a.dtype, self.builder.loc
         if element.is_floating():
@@ -117,11 +111,11 @@ class ArithMixin:
             op = cmpi(signed if element.is_int_signed() else unsigned, a.handle, b.handle, loc)
         return self._emit(op, retype(a.type, int1))
 
-    def inverted(self: "Semantic", x: tl.tensor) -> tl.tensor:
+    def inverted(self, x: tl.tensor) -> tl.tensor:
         """Exclusive or with ones."""
         return self.binary("^", x, self.constant(1 if x.dtype.is_bool() else -1, x.type))
 
-    def move_pointer(self: "Semantic", pointer: tl.tensor, offset: int | tl.tensor, operator: str) -> tl.tensor:
+    def move_pointer(self, pointer: tl.tensor, offset: int | tl.tensor, operator: str) -> tl.tensor:
         """A signed offset of any width is sign-extended by `tt.addptr` itself; an unsigned one is extended here."""
         if isinstance(offset, tl.tensor):
             if offset.dtype.is_int_unsigned() and offset.dtype.int_bitwidth < 64:
@@ -133,20 +127,20 @@ class ArithMixin:
         pointer, offset = self.broadcast(pointer, offset)
         return self._emit(tt.AddPtrOp.make(pointer.handle, offset.handle, self.builder.loc), pointer.type)
 
-    def select(self: "Semantic", mask: tl.tensor, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    def select(self, mask: tl.tensor, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         return self._emit(SelectOp.make(mask.handle, x.handle, y.handle, self.builder.loc), x.type)
 
-    def clamped(self: "Semantic", x: tl.tensor, low: tl.tensor, high: tl.tensor, keeps_nan: bool) -> tl.tensor:
+    def clamped(self, x: tl.tensor, low: tl.tensor, high: tl.tensor, keeps_nan: bool) -> tl.tensor:
         rule = PropagateNan.ALL if keeps_nan else PropagateNan.NONE
         return self._emit(tt.ClampFOp.make(x.handle, low.handle, high.handle, rule, self.builder.loc), x.type)
 
-    def elementary(self: "Semantic", name: str, x: tl.tensor) -> tl.tensor:
+    def elementary(self, name: str, x: tl.tensor) -> tl.tensor:
         """One of `MATH`, or ``sqrt_rn``, of every element."""
         if name == "sqrt_rn":
             return self._emit(tt.PreciseSqrtOp.make(x.handle, self.builder.loc), x.type)
         return self._emit(unary(MATH[name], x.handle, self.builder.loc), x.type)
 
-    def absolute(self: "Semantic", x: tl.tensor) -> tl.tensor:
+    def absolute(self, x: tl.tensor) -> tl.tensor:
         """fp8e4b15, which travels as `i8`, loses its sign bit."""
         if x.dtype.is_fp8e4b15():
             return tl.tensor(self._bit_op(arith.AndIOp, x.handle, 0x7F), x.type)
@@ -154,17 +148,17 @@ class ArithMixin:
             unary(math.AbsFOp if x.dtype.is_floating() else math.AbsIOp, x.handle, self.builder.loc), x.type
         )
 
-    def fused(self: "Semantic", x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
+    def fused(self, x: tl.tensor, y: tl.tensor, z: tl.tensor) -> tl.tensor:
         return self._emit(ternary(math.FmaOp, x.handle, y.handle, z.handle, self.builder.loc), z.type)
 
-    def high_product(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    def high_product(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         return self._emit(tt.MulhiUIOp.make(x.handle, y.handle, self.builder.loc), x.type)
 
-    def precise_quotient(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    def precise_quotient(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         return self._emit(tt.PreciseDivFOp.make(x.handle, y.handle, self.builder.loc), x.type)
 
     def assembly(
-        self: "Semantic",
+        self,
         asm: str,
         constraints: str,
         args: Sequence[tl.tensor],
@@ -177,7 +171,7 @@ class ArithMixin:
         return [tl.tensor(handle, type) for handle, type in zip(self.builder.insert(op).results, types, strict=True)]
 
     def external(
-        self: "Semantic",
+        self,
         lib_name: str,
         lib_path: str,
         symbol: str,

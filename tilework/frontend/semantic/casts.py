@@ -15,11 +15,10 @@ s the sign and m the other seven bits of a byte, the value is the fp16 whose pat
 Back from fp16, the magnitude is clamped to 0x3F00, doubled, and rounded half up into the high byte.
 """
 
-from typing import TYPE_CHECKING
-
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from tilework.frontend.semantic.constants import Constants
 from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, cmpf, cmpi, convert
@@ -28,17 +27,14 @@ from tilework.language import core as tl
 from tilework.language.dtypes import dtype, float16, float32, int1, int16, int64
 from tilework.language.typing.shapes import retype
 
-if TYPE_CHECKING:
-    from . import Semantic
-
 ROUNDINGS = {"rtne": RoundingMode.RTNE, "rtz": RoundingMode.RTZ}
 E4B15_LARGEST = 0x3F00  # 1.75 as fp16
 
 
-class CastMixin:
+class Casts(Constants):
     """What `cast` and `bitcast` build."""
 
-    def convert(self: "Semantic", x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
+    def convert(self, x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
         """The cast of a number; see the table in the module docstring."""
         source = x.dtype
         if source.is_int():
@@ -47,7 +43,7 @@ class CastMixin:
             return self._convert(arith.UIToFPOp if source.is_int_unsigned() else arith.SIToFPOp, x, target)
         return self._float_to_int(x, target) if target.is_int() else self._cast_float(x, target, rounding)
 
-    def reinterpret(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+    def reinterpret(self, x: tl.tensor, target: dtype) -> tl.tensor:
         """A bitcast between types of equal width; no op if the IR does not tell them apart."""
         type = retype(x.type, target)
         result = ir_type(type)
@@ -55,11 +51,11 @@ class CastMixin:
             return tl.tensor(x.handle, type)
         return self._emit(tt.BitcastOp.make(x.handle, result, self.builder.loc), type)
 
-    def _convert(self: "Semantic", op: type[Operation], x: tl.tensor, target: dtype) -> tl.tensor:
+    def _convert(self, op: type[Operation], x: tl.tensor, target: dtype) -> tl.tensor:
         type = retype(x.type, target)
         return self._emit(convert(op, x.handle, ir_type(type), self.builder.loc), type)
 
-    def _cast_integer(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+    def _cast_integer(self, x: tl.tensor, target: dtype) -> tl.tensor:
         source = x.dtype
         if target.is_bool():
             return self._is_nonzero(x)
@@ -69,14 +65,14 @@ class CastMixin:
             return self._convert(arith.TruncIOp, x, target)
         return self._convert(arith.ExtUIOp if source.is_int_unsigned() else arith.ExtSIOp, x, target)
 
-    def _float_to_int(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+    def _float_to_int(self, x: tl.tensor, target: dtype) -> tl.tensor:
         if x.dtype.primitive_bitwidth == 16:
             x = self._convert(arith.ExtFOp, x, float32)
         if target.is_bool():
             return self._is_nonzero(x)
         return self._convert(arith.FPToUIOp if target.is_int_unsigned() else arith.FPToSIOp, x, target)
 
-    def _is_nonzero(self: "Semantic", x: tl.tensor) -> tl.tensor:
+    def _is_nonzero(self, x: tl.tensor) -> tl.tensor:
         """``x != 0``; a NaN is not zero."""
         builder = self.builder
         if x.dtype.is_floating():
@@ -85,7 +81,7 @@ class CastMixin:
             op = cmpi("ne", x.handle, builder.constant(0, x.handle.type), builder.loc)
         return self._emit(op, retype(x.type, int1))
 
-    def _cast_float(self: "Semantic", x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
+    def _cast_float(self, x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
         source = x.dtype
         if source.is_fp8():
             return self._from_fp8(x, target)
@@ -99,11 +95,11 @@ class CastMixin:
             return self._fp_to_fp(x, target, RoundingMode.RTZ)
         return self._convert(arith.TruncFOp, x, target)
 
-    def _fp_to_fp(self: "Semantic", x: tl.tensor, target: dtype, rounding: RoundingMode | None) -> tl.tensor:
+    def _fp_to_fp(self, x: tl.tensor, target: dtype, rounding: RoundingMode | None) -> tl.tensor:
         type = retype(x.type, target)
         return self._emit(tt.FpToFpOp.make(x.handle, ir_type(type), self.builder.loc, rounding), type)
 
-    def _from_fp8(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+    def _from_fp8(self, x: tl.tensor, target: dtype) -> tl.tensor:
         """Exact, except between two fp8 formats, which meet in fp16."""
         if x.dtype.is_fp8e4b15():
             return self.cast(self._e4b15_to_fp16(x), target)
@@ -113,19 +109,19 @@ class CastMixin:
             return self._convert(arith.ExtFOp, self._fp_to_fp(x, float32, None), target)
         return self._fp_to_fp(x, target, None)
 
-    def _to_fp8(self: "Semantic", x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
+    def _to_fp8(self, x: tl.tensor, target: dtype, rounding: str | None) -> tl.tensor:
         if target.is_fp8e4b15():
             half = x if x.dtype.is_fp16() else self._fp_to_fp(x, float16, RoundingMode.RTZ)
             return self._fp16_to_e4b15(half, target)
         return self._fp_to_fp(x, target, ROUNDINGS[rounding or "rtne"])
 
-    def _e4b15_to_fp16(self: "Semantic", x: tl.tensor) -> tl.tensor:
+    def _e4b15_to_fp16(self, x: tl.tensor) -> tl.tensor:
         bits = self._convert(arith.ExtUIOp, x, int16)
         sign = self._bit_op(arith.ShLIOp, self._bit_op(arith.AndIOp, bits.handle, 0x80), 8)
         magnitude = self._bit_op(arith.ShLIOp, self._bit_op(arith.AndIOp, bits.handle, 0x7F), 7)
         return self.reinterpret(tl.tensor(self._bit_op(arith.OrIOp, sign, magnitude), bits.type), float16)
 
-    def _fp16_to_e4b15(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+    def _fp16_to_e4b15(self, x: tl.tensor, target: dtype) -> tl.tensor:
         bits = self.reinterpret(x, int16)
         sign = self._bit_op(arith.AndIOp, bits.handle, 0x8000)
         clamped = self._bit_op(arith.MinUIOp, self._bit_op(arith.AndIOp, bits.handle, 0x7FFF), E4B15_LARGEST)
@@ -133,11 +129,11 @@ class CastMixin:
         high_byte = self._bit_op(arith.ShRUIOp, self._bit_op(arith.OrIOp, sign, doubled), 8)
         return self._convert(arith.TruncIOp, tl.tensor(high_byte, bits.type), target)
 
-    def _bit_op(self: "Semantic", op: type[Operation], x: SSAValue, y: SSAValue | int) -> SSAValue:
+    def _bit_op(self, op: type[Operation], x: SSAValue, y: SSAValue | int) -> SSAValue:
         other = self.builder.constant(y, x.type) if isinstance(y, int) else y
         return self.builder.insert(binary(op, x, other, self.builder.loc)).results[0]
 
-    def convert_pointer(self: "Semantic", x: tl.tensor, target: dtype) -> tl.tensor:
+    def convert_pointer(self, x: tl.tensor, target: dtype) -> tl.tensor:
         """Between pointers, and between pointers and integers of 64 bits."""
         type = retype(x.type, target)
         result, loc = ir_type(type), self.builder.loc

@@ -5,8 +5,9 @@ offsets < 8     %cst = arith.constant dense<8> : tensor<64xi32>        no i32 co
 
 from functools import cache
 from math import copysign, isfinite, trunc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tilework.frontend.semantic.building import Building
 from tilework.frontend.semantic.type_mapping import ir_type, ir_types
 from tilework.ir import types as ir
 from tilework.language import core as tl
@@ -23,17 +24,14 @@ from tilework.language.typing.promotion import (
 from tilework.language.typing.shapes import block
 from tilework.numerics.formats import FORMATS, nearest_odd, rounded
 
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
 
-
-class ConstantMixin:
+class Constants(Building):
     """Constants of every type, beside tensors and alone."""
 
     ir_type = staticmethod(ir_type)
     ir_types = staticmethod(ir_types)
 
-    def constant(self: "Semantic", value: Any, type: dtype, folds_later: bool = False) -> tl.tensor:
+    def constant(self, value: Any, type: dtype, folds_later: bool = False) -> tl.tensor:
         """A constant of a scalar or block type; floats are rounded, integers wrap."""
         element = type.scalar
         if not isinstance(value, NUMBERS):
@@ -43,7 +41,7 @@ class ConstantMixin:
         number = cached_number(stored_number, value, element.name)
         return tl.tensor(self.builder.constant(number, ir_type(type), folds_later), type)
 
-    def _fp8_constant(self: "Semantic", value: int | float, type: dtype) -> tl.tensor:
+    def _fp8_constant(self, value: int | float, type: dtype) -> tl.tensor:
         """An fp8 constant. +0 is direct; other numbers are rounded by the cast that runs, as for variables."""
         self.check_dtype(type.scalar)
         check_constant(value, type.scalar.name)
@@ -52,7 +50,7 @@ class ConstantMixin:
         wide = tl.tensor(self.builder.constant(rounded(float(value), FORMATS["fp32"]), ir.f32), float32)
         return self.stretch(self.cast(wide, type.scalar), type.sizes)
 
-    def number_operand(self: "Semantic", x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
+    def number_operand(self, x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
         """`x` and the constant `value`, in the type of the operation and the shape of `x`."""
         element, number, own = x.dtype, value, number_dtype(value)
         result, value = cached_number(operand_beside, value, element.name, side, operator, weak)
@@ -68,7 +66,7 @@ class ConstantMixin:
         folds_later = not weak and own is not result
         return x, tl.tensor(builder.constant(value, x.handle.type, folds_later), x.type)
 
-    def as_element(self: "Semantic", value: Any, element: dtype, shape: Shape) -> tl.tensor:
+    def as_element(self, value: Any, element: dtype, shape: Shape) -> tl.tensor:
         """`value` cast to `element`. A number becomes a constant of the final type and shape at once."""
         number = plain(value)
         if not isinstance(number, NUMBERS):
@@ -82,7 +80,7 @@ class ConstantMixin:
             number = converted_number(number, own, element)
         return self.constant(number, block(element, shape), own is not element)
 
-    def index(self: "Semantic", value: int | tl.tensor, type: dtype) -> Any:
+    def index(self, value: int | tl.tensor, type: dtype) -> Any:
         """A number or a scalar integer as an SSA value of the integer type `type`."""
         return (self.constant(value, type) if isinstance(value, int) else self.cast(value, type)).handle
 

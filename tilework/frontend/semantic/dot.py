@@ -6,12 +6,12 @@
 """
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
 from tilework.frontend.semantic.load_store import handle_of
 from tilework.frontend.semantic.type_mapping import ir_type
+from tilework.frontend.semantic.windows import Windows
 from tilework.ir import tt
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
 from tilework.language import core as tl
@@ -19,15 +19,12 @@ from tilework.language.dtypes import dtype
 from tilework.language.typing.carrier import Scaled
 from tilework.language.typing.shapes import block, shape_of
 
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
 
-
-class DotMixin:
+class Dots(Windows):
     """What `dot` and `dot_scaled` build."""
 
     def product(
-        self: "Semantic",
+        self,
         lhs: tl.tensor,
         rhs: tl.tensor,
         acc: tl.tensor | None,
@@ -46,14 +43,14 @@ class DotMixin:
         op = tt.DotOp.make(lhs.handle, rhs.handle, start, self.builder.loc, precise, imprecise_limit)
         return self.reshape(self._emit(op, result), shape)
 
-    def _start(self: "Semantic", acc: tl.tensor | None, type: dtype) -> SSAValue:
+    def _start(self, acc: tl.tensor | None, type: dtype) -> SSAValue:
         """What the product is added to."""
         if acc is not None:
             return acc.handle
         return self.builder.constant(0.0 if type.scalar.is_floating() else 0, ir_type(type))
 
     def scaled_product(
-        self: "Semantic", lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool
+        self, lhs: Scaled, rhs: Scaled, acc: tl.tensor | None, type: dtype, fast_math: bool
     ) -> tl.tensor:
         left, left_scale, left_format, left_packed = lhs
         right, right_scale, right_format, right_packed = rhs

@@ -1,21 +1,18 @@
 """Parts of blocks as ops: what a subscript takes is gathered, what it replaces is selected."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from tilework.frontend.semantic.shape import Shapes
 from tilework.language import core as tl
 from tilework.language.dtypes import int32
 from tilework.language.typing.indexing import Part, sizes_of
 from tilework.language.typing.shapes import shape_of
 
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
 
-
-class IndexMixin:
+class Indices(Shapes):
     """`taken` and `placed`."""
 
-    def taken(self: "Semantic", x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
+    def taken(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
         """One `tt.gather` for each axis of which not all is taken."""
         for axis, part in enumerate(parts):
             shape = list(shape_of(x))
@@ -24,7 +21,7 @@ class IndexMixin:
                 x = self.gathered(x, self._spread(self._places(part), axis, shape), axis)
         return self.reshaped(x, sizes_of(parts), False)
 
-    def placed(self: "Semantic", x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
+    def placed(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
         """`value`, spread over the whole block, where `parts` are, and `x` elsewhere."""
         shape = shape_of(x)
         own = shape_of(value)
@@ -54,14 +51,14 @@ class IndexMixin:
         value = self.stretch(value, shape)
         return value if inside is None else self.select(inside, value, x)
 
-    def _places(self: "Semantic", part: Part) -> tl.tensor:
+    def _places(self, part: Part) -> tl.tensor:
         """The places along an axis that are taken, as a block of one axis."""
         if part.picked:
             return self.stretch(self.cast(self.to_tensor(part.start), int32), (1,))
         places = self.counting(0, part.count)
         return self.add(self.mul(places, part.step, False), part.start, False)
 
-    def _spread(self: "Semantic", line: tl.tensor, axis: int, shape: Sequence[int]) -> tl.tensor:
+    def _spread(self, line: tl.tensor, axis: int, shape: Sequence[int]) -> tl.tensor:
         """A block of one axis along `axis` of a block of `shape`."""
         sizes = [1] * len(shape)
         sizes[axis] = shape[axis]

@@ -13,10 +13,11 @@ of floats is two masked integer atomics, of which the sign bit of v picks one:
 The sign *bit* decides, so -0.0 counts as negative and is ordered below +0.0.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import SSAValue
 
+from tilework.frontend.semantic.indexing import Indices
 from tilework.ir import tt
 from tilework.ir.enums import CacheModifier, EvictionPolicy, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tilework.language import core as tl
@@ -24,9 +25,6 @@ from tilework.language.dtypes import get_int_dtype, int1, pointer_type
 from tilework.language.typing.access import pointee
 from tilework.language.typing.carrier import AccessOptions, Shape
 from tilework.language.typing.shapes import block, shape_of
-
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
 
 CACHE = {**{f".{mode.keyword}": mode for mode in CacheModifier}, "": CacheModifier.NONE}
 EVICTION = {"": EvictionPolicy.NORMAL, "evict_first": EvictionPolicy.FIRST, "evict_last": EvictionPolicy.LAST}
@@ -48,38 +46,36 @@ def cache_hints(options: AccessOptions) -> dict[str, Any]:
     return {"cache": CACHE[options.cache], "evict": EVICTION[options.evict]}
 
 
-class MemoryMixin:
+class Accesses(Indices):
     """What `load`, `store` and the atomics build."""
 
     def read(
-        self: "Semantic", ptr: tl.tensor, mask: tl.tensor | None, other: tl.tensor | None, options: AccessOptions
+        self, ptr: tl.tensor, mask: tl.tensor | None, other: tl.tensor | None, options: AccessOptions
     ) -> tl.tensor:
         """`tt.load` through pointers."""
         hints = {**cache_hints(options), "is_volatile": options.volatile}
         op = tt.LoadOp.make(ptr.handle, handle_of(mask), handle_of(other), self.builder.loc, **hints)
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))
 
-    def read_block(self: "Semantic", ptr: tl.tensor, checked: Shape, padding: str, options: AccessOptions) -> tl.tensor:
+    def read_block(self, ptr: tl.tensor, checked: Shape, padding: str, options: AccessOptions) -> tl.tensor:
         """`tt.load` through a block pointer."""
         hints = {**cache_hints(options), "is_volatile": options.volatile, "padding": PADDING[padding]}
         op = tt.LoadOp.make(ptr.handle, None, None, self.builder.loc, boundary_check=checked, **hints)
         return self._emit(op, pointee(ptr))
 
-    def store_pointers(
-        self: "Semantic", ptr: tl.tensor, value: tl.tensor, mask: tl.tensor | None, options: AccessOptions
-    ) -> None:
+    def store_pointers(self, ptr: tl.tensor, value: tl.tensor, mask: tl.tensor | None, options: AccessOptions) -> None:
         """`tt.store` through pointers."""
         op = tt.StoreOp.make(ptr.handle, value.handle, handle_of(mask), self.builder.loc, **cache_hints(options))
         self.builder.insert(op)
 
-    def write_block(self: "Semantic", ptr: tl.tensor, value: tl.tensor, checked: Shape, options: AccessOptions) -> None:
+    def write_block(self, ptr: tl.tensor, value: tl.tensor, checked: Shape, options: AccessOptions) -> None:
         """`tt.store` through a block pointer."""
         hints = cache_hints(options)
         op = tt.StoreOp.make(ptr.handle, value.handle, None, self.builder.loc, boundary_check=checked, **hints)
         self.builder.insert(op)
 
     def update(
-        self: "Semantic",
+        self,
         kind: str,
         ptr: tl.tensor,
         value: tl.tensor,
@@ -107,7 +103,7 @@ class MemoryMixin:
         return self.bitcast(self.where(is_positive, for_positive, for_negative), element)
 
     def _rmw(
-        self: "Semantic",
+        self,
         rmw: RMWOp,
         ptr: tl.tensor,
         value: tl.tensor,
@@ -124,7 +120,7 @@ class MemoryMixin:
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))
 
     def compare_and_swap(
-        self: "Semantic", ptr: tl.tensor, expected: tl.tensor, desired: tl.tensor, sem: str, scope: str
+        self, ptr: tl.tensor, expected: tl.tensor, desired: tl.tensor, sem: str, scope: str
     ) -> tl.tensor:
         order = MemSemantic[sem.upper()], MemSyncScope[scope.upper()]
         op = tt.AtomicCASOp.make(ptr.handle, expected.handle, desired.handle, None, *order, self.builder.loc)

@@ -11,11 +11,12 @@ new block. For n inputs the block takes 2n scalars, the left group and then the 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Region
 
+from tilework.frontend.semantic.dot import Dots
 from tilework.frontend.semantic.shape import with_shape
 from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
@@ -25,16 +26,13 @@ from tilework.language.dtypes import dtype
 from tilework.language.typing.carrier import Body
 from tilework.language.typing.shapes import block, check_combined, packed_types, shape_of
 
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
-
 Results = tuple[tl.tensor, ...]
 
 
-class ReduceMixin:
+class Reductions(Dots):
     """What `reduce`, `scan` and `map_elementwise` build."""
 
-    def reduced(self: "Semantic", inputs: Sequence[tl.tensor], axis: int, body: Body) -> Results:
+    def reduced(self, inputs: Sequence[tl.tensor], axis: int, body: Body) -> Results:
         region = self._combine_region(inputs, body, tt.ReduceReturnOp, "reduce")
         op = tt.ReduceOp.make([value.handle for value in inputs], axis, region, self.builder.loc)
         self.builder.insert(op)
@@ -42,15 +40,13 @@ class ReduceMixin:
         rest = (*shape[:axis], *shape[axis + 1 :])
         return tuple(with_shape(value, result, rest) for value, result in zip(inputs, op.results, strict=True))
 
-    def scanned(self: "Semantic", inputs: Sequence[tl.tensor], axis: int, body: Body, reverse: bool) -> Results:
+    def scanned(self, inputs: Sequence[tl.tensor], axis: int, body: Body, reverse: bool) -> Results:
         region = self._combine_region(inputs, body, tt.ScanReturnOp, "scan")
         op = tt.ScanOp.make([value.handle for value in inputs], axis, reverse, region, self.builder.loc)
         self.builder.insert(op)
         return tuple(tl.tensor(result, value.type) for value, result in zip(inputs, op.results, strict=True))
 
-    def _combine_region(
-        self: "Semantic", inputs: Sequence[tl.tensor], body: Body, terminator: Any, name: str
-    ) -> Region:
+    def _combine_region(self, inputs: Sequence[tl.tensor], body: Body, terminator: Any, name: str) -> Region:
         """The region of a combine function, which must give back the element types of `inputs`."""
         elements = [value.dtype for value in inputs]
         region, results = self._region([*elements, *elements], body, terminator)
@@ -58,7 +54,7 @@ class ReduceMixin:
         return region
 
     def _region(
-        self: "Semantic", arguments: Sequence[dtype], body: Body, terminator: Any, loc: LocationAttr = unknown
+        self, arguments: Sequence[dtype], body: Body, terminator: Any, loc: LocationAttr = unknown
     ) -> tuple[Region, list[tl.tensor]]:
         """A one-block region that applies `body` to its scalar arguments, at `loc`, and returns the results."""
         entry = Block()
@@ -72,7 +68,7 @@ class ReduceMixin:
             self.builder.insert(terminator.make([value.handle for value in results], self.builder.loc))
         return region, results
 
-    def mapped(self: "Semantic", blocks: Sequence[tl.tensor], pack: int, body: Body) -> Results:
+    def mapped(self, blocks: Sequence[tl.tensor], pack: int, body: Body) -> Results:
         shape = shape_of(blocks[0])
         arguments = [value.dtype for value in blocks for _ in range(pack)]
         region, results = self._region(arguments, body, tt.MapElementwiseReturnOp, self.builder.loc)

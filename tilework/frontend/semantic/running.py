@@ -12,11 +12,11 @@ second argument of the loop body. The loop is built after its body; until then t
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilework.frontend.semantic.reduce import Reductions
 from tilework.ir import tt
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
@@ -24,34 +24,29 @@ from tilework.ir.types import i32, tensor_type
 from tilework.language import core as tl
 from tilework.language.dtypes import int32
 
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
 
-
-class ProgramMixin:
+class Running(Reductions):
     """What program ids, hints, `assume`, `device_print` and `device_assert` build."""
 
-    argument_hints: dict[SSAValue, dict[str, Attribute]]
-
-    def own_index(self: "Semantic", axis: int) -> tl.tensor:
+    def own_index(self, axis: int) -> tl.tensor:
         return self._emit(tt.GetProgramIdOp.make(axis, self.builder.loc), int32)
 
-    def grid_size(self: "Semantic", axis: int) -> tl.tensor:
+    def grid_size(self, axis: int) -> tl.tensor:
         return self._emit(tt.GetNumProgramsOp.make(axis, self.builder.loc), int32)
 
-    def debug_barrier(self: "Semantic") -> tl.tensor:
+    def debug_barrier(self) -> tl.tensor:
         """Wait for all threads of the program."""
         self.builder.insert(GpuBarrierOp.make(self.builder.loc))
         return self.nothing()
 
-    def assumed(self: "Semantic", condition: tl.tensor) -> None:
+    def assumed(self, condition: tl.tensor) -> None:
         self.builder.insert(AssumeOp.make(condition.handle, self.builder.loc))
 
-    def note(self: "Semantic", x: tl.tensor, fact: str, numbers: tuple[int, ...]) -> None:
+    def note(self, x: tl.tensor, fact: str, numbers: tuple[int, ...]) -> None:
         """An attribute of the operation that computes `x`."""
         self._attach_hint(x.handle, f"tt.{fact}", hint_attr(numbers))
 
-    def _attach_hint(self: "Semantic", value: SSAValue, name: str, hint: Attribute) -> None:
+    def _attach_hint(self, value: SSAValue, name: str, hint: Attribute) -> None:
         """Put `hint` where the analysis of `value` will find it, unless it would describe other values too."""
         owner = value.owner
         if not isinstance(owner, Operation):
@@ -59,12 +54,12 @@ class ProgramMixin:
         elif len(owner.results) == 1:
             owner.attributes[name] = hint
 
-    def move_hints(self: "Semantic", argument: SSAValue, value: SSAValue) -> None:
+    def move_hints(self, argument: SSAValue, value: SSAValue) -> None:
         """The hints given to `argument` now describe `value`, which takes its place."""
         for name, hint in self.argument_hints.pop(argument, {}).items():
             self._attach_hint(value, name, hint)
 
-    def loop_hints(self: "Semantic", body: Block) -> dict[str, Attribute]:
+    def loop_hints(self, body: Block) -> dict[str, Attribute]:
         """The attributes of a loop that hold the hints given to the arguments of its finished `body`."""
         return {
             f"{name}_arg{argument.index}": hint
@@ -72,16 +67,16 @@ class ProgramMixin:
             for name, hint in self.argument_hints.pop(argument, {}).items()
         }
 
-    def printed(self: "Semantic", prefix: str, values: Sequence[tl.tensor], hex: bool) -> None:
+    def printed(self, prefix: str, values: Sequence[tl.tensor], hex: bool) -> None:
         """`tt.print`, from every thread."""
         signs, handles = [int(value.dtype.is_int_signed()) for value in values], [value.handle for value in values]
         self.builder.insert(tt.PrintOp.make(print_prefix(prefix, bool(values)), hex, handles, signs, self.builder.loc))
 
-    def asserts(self: "Semantic") -> bool:
+    def asserts(self) -> bool:
         """Only debug builds do."""
         return bool(self.options.debug)
 
-    def asserted(self: "Semantic", condition: tl.tensor, message: str) -> None:
+    def asserted(self, condition: tl.tensor, message: str) -> None:
         self.builder.insert(tt.AssertOp.make(condition.handle, message, self.builder.loc))
 
 

@@ -7,10 +7,10 @@ A constant scalar becomes a dense constant instead of a `tt.splat`.
 """
 
 from math import isnan
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
+from tilework.frontend.semantic.arith import Arithmetic
 from tilework.frontend.semantic.type_mapping import ir_type
 from tilework.ir import tt
 from tilework.ir.rewrite import constant_value
@@ -20,27 +20,24 @@ from tilework.language.dtypes import dtype, int32
 from tilework.language.typing.carrier import Pair
 from tilework.language.typing.shapes import block, shape_of
 
-if TYPE_CHECKING:
-    from tilework.frontend.semantic import Semantic
-
 
 def with_shape(value: tl.tensor, handle: SSAValue, shape: Shape) -> tl.tensor:
     """`handle` as a value with the element type of `value`."""
     return tl.tensor(handle, block(value.dtype, shape))
 
 
-class ShapeMixin:
+class Shapes(Arithmetic):
     """Operations that create ranges or change shapes."""
 
-    def _view(self: "Semantic", op: Operation, value: tl.tensor, shape: Shape) -> tl.tensor:
+    def _view(self, op: Operation, value: tl.tensor, shape: Shape) -> tl.tensor:
         """The result of `op`: elements like those of `value`, in `shape`."""
         return with_shape(value, self.builder.insert(op).results[0], shape)
 
-    def counting(self: "Semantic", start: int, end: int) -> tl.tensor:
+    def counting(self, start: int, end: int) -> tl.tensor:
         op = self.builder.insert(tt.MakeRangeOp.make(start, end, self.builder.loc))
         return tl.tensor(op.results[0], block(int32, (end - start,)))
 
-    def stretch(self: "Semantic", x: tl.tensor, shape: Shape) -> tl.tensor:
+    def stretch(self, x: tl.tensor, shape: Shape) -> tl.tensor:
         """`x` in `shape`, which is known to be reachable: leading axes are added, unit axes repeated."""
         if not x.type.is_block():
             return self._splat(x, block(x.dtype, shape)) if shape else x
@@ -51,20 +48,20 @@ class ShapeMixin:
         type = ir_type(block(x.dtype, shape))
         return self._view(tt.BroadcastOp.make(x.handle, type, self.builder.loc), x, shape)
 
-    def resized(self: "Semantic", x: tl.tensor, shape: Shape) -> tl.tensor:
+    def resized(self, x: tl.tensor, shape: Shape) -> tl.tensor:
         type = ir_type(block(x.dtype, shape))
         return self._view(tt.ResizeOp.make(x.handle, type, self.builder.loc), x, shape)
 
-    def _splat(self: "Semantic", x: tl.tensor, type: dtype) -> tl.tensor:
+    def _splat(self, x: tl.tensor, type: dtype) -> tl.tensor:
         known, result = constant_value(x.handle), ir_type(type)
         if known is not None and not isnan(known):  # a NaN keeps its payload only through tt.splat
             return tl.tensor(self.builder.constant(known, result), type)
         return self._emit(tt.SplatOp.make(x.handle, result, self.builder.loc), type)
 
-    def only_element(self: "Semantic", x: tl.tensor) -> tl.tensor:
+    def only_element(self, x: tl.tensor) -> tl.tensor:
         return self._view(tt.UnsplatOp.make(x.handle, self.builder.loc), x, ())
 
-    def with_axis(self: "Semantic", x: tl.tensor, axis: int) -> tl.tensor:
+    def with_axis(self, x: tl.tensor, axis: int) -> tl.tensor:
         """`tt.expand_dims`, or a splat of a scalar."""
         shape = shape_of(x)
         if not shape:
@@ -72,7 +69,7 @@ class ShapeMixin:
         op = tt.ExpandDimsOp.make(x.handle, axis, self.builder.loc)
         return self._view(op, x, (*shape[:axis], 1, *shape[axis:]))
 
-    def reshaped(self: "Semantic", x: tl.tensor, shape: Shape, can_reorder: bool) -> tl.tensor:
+    def reshaped(self, x: tl.tensor, shape: Shape, can_reorder: bool) -> tl.tensor:
         """`tt.reshape`; scalars are splat and unsplat."""
         have = shape_of(x)
         if not shape:
@@ -84,23 +81,23 @@ class ShapeMixin:
         type = ir_type(block(x.dtype, shape))
         return self._view(tt.ReshapeOp.make(x.handle, type, self.builder.loc, allow_reorder=can_reorder), x, shape)
 
-    def permuted(self: "Semantic", x: tl.tensor, order: Shape) -> tl.tensor:
+    def permuted(self, x: tl.tensor, order: Shape) -> tl.tensor:
         shape = shape_of(x)
         return self._view(tt.TransOp.make(x.handle, order, self.builder.loc), x, tuple(shape[axis] for axis in order))
 
-    def concatenated(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    def concatenated(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         shape = (2 * shape_of(x)[0],)
         type = ir_type(block(x.dtype, shape))
         return self._view(tt.CatOp.make(x.handle, y.handle, type, self.builder.loc), x, shape)
 
-    def joined(self: "Semantic", x: tl.tensor, y: tl.tensor) -> tl.tensor:
+    def joined(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
         """`tt.join`, of scalars by way of one-element blocks."""
         if are_scalars := not x.type.is_block():
             x, y = self.with_axis(x, 0), self.with_axis(y, 0)
         result = self._view(tt.JoinOp.make(x.handle, y.handle, self.builder.loc), x, (*shape_of(x), 2))
         return self.reshaped(result, (2,), False) if are_scalars else result
 
-    def halves(self: "Semantic", x: tl.tensor) -> Pair:
+    def halves(self, x: tl.tensor) -> Pair:
         """`tt.split`, to scalars by way of one-element blocks."""
         if to_scalars := len(shape_of(x)) == 1:
             x = self.with_axis(x, 0)
@@ -108,11 +105,11 @@ class ShapeMixin:
         left, right = (with_shape(x, result, shape_of(x)[:-1]) for result in op.results)
         return (self.only_element(left), self.only_element(right)) if to_scalars else (left, right)
 
-    def gathered(self: "Semantic", src: tl.tensor, index: tl.tensor, axis: int) -> tl.tensor:
+    def gathered(self, src: tl.tensor, index: tl.tensor, axis: int) -> tl.tensor:
         op = tt.GatherOp.make(src.handle, index.handle, axis, self.builder.loc)
         return self._view(op, src, shape_of(index))
 
-    def counted(self: "Semantic", x: tl.tensor, bins: int, mask: tl.tensor | None) -> tl.tensor:
+    def counted(self, x: tl.tensor, bins: int, mask: tl.tensor | None) -> tl.tensor:
         """`tt.histogram`, which reads bits: -1 would be the last bin of an 8-bit type."""
         if x.dtype.is_int_signed() and bins > x.dtype.get_int_max_value() + 1:
             x = self.cast(x, int32)
@@ -120,7 +117,7 @@ class ShapeMixin:
         op = self.builder.insert(tt.HistogramOp.make(x.handle, condition, bins, self.builder.loc))
         return tl.tensor(op.results[0], block(int32, (bins,)))
 
-    def sorted_runs(self: "Semantic", keys: tl.tensor, bits: int, order: int, merges: bool) -> tl.tensor:
+    def sorted_runs(self, keys: tl.tensor, bits: int, order: int, merges: bool) -> tl.tensor:
         """`tt.sort_runs`; runs of one element are sorted."""
         if bits == 0:
             return keys
