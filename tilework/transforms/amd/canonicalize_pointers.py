@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_transfer import pointee_bytes
-from tilework.analysis.value_flows import control_flows, sources_of
+from tilework.analysis.value_flows import control_flows, reached, sources_of
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, convert
 from tilework.ir.carried import also_carry, also_give, also_yield
@@ -96,13 +96,7 @@ class Rewrite:
         """The small array that everything comes from that leads to `pointers`; None where there is another way."""
         if pointers in self.bases:
             return self.bases[pointers]
-        roots, seen, pending = set[SSAValue](), {pointers}, [pointers]
-        while pending:
-            value = pending.pop()
-            found = self.sources(value)
-            roots.update([value] if not found else [])
-            pending += [source for source in found if source not in seen]
-            seen.update(found)
+        roots = {value for value in reached([pointers], self.sources) if not self.sources(value)}
         base = next(iter(roots)) if len(roots) == 1 and self.is_start(*roots) else None
         self.bases[pointers] = base
         return base
@@ -235,18 +229,13 @@ class Rewrite:
 
 def is_used(pointer: SSAValue) -> bool:
     """Whether a pointer leads to an op that does more than to move it."""
-    seen, pending = {pointer}, [pointer]
-    while pending:
-        value = pending.pop()
-        for use in value.uses:
-            op = use.operation
-            if type(op) not in MOVING:
-                return True
+
+    def targets(value: SSAValue) -> Iterator[SSAValue]:
+        for op in (use.operation for use in value.uses):
             flows = control_flows(op)
-            targets = op.results if flows is None else [target for source, target in flows if source is value]
-            pending += [target for target in targets if target not in seen]
-            seen.update(targets)
-    return False
+            yield from op.results if flows is None else [target for source, target in flows if source is value]
+
+    return any(type(use.operation) not in MOVING for value in reached([pointer], targets) for use in value.uses)
 
 
 def behind(value: SSAValue) -> Operation:

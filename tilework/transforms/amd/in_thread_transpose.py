@@ -20,11 +20,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
-from tilework.analysis.value_flows import sources_of
+from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.encodings import dot_operand_of, encoding_of, with_encoding
 from tilework.ir.functions import functions
+from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import put, recreate, replace_op
 from tilework.ir.ttg.memdesc_types import MemDescType, retyped
 from tilework.ir.types import bit_width, shape_of
@@ -95,17 +96,15 @@ def operand_in(buffer: SSAValue, known: Aliases) -> Operand | None:
 
 def loads_behind(value: SSAValue) -> Iterator[Operation]:
     """The ops that a value comes from, through loops and branches; what is none stands for itself."""
-    seen: set[SSAValue] = set()
-    queue = [value]
-    while queue:
-        if (value := queue.pop()) in seen:
-            continue
-        seen.add(value)
-        before, within = sources_of(value)
-        if before or within:
-            queue += before + within
-        else:
-            yield value.op if isinstance(value, OpResult) else value.block.parent_op()  # pyright: ignore
+    for one in reached([value], handed_on):
+        if not handed_on(one) and (op := owner_of(one)) is not None:
+            yield op
+
+
+def handed_on(value: SSAValue) -> list[SSAValue]:
+    """The values that loops and branches make `value` of."""
+    before, within = sources_of(value)
+    return before + within
 
 
 def turn_over(operand: Operand) -> None:

@@ -7,12 +7,12 @@
 What no instruction takes is None: multiplied and added.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, Use
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt
 from tilework.ir.encodings import distributed_of
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
@@ -231,35 +231,20 @@ def warp_grid(op: Operation, tile: tuple[int, int], is_tail: bool) -> tuple[int,
 def is_chain_head(op: Operation, side: int = 0) -> bool:
     """Whether the left (or right, 1) operand of a later dot of the region comes from this one."""
     region = op.parent_region()
-    seen, queue = {op}, [op]
-    while queue:
-        for result in queue.pop().results:
-            for use in result.uses:
-                other = use.operation
-                if other in seen or other.parent_region() is not region:
-                    continue
-                if type(other) in DOTS:
-                    if use.index == side:
-                        return True
-                    continue
-                seen.add(other)
-                queue.append(other)
-    return False
+
+    def uses(one: Operation) -> list[Use]:
+        found = (use for result in one.results for use in result.uses)
+        return [use for use in found if use.operation.parent_region() is region]
+
+    def users(one: Operation) -> list[Operation]:
+        return [use.operation for use in uses(one) if type(use.operation) not in DOTS]
+
+    behind = reached([op], users)
+    return any(type(use.operation) in DOTS and use.index == side for one in behind for use in uses(one))
 
 
 def is_chain_tail(op: Operation) -> bool:
     """Whether the left operand comes from a dot of the region."""
     region = op.parent_region()
-    return any(type(other) in DOTS for other in behind(op.operands[0]) if other.parent_region() is region)
-
-
-def behind(value: SSAValue) -> Iterator[Operation]:
-    """The ops that a value depends on."""
-    seen: set[Operation] = set()
-    queue = [value]
-    while queue:
-        owner = queue.pop().owner
-        if isinstance(owner, Operation) and owner not in seen:
-            seen.add(owner)
-            yield owner
-            queue += owner.operands
+    needed = reached([op.operands[0]], lambda value: value.owner.operands if isinstance(value, OpResult) else ())  # pyright: ignore
+    return any(type(op := value.owner) in DOTS and op.parent_region() is region for value in needed)  # pyright: ignore

@@ -25,6 +25,7 @@ from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.origins import module_origins
+from tilework.analysis.value_flows import reached
 from tilework.ir import ttg
 from tilework.ir.effects import writes
 from tilework.ir.module_facts import target as target_of
@@ -122,7 +123,11 @@ def place_chained(loop: Operation, stages: int, levels: dict[Operation, int]) ->
     if stages != CHAINED_STAGES or len(dots) != 2 or any(levels.values()) or any(writes(op) for op in ops):
         return False
     body, (first, second) = body_of(loop), dots
-    by_first, by_second, for_first = users_of(first, loop), users_of(second, loop), needed_by(first, loop)
+    by_first, by_second, for_first = (
+        users_of(first, loop),
+        users_of(second, loop),
+        set(reached([first], lambda op: producers(op, body))),
+    )
     ways = {load: FIRST if load in for_first else SECOND for load in levels}
     if second not in by_first or by_first & ways.keys() or len(set(ways.values())) < 2:
         return False
@@ -159,21 +164,8 @@ def place_chained(loop: Operation, stages: int, levels: dict[Operation, int]) ->
 
 def users_of(root: Operation, loop: Operation) -> set[Operation]:
     """What needs `root` in the same iteration."""
-    found = set(users_in(root, body_of(loop)))
-    for op in body_ops(loop):
-        if op in found:
-            found.update(users_in(op, body_of(loop)))
-    return found
-
-
-def needed_by(root: Operation, loop: Operation) -> set[Operation]:
-    """What `root` needs in the same iteration."""
-    needed, pending = set[Operation](), [root]
-    while pending:
-        found = set(producers(pending.pop(), body_of(loop))) - needed
-        needed |= found
-        pending += found
-    return needed
+    body = body_of(loop)
+    return set(reached(users_in(root, body), lambda op: users_in(op, body)))
 
 
 def is_narrow(load: Operation, facts: AxisFacts) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from tilework.analysis.value_flows import reached
 from tilework.ir.functions import callees, functions_by_name, is_private, modules
 from tilework.ir.rewrite import erase_op
 from tilework.transforms.passes import Pass
@@ -27,15 +28,10 @@ class SymbolDCEPass(Pass):
 
 def drop_uncalled(functions: Mapping[str, Operation]) -> None:
     """Erase the private functions of one module that no public one calls, directly or through others."""
-    live = {name for name, function in functions.items() if not is_private(function)}
-    if len(live) == len(functions):
+    public = [name for name, function in functions.items() if not is_private(function)]
+    if len(public) == len(functions):
         return
-    stack = list(live)
-    while stack:
-        for callee in callees(functions[stack.pop()]):
-            if callee in functions and callee not in live:
-                live.add(callee)
-                stack.append(callee)
+    live = set(reached(public, lambda name: callees(functions[name]) if name in functions else ()))
     for name, function in functions.items():
         if name not in live:
             erase_op(function)

@@ -19,8 +19,10 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import cf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import end_of
 from tilework.ir.scf_ext import make_br, make_cond_br
 from tilework.transforms.folding.arith import constant_int
 from tilework.transforms.folding.worklist import Driver
@@ -52,14 +54,7 @@ def erase_unreachable_blocks(region: Region, driver: Driver) -> bool:
     """Erase the blocks that no path from the entry reaches."""
     entry = region.first_block
     assert entry is not None, "a function body has an entry block"
-    reachable = {entry}
-    stack = [entry]
-    while stack:
-        end = stack.pop().last_op
-        for successor in end.successors if end is not None else ():
-            if successor not in reachable:
-                reachable.add(successor)
-                stack.append(successor)
+    reachable = set(reached([entry], lambda block: end_of(block).successors))
     dead = [block for block in region.blocks if block not in reachable]
     for block in dead:
         for op in ops_in_block(block):

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.analysis.value_flows import reached
 from tilework.forks import cached_property
 from tilework.ir import tt
 from tilework.ir.create import append_op, clone_op
@@ -303,13 +304,9 @@ class Decision:
         self.places: set[int] = set()
         self.loads: list[Operation] = []
         self.problem: str | None = None
-        pending = [exiting.yields[flag] for flag in exiting.flags]
-        seen: set[SSAValue] = set()
-        while pending and self.problem is None:
-            value = pending.pop()
-            if value not in seen:
-                seen.add(value)
-                pending += self.needs(value)
+        for _ in reached([exiting.yields[flag] for flag in exiting.flags], self.needs):
+            if self.problem is not None:
+                break
         if self.problem is None and self.loads and not self.are_fixed_in_memory():
             self.problem = "what it loads decides when it ends, and it writes to memory"
 

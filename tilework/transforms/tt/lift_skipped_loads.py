@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.forms import SEGMENTS
@@ -130,21 +131,15 @@ def out_of_range(code: Emitter, load: Operation, predicate: SSAValue) -> SSAValu
 def lift_carried(loop: Operation) -> None:
     """What loads of the next iteration need, and branches hand on, is computed in front of these and selected."""
     body, last = body_of(loop), end_of(body_of(loop))
-    pending = [value for op in body.ops if isinstance(op, tt.LoadOp | tt.DescriptorLoadOp) for value in op.operands]
-    seen: set[SSAValue] = set()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
+
+    def needs(value: SSAValue) -> Sequence[SSAValue]:
         if isinstance(value, BlockArgument):
-            pending += [last.operands[value.index - 1]] if value.block is body and value.index else []
-            continue
+            return [last.operands[value.index - 1]] if value.block is body and value.index else ()
         op = defining_op(value)
-        if op is None or op.parent is not body:
-            continue
-        if isinstance(op, scf.IfOp) and isinstance(value, OpResult):
-            if (chosen := selected(op, value)) is not None:
-                pending.append(chosen)
-        elif not op.regions:
-            pending += op.operands
+        if isinstance(op, scf.IfOp) and isinstance(value, OpResult) and op.parent is body:
+            return () if (chosen := selected(op, value)) is None else (chosen,)
+        return () if op is None or op.parent is not body or op.regions else op.operands
+
+    loads = [op for op in body.ops if isinstance(op, tt.LoadOp | tt.DescriptorLoadOp)]
+    for _ in reached([value for load in loads for value in load.operands], needs):
+        pass

@@ -19,7 +19,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tilework.analysis.value_flows import sources_of
+from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import tt
 from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
 from tilework.ir.nesting import LOOPS, blocks_within, home_of
@@ -72,20 +72,14 @@ def deciding_ops(loop: Operation, inside: set[Block]) -> list[Operation]:
     """The loads and calls in `loop` that its condition depends on, through any number of rounds."""
     condition = loop.regions[0].block.last_op
     assert type(condition) is scf.ConditionOp, "the first region of a while ends with its condition"
-    found: list[Operation] = []
-    waiting, seen = [condition.operands[0]], set[SSAValue]()
-    while waiting:
-        value = waiting.pop()
-        if value in seen or home_of(value) not in inside:
-            continue
-        seen.add(value)
-        if isinstance(value, OpResult):
-            if type(value.op) is tt.LoadOp or type(value.op) is tt.CallOp:
-                found.append(value.op)
-            waiting += inputs(value.op)
-        elif isinstance(value, BlockArgument):
-            waiting += incoming(value)
-    return found
+
+    def needs(value: SSAValue) -> Iterator[SSAValue]:
+        found = inputs(value.op) if isinstance(value, OpResult) else incoming(value)  # pyright: ignore[reportArgumentType]
+        return (one for one in found if home_of(one) in inside)
+
+    start = [value for value in condition.operands[:1] if home_of(value) in inside]
+    ops = (value.owner for value in reached(start, needs))
+    return [op for op in ops if type(op) is tt.LoadOp or type(op) is tt.CallOp]
 
 
 def inputs(op: Operation) -> Iterator[SSAValue]:

@@ -16,6 +16,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import LOOPS, enclosing_op, ops_around
@@ -192,22 +193,14 @@ def blocks_around(op: Operation) -> list[Operation]:
 
 def loads_of_products(function: Operation) -> set[Operation]:
     """The `tt.load` ops of whole tiles that some product's factors are computed from."""
-    found: set[Operation] = set()
-    seen: set[SSAValue] = set()
-    pending = [
-        value for op in ops_in_order(*function.regions) if type(op) is ttng.WarpGroupDotOp for value in op.operands[:2]
-    ]
-    while pending:
-        value = pending.pop()
-        if value in seen or not isinstance(value, OpResult):
-            continue
-        seen.add(value)
-        if type(value.op) is tt.LoadOp:
-            if is_tensor(value.type) and len(shape_of(value.type)) > 1:
-                found.add(value.op)
-        elif type(value.op) is not ttng.WarpGroupDotOp:
-            pending += value.op.operands
-    return found
+    dots = [op for op in ops_in_order(*function.regions) if type(op) is ttng.WarpGroupDotOp]
+    ends = (tt.LoadOp, ttng.WarpGroupDotOp)
+    needed = reached(
+        [value for dot in dots for value in dot.operands[:2]],
+        lambda value: value.op.operands if isinstance(value, OpResult) and type(value.op) not in ends else (),
+    )
+    loaded = [value for value in needed if is_tensor(value.type) and len(shape_of(value.type)) > 1]
+    return {value.owner for value in loaded if isinstance(value.owner, tt.LoadOp)}
 
 
 def make_channel(load: Operation, facts: AxisFacts) -> Channel:

@@ -18,11 +18,13 @@ from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.forms import SEGMENTS
-from tilework.ir.nesting import end_of, location_of
+from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import blocks_within, end_of, home_of, location_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.types import array_values, element_type, i32_array, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import is_lazy_value, lazy_operands
@@ -124,30 +126,19 @@ def copy(schedule: Schedule, source: Buffer, target: Buffer, value: SSAValue) ->
 
 def keep_for_loop(schedule: Schedule, op: Operation) -> None:
     """Compute before the loop what every iteration would have to compute again."""
-    seen: set[SSAValue] = set()
-    inside = {block for region in op.regions for inner in region.walk() for r in inner.regions for block in r.blocks}
-    inside |= {block for region in op.regions for block in region.blocks}
-    for region in op.regions:
-        for inner in region.walk():
-            for operand in inner.operands:
-                if is_tensor(operand.type) and (owner := operand.owner) is not None:
-                    home = owner if isinstance(owner, Block) else owner.parent
-                    if home not in inside:
-                        keep_costly(schedule, operand, seen)
+    inside = set(blocks_within(op))
+    used = tiles([operand for inner in ops_in_order(*op.regions) for operand in inner.operands])
 
+    def keep_or_follow(value: SSAValue) -> Sequence[SSAValue]:
+        if not is_lazy_value(value) or schedule.scope.buffer(value) is not None:
+            return ()
+        if schedule.costs.is_kept(value):
+            schedule.materialise(value)
+            return ()
+        return lazy_operands(value)
 
-def keep_costly(schedule: Schedule, value: SSAValue, seen: set[SSAValue]) -> None:
-    stack = [value]
-    while stack:
-        top = stack.pop()
-        if top in seen:
-            continue
-        seen.add(top)
-        if is_lazy_value(top) and schedule.scope.buffer(top) is None:
-            if schedule.costs.is_kept(top):
-                schedule.materialise(top)
-            else:
-                stack += lazy_operands(top)
+    for _ in reached([value for value in reversed(used) if home_of(value) not in inside], keep_or_follow):
+        pass
 
 
 def carried_buffer(schedule: Schedule, initial: SSAValue) -> Buffer:

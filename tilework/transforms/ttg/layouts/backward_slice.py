@@ -18,6 +18,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.dominance import dominator_children
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg
 from tilework.ir.nesting import end_of
 from tilework.ir.types import is_tensor
@@ -190,12 +191,4 @@ def block_dominates(first: Block, second: Block) -> bool:
     region = first.parent
     assert region is not None, "a block is in a region"
     children = dominator_children(region)
-    below, seen = list(children.get(first, ())), set[Block]()
-    while below:
-        block = below.pop()
-        if block is second:
-            return True
-        if block not in seen:
-            seen.add(block)
-            below += children[block]
-    return False
+    return any(block is second for block in reached(children.get(first, ()), lambda block: children[block]))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.analysis.value_flows import sources_of
+from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir.effects import TERMINATORS, is_pure, writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, owner_of
@@ -48,25 +48,19 @@ def cut_dead_loop_arguments(function: Operation) -> bool:
 
 def live_values(ops: Sequence[Operation]) -> set[SSAValue]:
     """The values that something outside of their own computation needs."""
-    pending: list[SSAValue] = []
+    roots: list[SSAValue] = []
     for op in ops:
         kind = type(op)
         if kind is scf.ForOp:
-            pending += op._operands[:3]
+            roots += op._operands[:3]
         elif kind is scf.IfOp or kind is scf.WhileOp:
-            pending += op._operands
+            roots += op._operands
         elif op.name in TERMINATOR_NAMES:
             if type(op.parent_op()) not in FOLLOWED:
-                pending += op._operands
+                roots += op._operands
         elif writes(op) or (op.regions and not is_pure(op)):
-            pending += op._operands
-    live = set[SSAValue]()
-    while pending:
-        value = pending.pop()
-        if value not in live:
-            live.add(value)
-            pending += needed_for(value)
-    return live
+            roots += op._operands
+    return set(reached(roots, needed_for))
 
 
 def needed_for(value: SSAValue) -> Sequence[SSAValue]:

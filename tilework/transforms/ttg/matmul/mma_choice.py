@@ -15,6 +15,7 @@ from math import ceil, prod
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.encodings import distributed_of, tensor_core_of
@@ -180,21 +181,19 @@ def related_dots(op: Operation) -> tuple[int, ...] | None:
     None if there is no such dot. A transposition separates: behind it another grid may be better. Ends of the region
     connect: what one loop yields is used together in the next iteration.
     """
-    region = op.parent_region()
-    found = None
-    seen: set[Operation] = {op}
-    queue = [op]
-    while queue:
-        for other in neighbours(queue.pop()):
-            if other in seen or type(other) is tt.TransOp or other.parent_region() is not region:
-                continue
-            seen.add(other)
-            queue.append(other)
-            if type(other) is tt.DotOp and len(shape_of(other.results[0].type)) == 2:  # a batched one has another grid
-                result = tensor_core_of(other.results[0].type)
-                if result is not None:  # its instruction has been chosen, with a grid of warps
-                    return result.warps_per_cta
-                found = ()
+    region, found = op.parent_region(), None
+
+    def connected(one: Operation) -> Iterator[Operation]:
+        beside = (other for other in neighbours(one) if type(other) is not tt.TransOp)
+        return (other for other in beside if other.parent_region() is region)
+
+    for other in reached([op], connected):
+        # a batched one has another grid
+        if type(other) is tt.DotOp and other is not op and len(shape_of(other.results[0].type)) == 2:
+            result = tensor_core_of(other.results[0].type)
+            if result is not None:  # its instruction has been chosen, with a grid of warps
+                return result.warps_per_cta
+            found = ()
     return found
 
 
@@ -233,17 +232,7 @@ def instruction_width(dot: Dot) -> int:
 
 def feeds_a_dot(op: Operation) -> bool:
     """A dot uses what `op` computes, or is inside of an op that does."""
-    seen: set[Operation] = {op}
-    queue = [op]
-    while queue:
-        for other in consumers(queue.pop()):
-            if other in seen:
-                continue
-            if type(other) is tt.DotOp or type(other) is ttng.WarpGroupDotOp:
-                return True
-            seen.add(other)
-            queue.append(other)
-    return False
+    return any(type(other) in (tt.DotOp, ttng.WarpGroupDotOp) for other in reached([op], consumers) if other is not op)
 
 
 def consumers(op: Operation) -> Iterator[Operation]:

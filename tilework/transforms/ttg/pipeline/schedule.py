@@ -18,6 +18,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
 from tilework.ir.hints import SKIPS
@@ -120,15 +121,9 @@ def place_ifs(loop: Operation, schedule: Schedule) -> None:
     body = body_of(loop)
     needed: dict[Operation, int] = {}
     for op, (stage, _) in tuple(schedule.places.items()):
-        pending, seen = [op], {op}
-        while pending:
-            for producer in producers(pending.pop(), body):
-                if producer in seen:
-                    continue
-                seen.add(producer)
-                pending.append(producer)
-                if type(producer) is scf.IfOp:
-                    needed[producer] = min(stage, needed.get(producer, stage))
+        for producer in reached(producers(op, body), lambda one: producers(one, body)):
+            if type(producer) is scf.IfOp:
+                needed[producer] = min(stage, needed.get(producer, stage))
     if needed:
         prologue = schedule.front_cluster()
         for op, stage in needed.items():
