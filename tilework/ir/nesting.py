@@ -41,10 +41,30 @@ def body_of(loop: Operation) -> Block:
     return block
 
 
+def start_of(block: Block) -> Operation:
+    """The first op of a block."""
+    assert block.first_op is not None, "a block ends with a terminator"
+    return block.first_op
+
+
 def end_of(block: Block | None) -> Operation:
     """The terminator of a block."""
     assert block is not None and block.last_op is not None, "a block ends with a terminator"
     return block.last_op
+
+
+def behind(value: SSAValue) -> Operation:
+    """The op in front of which `value` is known first."""
+    following = value.owner.next_op if isinstance(value.owner, Operation) else value.owner.first_op
+    assert following is not None, "a block ends with a terminator"
+    return following
+
+
+def ops_behind(op: Operation, end: Operation | None = None) -> Iterator[Operation]:
+    """The ops of the block after `op`, up to `end`."""
+    while (following := op.next_op) is not None and following is not end:
+        yield following
+        op = following
 
 
 def blocks_within(op: Operation) -> Iterator[Block]:

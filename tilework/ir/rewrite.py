@@ -7,7 +7,7 @@
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from xdsl.dialects import arith
@@ -70,6 +70,20 @@ def insert_after(op: Operation, *new: Operation) -> None:
     block_of(op).insert_ops_after(new, op)
 
 
+def move_before(place: Operation, *ops: Operation) -> None:
+    """Take `ops` from where they stand, and put them in front of `place`, in order."""
+    for op in ops:
+        op.detach()
+    insert_before(place, *ops)
+
+
+def move_behind(place: Operation, *ops: Operation) -> None:
+    """The same, behind `place`."""
+    for op in ops:
+        op.detach()
+    insert_after(place, *ops)
+
+
 def block_of(op: Operation) -> Block:
     """The block that holds `op`."""
     assert op.parent is not None, f"{op.name} is in no block"
@@ -86,6 +100,19 @@ def replace_op(op: Operation, *new_ops: Operation, results: Sequence[SSAValue] |
     for old, new in zip(op.results, results, strict=True):
         replace_all_uses(old, new)
     erase_op(op)
+
+
+def replace_values(old: Iterable[SSAValue], new: Iterable[SSAValue]) -> None:
+    """Each of `old` becomes the one of `new` at its place."""
+    for value, other in zip(tuple(old), tuple(new), strict=True):
+        replace_all_uses(value, other)
+
+
+def replace_uses(old: SSAValue, new: SSAValue, where: Callable[[Operation], bool]) -> None:
+    """The uses of `old` by ops for which `where` holds become uses of `new`."""
+    for use in tuple(old.uses):
+        if where(use.operation):
+            use.operation.operands[use.index] = new
 
 
 def is_dead(op: Operation) -> bool:

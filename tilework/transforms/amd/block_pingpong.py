@@ -17,7 +17,6 @@ Fires in pipelined loops with one product on the matrix unit, whose operands are
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
@@ -30,14 +29,14 @@ from tilework.ir.effects import is_elementwise, is_pure, writes
 from tilework.ir.encodings import dot_operand_of, encoding_of
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
-from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, recreate, replace_op
+from tilework.ir.nesting import ops_behind
+from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op
 from tilework.ir.types import bit_width, i32, is_tensor, shape_of, tensor_type
 from tilework.layouts.families import Accumulator
 from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops
-from tilework.transforms.ttg.reorder_instructions import move_before
 
 # rows * columns * depth * bits
 ONE_CLUSTER = range(1 << 18, (1 << 24) + 1)
@@ -93,7 +92,7 @@ def take_turns(found: Matmul) -> None:
     dot, (first, _), reads = found.dot, found.loads, found.reads
     location = dot.location
     for read in reads:
-        move_before(read, first)
+        move_before(first, read)
     first.detach()
     insert_after(reads[0], prio(1, location), first, hold(0, location))
     insert_after(reads[1], prio(0, location))
@@ -115,7 +114,7 @@ def parts_of(found: Matmul, size: int) -> int:
     assert block is not None
     if not all(is_alone(op, find_target(dot)) for op in block.ops if op is not block.last_op):
         return 0
-    after = set(behind(dot))
+    after = set(ops_behind(dot))
     uses = [use.operation for load in found.loads for use in load.results[0].uses]
     is_last = all(use.operation is block.last_op for use in dot.results[0].uses)
     is_direct = all(read.results[0] in dot.operands for read in found.reads)
@@ -179,13 +178,6 @@ def stagger(loop: Operation) -> None:
     code.ops.append(amdg.CondBarrierOp.make(upper, loop.location))
     code.insert_before(loop)
     insert_after(loop, amdg.CondBarrierOp.make(lower, loop.location))
-
-
-def behind(op: Operation) -> Iterable[Operation]:
-    """The ops of the block after `op`."""
-    while (following := op.next_op) is not None:
-        yield following
-        op = following
 
 
 def turn(location: LocationAttr) -> list[Operation]:

@@ -24,7 +24,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, convert
 from tilework.ir.carried import also_carry, also_give, also_yield
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import body_of, end_of, owner_of
+from tilework.ir.nesting import behind, body_of, end_of, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
 from tilework.transforms.passes import FunctionPass
@@ -236,13 +236,6 @@ def is_used(pointer: SSAValue) -> bool:
             yield from op.results if flows is None else [target for source, target in flows if source is value]
 
     return any(type(use.operation) not in MOVING for value in reached([pointer], targets) for use in value.uses)
-
-
-def behind(value: SSAValue) -> Operation:
-    """The op in front of which `value` is known first."""
-    found = value.op.next_op if isinstance(value, OpResult) else value.block.first_op  # pyright: ignore
-    assert found is not None, "a block ends with a terminator"
-    return found
 
 
 def is_pointer(type: Attribute) -> bool:

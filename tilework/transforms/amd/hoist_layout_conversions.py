@@ -13,6 +13,7 @@ from tilework.ir import ttg
 from tilework.ir.encodings import operand_index
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import ops_around
+from tilework.ir.rewrite import move_behind
 from tilework.transforms.passes import Pass
 
 
@@ -30,7 +31,4 @@ def hoist(convert: Operation) -> None:
     loop = next((outer for outer in ops_around(convert) if isinstance(outer, scf.ForOp)), None)
     if loop is None or not isinstance(source, OpResult) or loop in ops_around(source.op):
         return
-    block = source.op.parent
-    assert block is not None
-    convert.detach()
-    block.insert_op_after(convert, source.op)
+    move_behind(source.op, convert)

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilework.ir import amdg, tt
 from tilework.ir.enums import SchedHint
-from tilework.ir.nesting import body_of
+from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import insert_before
 from tilework.transforms.amd.matrix_choice import is_chain_head
 from tilework.transforms.passes import Pass
@@ -25,6 +25,4 @@ class InsertInstructionSchedHintsPass(Pass):
             return
         for op in tuple(module.walk()):
             if type(op) is scf.ForOp and any(type(one) is tt.DotOp and is_chain_head(one) for one in body_of(op).ops):
-                first = body_of(op).first_op
-                assert first is not None
-                insert_before(first, amdg.InstructionSchedHintOp.make(SchedHint.ATTENTION, op.location))
+                insert_before(start_of(body_of(op)), amdg.InstructionSchedHintOp.make(SchedHint.ATTENTION, op.location))

@@ -16,16 +16,14 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_pure, writes
-from tilework.ir.rewrite import defining_op, insert_after
+from tilework.ir.nesting import ops_behind
+from tilework.ir.rewrite import defining_op, move_before, move_behind
 from tilework.ir.types import shape_of
 from tilework.transforms.amd.stream_pipeline import PART
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops, used_values
 from tilework.transforms.ttg.reorder_instructions import (
     TRANSPOSITIONS,
-    between,
-    move_before,
-    move_behind,
     sink_below_deallocs,
     sink_into_loops,
     users,
@@ -46,7 +44,7 @@ class AmdReorderInstructionsPass(Pass):
             if kind is ttg.ConvertLayoutOp:
                 sink_below_deallocs(op)
             elif kind in TRANSPOSITIONS and (source := defining_op(op.operands[0])) is not None:
-                move_behind(op, source)
+                move_behind(source, op)
             elif kind is tt.LoadOp and PART in op.attributes:
                 raise_load(op)
             elif kind is scf.ForOp:
@@ -69,9 +67,7 @@ def raise_load(load: Operation) -> None:
         place = place.prev_op
     if place is None:
         return
-    for op in slice_:
-        op.detach()
-    insert_after(place, *reversed(slice_))
+    move_behind(place, *reversed(slice_))
 
 
 def delay_second_load(loop: Operation) -> None:
@@ -84,7 +80,7 @@ def delay_second_load(loop: Operation) -> None:
     (rows, depth), columns = shape_of(dot.operands[0].type), shape_of(dot.results[0].type)[1]
     if any(size < least for size, least in zip((rows, columns, depth), LARGE, strict=True)):
         return
-    passed = list(between(loads[1], dot))
+    passed = list(ops_behind(loads[1], dot))
     if passed and passed[-1].next_op is dot and not any(map(writes, passed)):
         if not any(user in passed for user in users(loads[1].results[0])):
-            move_before(loads[1], dot)
+            move_before(dot, loads[1])

@@ -26,8 +26,8 @@ from tilework.ir import tt, ttg
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.encodings import distributed_of, dot_operand_of
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
-from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import erase_op, insert_after
+from tilework.ir.nesting import body_of, start_of
+from tilework.ir.rewrite import erase_op, insert_after, replace_uses
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import bit_width, element_type, i32, is_tensor, shape_of
 from tilework.layouts.construct import dot_shared
@@ -112,9 +112,7 @@ def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_
         for op in filling:
             schedule.place(op, *place)
         schedule.place(read, *way.read)
-        for use in tuple(load.results[0].uses):
-            if use.operation not in filling:
-                use.operation.operands[use.index] = read.results[0]
+        replace_uses(load.results[0], read.results[0], lambda user: user not in filling)  # noqa: B023
         if width:
             schedule.places.pop(load)
             erase_op(load)
@@ -178,7 +176,6 @@ def carry_counter(low: Lowering, buffers: int, place: tuple[int, Cluster]) -> SS
     following, _ = next_in_turn(code, counter, limit, zero, one)
     for op in code.ops:
         low.schedule.place(op, *place)
-    assert body.first_op is not None
-    code.insert_before(body.first_op)
+    code.insert_before(start_of(body))
     also_yield(body, [following])
     return following

@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilework.analysis.dominance import dominator_children
 from tilework.ir.effects import PURE, is_pure, reads, writes
 from tilework.ir.locations import unknown
-from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.rewrite import erase_op, replace_values
 from tilework.transforms.folding.interning import identity
 from tilework.transforms.folding.worklist import COMMUTATIVE, ISOLATED, is_removable, is_unused
 from tilework.transforms.passes import FunctionPass
@@ -108,8 +108,7 @@ class Eliminator:
         found = self.known.get(key)
         if found is not None and found[1] is epoch:
             first = found[0]
-            for old, new in zip(op.results, first.results, strict=True):
-                replace_all_uses(old, new)
+            replace_values(op.results, first.results)
             if first.location == unknown:
                 first.location = op.location
             erase_op(op)

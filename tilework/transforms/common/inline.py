@@ -16,14 +16,14 @@ Stage: TTIR to TTIR. Cost: a canonicalization per function, and a copy per call.
 
 from collections import Counter
 
-from xdsl.dialects import cf
 from xdsl.dialects.builtin import CallSiteLoc, IntegerAttr, LocationAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region
 
 from tilework.ir import tt
 from tilework.ir.create import clone_region, create_attr
 from tilework.ir.functions import callee_of, callees, functions_by_name, is_private, modules, ops_in_order
-from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.rewrite import erase_op, move_before, replace_all_uses, replace_values
+from tilework.ir.scf_ext import make_br
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.passes import Pass
 
@@ -152,33 +152,27 @@ def splice(call: Operation, body: Region) -> None:
     """Put the blocks of `body` in the place of `call`."""
     block, entry = call.parent, body.first_block
     assert block is not None and entry is not None, "a call is in a block, and its callee has a body"
-    for argument, value in zip(entry.args, call.operands, strict=True):
-        replace_all_uses(argument, value)
+    replace_values(entry.args, call.operands)
     if entry is body.last_block:
-        end = move_before(call, entry)
-        for result, value in zip(call.results, tuple(end.operands), strict=True):
-            replace_all_uses(result, value)
+        end = move_body(call, entry)
+        replace_values(call.results, end.operands)
     else:
         rest = continue_in_new_block(call)
         body.detach_block(entry)
         body.move_blocks_before(rest)
-        end = move_before(call, entry)
+        end = move_body(call, entry)
         block.insert_op_before(branch_for_return(end, rest), call)
         blocks_between(block, rest)
     end.drop_all_references()
     erase_op(call)
 
 
-def move_before(call: Operation, entry: Block) -> Operation:
+def move_body(call: Operation, entry: Block) -> Operation:
     """Move the ops of `entry` in front of `call`; return its terminator, detached."""
-    block = call.parent
-    assert block is not None, "a call is in a block"
-    ops = tuple(entry.ops)
-    for op in ops:
-        op.detach()
-    for op in ops[:-1]:
-        block.insert_op_before(op, call)
-    return ops[-1]
+    *ops, end = entry.ops
+    end.detach()
+    move_before(call, *ops)
+    return end
 
 
 def continue_in_new_block(call: Operation) -> Block:
@@ -196,9 +190,8 @@ def continue_in_new_block(call: Operation) -> Block:
 def branch_for_return(end: Operation, rest: Block) -> Operation:
     """`end` itself, or for ``tt.return %v`` the branch ``cf.br ^rest(%v)``."""
     if type(end) is not tt.ReturnOp:
-        copy = end.clone()
-        return copy
-    return cf.BranchOp.create(operands=tuple(end.operands), successors=(rest,), location=end.location)
+        return end.clone()
+    return make_br(rest, tuple(end.operands), end.location)
 
 
 def blocks_between(first: Block, rest: Block) -> None:

@@ -22,7 +22,8 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
-from tilework.ir.rewrite import attr_value, constant, erase_op, replace_all_uses
+from tilework.ir.nesting import start_of
+from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
@@ -62,10 +63,7 @@ def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:
         key = (repr(fact), value.type, entry)  # repr: 0.0 and -0.0 are equal numbers
         if key not in made:
             new = constant(fact, value.type, location)
-            front = entry.first_op
-            assert front is not None, "a block ends with a terminator"
-            entry.insert_op_before(new, front)
-            made[key] = new.results[0]
+            made[key] = put(start_of(entry), new)
         replace_all_uses(value, made[key])
         return True
 

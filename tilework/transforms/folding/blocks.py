@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilework.analysis.value_flows import reached
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import end_of, start_of
 from tilework.ir.scf_ext import make_br, make_cond_br
 from tilework.transforms.folding.arith import constant_int
 from tilework.transforms.folding.worklist import Driver
@@ -180,8 +180,7 @@ def propagate_condition(end: Operation, condition: SSAValue, targets: Sequence[B
             continue
         uses = [use for use in condition.uses if use.operation.parent is target]
         if uses:
-            assert target.first_op is not None, "a block ends with a terminator"
-            driver.use_constant(uses, target.first_op, known, condition)
+            driver.use_constant(uses, start_of(target), known, condition)
             changed = True
     return changed
 

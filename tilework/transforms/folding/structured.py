@@ -18,9 +18,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import divide_up
-from tilework.ir.nesting import enclosing_op, end_of
+from tilework.ir.nesting import enclosing_op, end_of, start_of
 from tilework.ir.property_text import is_true
-from tilework.ir.rewrite import recreate
+from tilework.ir.rewrite import erase_op, move_before, recreate
 from tilework.ir.types import i1
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Rewrite
@@ -37,12 +37,7 @@ def inline_body(op: Operation, block: Block, arguments: Sequence[SSAValue], driv
     for old, new in zip(block.args, arguments, strict=True):
         driver.replace_value(old, new)
     end = end_of(block)
-    target = op.parent
-    assert target is not None, "an op in the worklist is in a block"
-    moved = [inner for inner in block.ops if inner is not end]
-    for inner in moved:
-        inner.detach()
-        target.insert_op_before(inner, op)
+    move_before(op, *(inner for inner in block.ops if inner is not end))
     return driver.replace(op, end._operands)
 
 
@@ -239,14 +234,12 @@ def combine_with_previous(op: Operation, driver: Driver) -> bool:
             for use in tuple(previous.results[i].uses):
                 if enclosing_op(use.operation, second) is not None:
                     use.operation.operands[use.index] = end._operands[i]
-        moved_end = end_of(second)
-        for inner in tuple(second.ops):
-            inner.detach()
-            if inner is not moved_end:
-                first.insert_op_before(inner, end)
-                driver.push(inner)
+        *moved, moved_end = second.ops
+        move_before(end, *moved)
+        for inner in moved:
+            driver.push(inner)
         driver.set_operands(end, (*end._operands, *moved_end._operands))
-        moved_end.drop_all_references()
+        erase_op(moved_end)
     regions = [previous.detach_region(region) for region in tuple(previous.regions)]
     types = [result.type for result in (*previous.results, *op.results)]
     merged = recreate(previous, result_types=types, regions=regions)
@@ -270,11 +263,7 @@ def combine_nested(op: Operation, driver: Driver) -> bool:
     both = arith.AndIOp.create(operands=(op._operands[0], inner._operands[0]), result_types=(i1,), location=op.location)
     driver.insert(op, both)
     block = only_block(inner.regions[0])
-    inner_end = end_of(block)
-    for moved in tuple(block.ops):
-        if moved is not inner_end:
-            moved.detach()
-            outer.insert_op_before(moved, inner)
+    move_before(inner, *(moved for moved in block.ops if moved is not end_of(block)))
     driver.erase(inner)
     return driver.set_operands(op, both.results)
 
@@ -359,8 +348,7 @@ def know_condition(before: Block, after: Block, driver: Driver) -> bool:
     condition, *passed = end_of(before)._operands
     for argument, value in zip(after.args, passed, strict=True):
         if value is condition and argument.first_use is not None:
-            assert after.first_op is not None, "a block ends with a terminator"
-            driver.replace_value(argument, driver.constant(after.first_op, 1, argument))
+            driver.replace_value(argument, driver.constant(start_of(after), 1, argument))
             return True
     return False
 

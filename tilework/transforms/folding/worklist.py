@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 from tilework.ir.effects import writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
+from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import constant, erase_op, replace_all_uses
 from tilework.transforms.folding.interning import identity
 
@@ -346,9 +347,7 @@ class Constants:
             forget_origin(op)
         if block is not entry or (op.prev_op is not None and type(op.prev_op) is not arith.ConstantOp):
             block.detach_op(op)
-            front = entry.first_op
-            assert front is not None, "a block has a terminator"
-            entry.insert_op_before(op, front)
+            entry.insert_op_before(op, start_of(entry))
         self.known[value] = op
         return True
 

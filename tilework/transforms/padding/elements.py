@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.effects import DIVISIONS as QUOTIENTS
+from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import constant_value, defining_op, recreate, splat_element
 from tilework.ir.types import element_type, i1, i32, i32_array, int_attr, shape_of, tensor_type
 from tilework.transforms.building.emitter import Emitter
@@ -61,9 +62,7 @@ def guard_divisions(op: Operation, block: Block, flags: Sequence[SSAValue], all_
     code, (may, *others) = Emitter(op.location), flags
     for flag in others:
         may = code.binary(all_of, may, flag)
-    first = block.first_op
-    assert first is not None
-    code.insert_before(first)
+    code.insert_before(start_of(block))
     for division in divisions:
         divisor, guard = division.operands[1], Emitter(division.location)
         division.operands[1] = guard.select(may, divisor, guard.constant(1, divisor.type))

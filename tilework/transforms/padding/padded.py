@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import tt
 from tilework.ir.create import set_type
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import erase_op, insert_before
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import Shape, element_type, i32, is_odd, is_tensor, shape_of, tensor_type
@@ -66,9 +67,7 @@ class Padding:
     def finish(self) -> None:
         """Put what was made for the start of the function there, and drop what nothing uses any more."""
         if self.start.ops:
-            first = self.function.regions[0].blocks[0].first_op
-            assert first is not None, "a function ends with a return"
-            self.start.insert_before(first)
+            self.start.insert_before(start_of(body_of(self.function)))
         for op in reversed(self.dead):
             erase_op(op)
 

@@ -44,6 +44,7 @@ from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import function_around, functions, has_body, is_private
 from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
+from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import erase_op, replace_op
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import (
@@ -160,8 +161,7 @@ class Table:
         self.known: dict[object, SSAValue] = {}
 
     def finish(self) -> None:
-        assert self.block.first_op is not None, "a function ends in a return"
-        self.code.insert_before(self.block.first_op)
+        self.code.insert_before(start_of(self.block))
 
     def once(self, key: object, make: Any) -> SSAValue:
         if key not in self.known:

@@ -11,8 +11,8 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import constant, constant_value, defining_op, insert_before
+from tilework.ir.nesting import enclosing_op, end_of, start_of
+from tilework.ir.rewrite import constant, constant_value, defining_op, put, replace_uses
 from tilework.ir.types import i1
 
 OPPOSITE = {"sge": "slt", "sgt": "sle", "sle": "sgt", "slt": "sge", "eq": "ne", "ne": "eq"}
@@ -28,12 +28,9 @@ def assume(value: SSAValue, known: bool, scope: Block) -> None:
     op = defining_op(value)
     if op is None or type(op) is arith.ConstantOp:
         return
-    if uses := [use for use in value.uses if is_under(use.operation, scope)]:
-        number = constant(int(known), i1, op.location)
-        assert scope.first_op is not None, "a block ends with a terminator"
-        insert_before(scope.first_op, number)
-        for use in uses:
-            use.operation.operands[use.index] = number.results[0]
+    if any(is_under(use.operation, scope) for use in value.uses):
+        number = put(start_of(scope), constant(int(known), i1, op.location))
+        replace_uses(value, number, lambda user: is_under(user, scope))
     for other, is_same in compared_alike(op):
         if any(is_under(use.operation, scope) for use in other.uses):
             assume(other, known if is_same else not known, scope)
@@ -114,10 +111,7 @@ def truth(value: SSAValue, given: dict[BlockArgument, bool]) -> bool | None:
 
 def is_under(op: Operation, block: Block) -> bool:
     """`op` stands in `block` or deeper."""
-    current: Operation | None = op
-    while current is not None and current.parent is not block:
-        current = current.parent_op()
-    return current is not None
+    return enclosing_op(op, block) is not None
 
 
 def inverted(value: SSAValue) -> SSAValue | None:

@@ -21,7 +21,7 @@ from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.llvm import licm_hints
 from tilework.ir.nesting import LOOPS, blocks_within, home_of
-from tilework.ir.rewrite import insert_before
+from tilework.ir.rewrite import move_before
 from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
@@ -42,16 +42,13 @@ def hoist_invariants(loop: Operation) -> None:
     may_hoist_loads = type(loop) is scf.ForOp and not any(
         writes(op) for block in inside for op in block.ops if not op.regions
     )
-    target = loop.parent
-    assert target is not None
     for region in loop.regions:
         for block in region.blocks:
             for op in tuple(block.ops):
                 if not is_invariant(op, inside):
                     continue
                 if is_speculatable(op):
-                    op.detach()
-                    target.insert_op_before(op, loop)
+                    move_before(loop, op)
                 elif may_hoist_loads and type(op) is tt.LoadOp and not is_block_pointer(op.operands[0].type):
                     hoist_load(op, loop)
 
@@ -81,7 +78,6 @@ def hoist_load(load: Operation, loop: Operation) -> None:
     if rest:
         mask = code.binary(arith.AndIOp, mask, rest[0])
     code.insert_before(loop)
-    load.detach()
     load.operands = (pointer, mask, *rest[1:])
     load.properties["operandSegmentSizes"] = i32_array(1, 1, len(rest[1:]))
-    insert_before(loop, load)
+    move_before(loop, load)

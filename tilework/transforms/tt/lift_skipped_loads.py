@@ -23,7 +23,7 @@ from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.forms import SEGMENTS
 from tilework.ir.nesting import body_of, end_of
-from tilework.ir.rewrite import defining_op, erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.rewrite import defining_op, erase_op, move_before, recreate, replace_all_uses
 from tilework.ir.types import i1, i32, i32_array, is_tensor, with_element
 from tilework.transforms.building.emitter import Emitter
 
@@ -62,7 +62,7 @@ def lift_loads(branch: Operation, block: Block, holds: bool) -> None:
         code = Emitter(op.location)
         if predicate is None:
             predicate = branch.operands[0] if holds else code.negated(branch.operands[0])
-        move(needed, branch)
+        move_before(branch, *needed)
         new = masked(code, op, predicate) if isinstance(op, tt.LoadOp) else out_of_range(code, op, predicate)
         code.insert_before(branch)
         replace_all_uses(op.results[0], new)
@@ -96,18 +96,12 @@ def selected(branch: Operation, result: OpResult) -> SSAValue | None:
     for side in sides:
         if (needed := movable([end_of(side).operands[result.index]], side)) is None:
             return None
-        move(needed, branch)
+        move_before(branch, *needed)
     code = Emitter(branch.location)
     chosen = code.select(branch.operands[0], *(end_of(side).operands[result.index] for side in sides))
     code.insert_before(branch)
     replace_all_uses(result, chosen)
     return chosen
-
-
-def move(ops: Sequence[Operation], target: Operation) -> None:
-    for op in ops:
-        op.detach()
-        insert_before(target, op)
 
 
 def masked(code: Emitter, load: tt.LoadOp, predicate: SSAValue) -> SSAValue:

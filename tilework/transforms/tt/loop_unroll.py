@@ -15,8 +15,16 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilework.ir.create import clone_op
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import constant_value, erase_op, insert_after, insert_before
+from tilework.ir.rewrite import (
+    constant_value,
+    insert_after,
+    insert_before,
+    move_before,
+    replace_op,
+    replace_values,
+)
 from tilework.ir.types import bit_width, i32, int_attr
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
@@ -89,7 +97,7 @@ def unroll_constant(loop: Operation, factor: int, lower: int, upper: int, step: 
     if epilogue is not None and trips - whole == 1:
         inline_body(epilogue)
     if whole == 0:
-        remove_loop(loop)
+        replace_op(loop, results=loop.operands[3:])
     elif whole == factor:
         inline_body(loop)
 
@@ -98,8 +106,7 @@ def add_epilogue(loop: Operation, middle: SSAValue) -> Operation:
     """A copy of `loop` behind it that starts at `middle`, with what `loop` computed."""
     epilogue = loop.clone()
     epilogue.attributes["tt.num_stages"] = int_attr(1, i32)
-    for result, after in zip(loop.results, epilogue.results, strict=True):
-        result.replace_all_uses_with(after)
+    replace_values(loop.results, epilogue.results)
     epilogue.operands = (middle, *epilogue.operands[1:3], *loop.results)
     insert_after(loop, epilogue)
     return epilogue
@@ -119,14 +126,9 @@ def repeat_body(loop: Operation, factor: int) -> None:
         mapping.update(zip(carried, values, strict=True))
         if counter_is_used:
             mapping[counter] = advanced_counter(loop, body, terminator, copy)
-        insert_before(terminator, *[clone(op, mapping) for op in ops])
+        insert_before(terminator, *[clone_op(op, mapping) for op in ops])
         values = tuple(mapping.get(value, value) for value in first_yield)
     terminator.operands = values
-
-
-def clone(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
-    """A copy of `op` on mapped operands; `mapping` learns its results. Few ops have regions, which cost more."""
-    return op.clone(mapping) if op.regions else op.clone_without_regions(mapping)
 
 
 def advanced_counter(loop: Operation, body: Block, terminator: Operation, copy: int) -> SSAValue:
@@ -143,20 +145,6 @@ def inline_body(loop: Operation) -> None:
     """Replace a loop of one iteration by its body."""
     (body,) = loop.regions[0].blocks
     terminator = end_of(body)
-    for argument, value in zip(body.args, (loop.operands[0], *loop.operands[3:]), strict=True):
-        argument.replace_all_uses_with(value)
-    yielded = tuple(terminator.operands)
-    erase_op(terminator)
-    for op in tuple(body.ops):
-        op.detach()
-        insert_before(loop, op)
-    for result, value in zip(loop.results, yielded, strict=True):
-        result.replace_all_uses_with(value)
-    erase_op(loop)
-
-
-def remove_loop(loop: Operation) -> None:
-    """Replace a loop of no iterations by its initial values."""
-    for result, value in zip(loop.results, loop.operands[3:], strict=True):
-        result.replace_all_uses_with(value)
-    erase_op(loop)
+    replace_values(body.args, (loop.operands[0], *loop.operands[3:]))
+    move_before(loop, *(op for op in body.ops if op is not terminator))
+    replace_op(loop, results=terminator.operands)

@@ -26,7 +26,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_give, also_yield
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
-from tilework.ir.nesting import LOOPS, end_of, loop_around, owner_of
+from tilework.ir.nesting import LOOPS, behind, end_of, loop_around, owner_of
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
@@ -129,15 +129,14 @@ class Rewrite:
 
     def handle(self, value: SSAValue) -> Parts:
         """A descriptor of before the loops: kind 0, and parts that nobody reads."""
-        first = value.op.next_op if isinstance(value, OpResult) else value.block.first_op  # pyright: ignore
-        assert first is not None
+        first = behind(value)
         code = Emitter(first.location)
         kind = code.constant(HANDLE, i32)
         rest = [
             code.append(ub.PoisonOp.create(result_types=(type,), location=code.loc))
             for type in part_types(value.type)[1:]
         ]
-        insert_before(first, *code.ops)
+        code.insert_before(first)
         parts = self.parts[value] = (value, kind, *rest)
         return parts
 
@@ -169,10 +168,8 @@ class Rewrite:
 
     def remake_all(self, loop: Operation, arguments: Sequence[BlockArgument], results: Sequence[SSAValue]) -> None:
         self.in_parts.add(loop)
-        for argument in arguments:
-            self.remake(argument, argument.block.first_op)
-        for result in results:
-            self.remake(result, loop.next_op)
+        for value in (*arguments, *results):
+            self.remake(value, behind(value))
 
     def take(self, block: Block, arguments: Sequence[BlockArgument]) -> list[BlockArgument]:
         """Arguments for the parts of those descriptors that are arguments of `block`, behind all others."""
@@ -229,10 +226,10 @@ class Rewrite:
             if makes_descriptor(op) and self.is_of_one_block(op):
                 self.inline(op)
 
-    def remake(self, value: SSAValue, before: Operation | None) -> None:
+    def remake(self, value: SSAValue, before: Operation) -> None:
         """Use a descriptor made of the parts of `value` instead of it, where its handle may be of an iteration before."""
         handle, kind, base, *rest = self.parts[value]
-        assert before is not None and isinstance(value.type, TensorDescType)
+        assert isinstance(value.type, TensorDescType)
         uses = [use for use in value.uses if use.operation not in self.in_parts]
         if not uses:
             return

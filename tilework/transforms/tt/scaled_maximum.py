@@ -24,7 +24,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import cmpf, unary
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import is_inside, loop_around, only_op, owner_of
-from tilework.ir.rewrite import constant_value, defining_op, insert_after
+from tilework.ir.rewrite import constant_value, defining_op, insert_after, replace_uses
 from tilework.ir.types import element_type, is_tensor, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import FunctionPass
@@ -110,10 +110,8 @@ def scale_maximum(scaling: Scaling, maximum: Operation) -> None:
     """Move the scaling behind the maximum."""
     (result,) = maximum.results
     maximum.operands[0] = scaling.dot.results[0]
-    users = list(result.uses)
     code = Emitter(maximum.location)
     positive = code.append(unary(math.AbsFOp, scaling.scale, code.loc))
     scaled = code.binary(arith.MulfOp, result, code.splat(positive, shape_of(result.type)))
     insert_after(maximum, *code.ops)
-    for use in users:
-        use.operation.operands[use.index] = scaled
+    replace_uses(result, scaled, lambda user: user is not scaled.owner)

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary, convert
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import end_of, start_of
 from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, put, recreate, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i64, is_integer, is_pointer, is_tensor, with_element
 from tilework.transforms.passes import Pass
@@ -75,8 +75,7 @@ def is_uniform(value: SSAValue) -> bool:
 def carry_amounts(loop: Operation, found: dict[int, list[SSAValue]]) -> None:
     """Rebuild `loop` with a scalar in place of each tile in `found`."""
     block = loop.regions[0].block
-    end, first = block.last_op, block.first_op
-    assert end is not None and first is not None
+    end, first = end_of(block), start_of(block)
     operands, types = list(loop.operands), [result.type for result in loop.results]
     yielded = list(end.operands)
     for number, steps in found.items():

@@ -27,8 +27,9 @@ from tilework.ir.arith_ext import convert
 from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of, with_encoding
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
+from tilework.ir.nesting import behind
 from tilework.ir.reproducible import is_reproducible
-from tilework.ir.rewrite import insert_after, insert_before, put, recreate, replace_op
+from tilework.ir.rewrite import insert_before, put, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import DotOperand, NvidiaMma
@@ -172,13 +173,7 @@ def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
         along = k_major(op, index, along, element)
     shared = nvmma_shared(shape, along, bit_width(element), layout.cga_bases)
     alloc = ttg.LocalAllocOp.make(value, ttg.memdesc_type(shape, element, shared), location_of(value, op))
-    if isinstance(value, OpResult):
-        insert_after(value.op, alloc)
-    else:
-        block = value.owner
-        assert not isinstance(block, Operation) and block.first_op is not None
-        block.insert_op_before(alloc, block.first_op)
-    return alloc.results[0]
+    return put(behind(value), alloc)
 
 
 def k_major(op: Operation, index: int, along: tuple[int, ...], element: Attribute) -> tuple[int, ...]:

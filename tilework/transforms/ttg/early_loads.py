@@ -23,7 +23,7 @@ from tilework.ir.functions import has_body
 from tilework.ir.module_facts import find_target, num_warps
 from tilework.ir.nesting import LOOPS, body_of
 from tilework.ir.property_text import is_true
-from tilework.ir.rewrite import block_of, insert_before
+from tilework.ir.rewrite import block_of, move_before
 from tilework.ir.types import bit_width, is_tensor
 from tilework.transforms.passes import FunctionPass
 
@@ -45,9 +45,7 @@ class EarlyLoadsPass(FunctionPass):
             return
         moved = independent_loads(first)
         if any(type(op) is tt.LoadOp for op in moved) and pays(first, moved):
-            for op in moved:
-                op.detach()
-                insert_before(first, op)
+            move_before(first, *moved)
 
 
 def independent_loads(first: Operation) -> list[Operation]:

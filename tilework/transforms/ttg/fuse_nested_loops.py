@@ -33,8 +33,17 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.effects import is_speculatable
 from tilework.ir.functions import functions, ops_in_order
-from tilework.ir.nesting import body_of, enclosing_op, end_of, loop_around
-from tilework.ir.rewrite import constant_value, defining_op, erase_op, insert_before, replace_all_uses
+from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside, loop_around, start_of
+from tilework.ir.rewrite import (
+    constant_value,
+    defining_op,
+    erase_op,
+    insert_before,
+    move_before,
+    replace_op,
+    replace_uses,
+    replace_values,
+)
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, i64, is_float, is_integer, is_tensor
 from tilework.transforms.building.emitter import Emitter
@@ -105,8 +114,7 @@ def flatten(outer: Operation) -> None:
         is_empty, [r.type for r in outer.results], Region(empty_block), Region(fused_block), outer.location
     )
     insert_before(outer, branch)
-    for old, new in zip(outer.results, branch.results, strict=True):
-        replace_all_uses(old, new)
+    replace_values(outer.results, branch.results)
     alone = without_child(outer)
     outer.detach()
     for block, loop in ((empty_block, alone), (fused_block, outer)):
@@ -120,9 +128,7 @@ def without_child(outer: Operation) -> Operation:
     copy = outer.clone()
     copy.attributes.pop(SPECIALIZE, None)
     (inner,) = children(copy)
-    for result, initial in zip(inner.results, inner.operands[3:], strict=True):
-        replace_all_uses(result, initial)
-    erase_op(inner)
+    replace_op(inner, results=inner.operands[3:])
     return copy
 
 
@@ -135,9 +141,7 @@ def can_fuse(outer: Operation) -> bool:
             return False
         if loop is not outer and not all(is_hoistable(bound, inside, hoisted) for bound in loop.operands[:3]):
             return False
-    for op in [op for op in inside.ops if op in hoisted]:
-        op.detach()
-        insert_before(outer, op)
+    move_before(outer, *(op for op in inside.ops if op in hoisted))
     return True
 
 
@@ -215,8 +219,7 @@ class Fusion:
             attributes.pop(name, None)
         fused = make_for(zero, total, one, initial, Region(self.body), self.outer.location, attributes)
         insert_before(self.outer, fused)
-        for index, result in enumerate(self.outer.results):
-            replace_all_uses(result, fused.results[2 + index])
+        replace_values(self.outer.results, fused.results[2 : 2 + len(self.outer.results)])
         for child in self.children:
             erase_op(child.loop)
         erase_op(self.outer)
@@ -231,10 +234,8 @@ class Fusion:
         code = Emitter(self.outer.location)
         index = code.binary(arith.AddiOp, body.args[0], self.outer.operands[2])
         section: list[Operation] = [*code.ops]
-        for use in tuple(body.args[0].uses):
-            if use.operation is not code.ops[0]:
-                use.operation.operands[use.index] = index
-        body.insert_ops_before(code.ops, body.first_op)  # pyright: ignore[reportArgumentType]
+        replace_uses(body.args[0], index, lambda user: user is not code.ops[0])
+        insert_before(start_of(body), *code.ops)
         for op in list(body.ops)[1:-1]:
             if type(op) is scf.ForOp:
                 self.children.append(Child(op, section))
@@ -327,9 +328,7 @@ class Fusion:
         """Prologues, bodies, epilogue, and the yield."""
         args, outer_body = self.body.args, body_of(self.outer)
         time = args[1]
-        replace_all_uses(outer_body.args[0], args[2])
-        for old, new in zip(outer_body.args[1:], args[3:], strict=False):
-            replace_all_uses(old, new)
+        replace_values(outer_body.args, args[2 : 2 + len(outer_body.args)])
         carried: list[SSAValue] = []
         resets: list[tuple[int, SSAValue]] = []  # positions in `carried` that start anew with this value
         kept: dict[int, SSAValue] = {}
@@ -337,8 +336,7 @@ class Fusion:
             first = place[child.loop]
             current = self.start_child(child, time, args, place, kept)
             following = self.run_child(child, time, current)
-            for value, result in zip(following[1:], child.loop.results, strict=True):
-                replace_all_uses(result, value)
+            replace_values(child.loop.results, following[1:])
             for offset, value in enumerate(child.loop.operands[3:]):
                 if offset not in child.renewed:
                     resets.append((len(carried) + 1 + offset, value))
@@ -380,22 +378,13 @@ class Fusion:
         outside = [*(args[place[value]] for value in child.captured), *(carried[offset] for offset in child.renewed)]
         if not inside and not child.prologue:
             return [index, *carried]
-        own = set(child.prologue)
-        later = [
-            [use for use in value.uses if self.section_op_or_self(use.operation) not in own] for value in child.captured
-        ]
         branch = self.branch(is_first, child.prologue, inside, outside)
-        for value, uses, result in zip(child.captured, later, branch.results, strict=False):
-            for use in uses:
-                use.operation.operands[use.index] = result
+        for value, result in zip(child.captured, branch.results, strict=False):
+            replace_uses(value, result, lambda user: not is_inside(user, branch))
             kept[place[value]] = result
         for offset, result in zip(child.renewed, branch.results[len(child.captured) :], strict=True):
             carried[offset] = result
         return [index, *carried]
-
-    def section_op_or_self(self, op: Operation) -> Operation:
-        """Like `section_op`; ops that are in the new loop already stand for themselves."""
-        return enclosing_op(op, body_of(self.outer)) or op
 
     def branch(
         self, condition: SSAValue, ops: Sequence[Operation], inside: Sequence[SSAValue], outside: Sequence[SSAValue]
@@ -413,8 +402,7 @@ class Fusion:
     def run_child(self, child: Child, time: SSAValue, current: list[SSAValue]) -> list[SSAValue]:
         """The body of `child`; its index and carried values behind it."""
         body = body_of(child.loop)
-        for argument, value in zip(body.args, current, strict=True):
-            replace_all_uses(argument, value)
+        replace_values(body.args, current)
         end = end_of(body)
         yielded = tuple(end.operands)
         erase_op(end)

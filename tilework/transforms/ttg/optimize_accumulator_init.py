@@ -26,7 +26,16 @@ from tilework.ir.carried import also_yield
 from tilework.ir.create import add_result
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, insert_after, insert_before, is_dead
+from tilework.ir.rewrite import (
+    constant,
+    constant_value,
+    defining_op,
+    erase_op,
+    insert_after,
+    insert_before,
+    is_dead,
+    replace_uses,
+)
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
 from tilework.transforms.folding.tiles import is_zero
 from tilework.transforms.folding.worklist import Driver
@@ -174,11 +183,8 @@ def use_flag(dot: Operation, flag: SSAValue) -> None:
 def reset_result(loop: scf.ForOp, place: int, flag: SSAValue) -> None:
     """Behind the loop, the accumulator is zero where the flag is false."""
     result = loop.results[place]
-    uses = tuple(result.uses)
-    if not uses:
-        return
-    zero = constant(0, result.type, loop.location)
-    select = SelectOp.make(flag, result, zero.results[0], loop.location)
-    insert_after(loop, zero, select)
-    for use in uses:
-        use.operation.operands[use.index] = select.results[0]
+    if result.first_use is not None:
+        zero = constant(0, result.type, loop.location)
+        select = SelectOp.make(flag, result, zero.results[0], loop.location)
+        insert_after(loop, zero, select)
+        replace_uses(result, select.results[0], lambda user: user is not select)

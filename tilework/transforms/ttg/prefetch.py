@@ -28,7 +28,7 @@ from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import erase_op, insert_before, put, recreate, replace_all_uses
+from tilework.ir.rewrite import erase_op, insert_before, move_before, put, recreate, replace_all_uses
 from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.transforms.passes import Pass
@@ -182,5 +182,4 @@ def sink(dot: Operation) -> None:
     while following is not None and following.next_op is not None and not following.regions and following not in users:
         following = following.next_op
     if following is not None and following.prev_op is not dot:
-        dot.detach()
-        insert_before(following, dot)
+        move_before(following, dot)

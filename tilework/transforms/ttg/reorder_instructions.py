@@ -25,8 +25,8 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_value_alloc, writes
 from tilework.ir.encodings import operand_index
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import enclosing_op, loop_around
-from tilework.ir.rewrite import defining_op, insert_after, insert_before
+from tilework.ir.nesting import enclosing_op, loop_around, ops_behind
+from tilework.ir.rewrite import defining_op, move_before, move_behind
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.transforms.passes import Pass
 
@@ -60,35 +60,15 @@ class ReorderInstructionsPass(Pass):
                 raise_alloc(inner)
         for inner in ops:
             if type(inner) in TRANSPOSITIONS and (source := defining_op(inner.operands[0])) is not None:
-                move_behind(inner, source)
+                move_behind(source, inner)
         for inner in ops_in_order(*module.regions):
             if type(inner) is ttg.LocalLoadOp and operand_index(inner.results[0].type) == 1:
                 load_a_first(inner)
 
 
-def move_behind(op: Operation, place: Operation) -> None:
-    if place.next_op is not op:
-        op.detach()
-        insert_after(place, op)
-
-
-def move_before(op: Operation, place: Operation) -> None:
-    if place.prev_op is not op:
-        op.detach()
-        insert_before(place, op)
-
-
 def users(value: SSAValue) -> Iterator[Operation]:
     for use in value.uses:
         yield use.operation
-
-
-def between(first: Operation, last: Operation | None) -> Iterator[Operation]:
-    """The ops of a block after `first` and before `last`, or the end."""
-    current = first.next_op
-    while current is not None and current is not last:
-        yield current
-        current = current.next_op
 
 
 def sink_below_deallocs(convert: Operation) -> None:
@@ -97,13 +77,13 @@ def sink_below_deallocs(convert: Operation) -> None:
     assert block is not None
     uses = {enclosing_op(user, block) for user in users(convert.results[0])}
     last = None
-    for op in between(convert, None):
+    for op in ops_behind(convert):
         if op in uses:
             break
         if type(op) is ttg.LocalDeallocOp:
             last = op
     if last is not None:
-        move_behind(convert, last)
+        move_behind(last, convert)
 
 
 def sink_into_loops(ops: Iterable[Operation], known: Aliases | None) -> None:
@@ -121,7 +101,7 @@ def sink_into_loops(ops: Iterable[Operation], known: Aliases | None) -> None:
         if kind is ttg.ConvertLayoutOp or (known is not None and not memory_changes(op, all_users[0], known)):
             moves.append((op, all_users[0]))
     for op, user in moves:
-        move_before(op, user)
+        move_before(user, op)
 
 
 def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
@@ -133,7 +113,7 @@ def memory_changes(load: Operation, user: Operation, known: Aliases) -> bool:
     buffers = known.get(load.operands[0], ())
     return any(
         changes(inner, buffers, known)
-        for op in (*between(load, outer), outer)
+        for op in (*ops_behind(load, outer), outer)
         for inner in op.walk()
         if inner is not load
     )
@@ -156,7 +136,7 @@ def raise_alloc(alloc: Operation) -> None:
     if source is None or type(source) in SPLATS:
         return
     if source.parent is alloc.parent or is_value_alloc(alloc):
-        move_behind(alloc, source)
+        move_behind(source, alloc)
 
 
 def load_a_first(load: Operation) -> None:
@@ -170,8 +150,8 @@ def load_a_first(load: Operation) -> None:
         return
     if other.op.parent is not load.parent or dot.parent is not load.parent:
         return
-    passed = list(between(load, other.op))
+    passed = list(ops_behind(load, other.op))
     if passed and passed[-1].next_op is not other.op:
         return  # A is in front already
     if not any(writes(op) for op in passed):
-        move_behind(load, other.op)
+        move_behind(other.op, load)

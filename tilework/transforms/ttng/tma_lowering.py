@@ -32,12 +32,14 @@ from tilework.ir.encodings import (
     shared_of,
 )
 from tilework.ir.functions import entry_around, ops_in_order
+from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import (
     constant,
     constant_value,
     defining_op,
     erase_op,
     insert_before,
+    put,
     recreate,
     replace_all_uses,
 )
@@ -78,10 +80,7 @@ class EntryEmitter(Emitter):
             if result.type == type and constant_value(result) == value:
                 return result
             op = op.next_op
-        new = constant(value, type, self.loc)
-        assert self.entry.first_op is not None
-        insert_before(self.entry.first_op, new)
-        return new.results[0]
+        return put(start_of(self.entry), constant(value, type, self.loc))
 
 
 def emitter(op: Operation) -> EntryEmitter:

@@ -19,7 +19,7 @@ from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttng
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import LOOPS, enclosing_op, ops_around
+from tilework.ir.nesting import LOOPS, enclosing_op, ops_around, start_of
 from tilework.ir.types import element_type, is_tensor, shape_of, tensor_type, tile_bits
 from tilework.layouts.encodings import Shared
 from tilework.transforms.ttg.pipeline.load_buffers import Clash, copy_width
@@ -151,8 +151,7 @@ def share(rings: list[Ring]) -> None:
 
 def are_apart(one: Block, other: Block) -> bool:
     """Neither block is in the other."""
-    assert one.first_op is not None and other.first_op is not None
-    return enclosing_op(one.first_op, other) is None and enclosing_op(other.first_op, one) is None
+    return enclosing_op(start_of(one), other) is None and enclosing_op(start_of(other), one) is None
 
 
 def is_made_once(descriptor: SSAValue, function: Operation) -> bool:

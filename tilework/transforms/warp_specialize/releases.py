@@ -24,7 +24,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tilework.analysis.alias import aliases
 from tilework.ir import ttg, ttng
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import enclosing_op
+from tilework.ir.nesting import enclosing_op, ops_behind, start_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import insert_after
 from tilework.ir.types import i32
@@ -45,8 +45,7 @@ def release(reading: Reading) -> None:
     readers = {enclosing_op(op, block) for view in reading.views for op in readers_of(view)}
     places = [end_of_reading(op, block, reading.ring.stages > 1) for op in readers if op is not None]
     if not places:  # what is loaded and not read
-        assert block.first_op is not None
-        places = [(False, block.first_op)]
+        places = [(False, start_of(block))]
     order = {op: position for position, op in enumerate(block.ops)}
     is_late, behind = max(places, key=lambda place: (place[0], order[place[1]]))
     if is_late:
@@ -61,7 +60,7 @@ def end_of_reading(op: Operation, block: Block, may_be_late: bool) -> Place:
         following = op.next_op  # a loop may leave products behind, which are waited for at once
         return False, following if following is not None and type(following) is ttng.WarpGroupDotWaitOp else op
     started = 0
-    for is_late, current in ops_behind(op, block, may_be_late):
+    for is_late, current in places_behind(op, block, may_be_late):
         if type(current) is ttng.WarpGroupDotOp:
             started += 1
         elif type(current) is ttng.WarpGroupDotWaitOp and pendings_of(current) <= started:
@@ -69,12 +68,9 @@ def end_of_reading(op: Operation, block: Block, may_be_late: bool) -> Place:
     return False, wait_for(op.results, 0, behind=op)
 
 
-def ops_behind(op: Operation, block: Block, also_next: bool) -> Iterator[Place]:
+def places_behind(op: Operation, block: Block, also_next: bool) -> Iterator[Place]:
     """The ops of `block` behind `op`, and those of the next iteration."""
-    following = op.next_op
-    while following is not None:
-        yield False, following
-        following = following.next_op
+    yield from ((False, following) for following in ops_behind(op))
     if also_next and type(block.parent_op()) is scf.ForOp:
         yield from ((True, current) for current in block.ops)
 

@@ -19,7 +19,7 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.carried import also_carry, also_give, also_yield
 from tilework.ir.create import clone_into, create_op, set_type
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import body_of, end_of, ops_around
+from tilework.ir.nesting import body_of, end_of, ops_around, start_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, memdesc_type
 from tilework.ir.types import element_type, i1, i32, i64, shape_of
@@ -136,8 +136,7 @@ def carry_turn(blocks: frozenset[Block], stages: int, root: Block, loc: Location
 
     code = Emitter(loc)
     first = [code.constant(0, i32), code.constant(0, i32)]
-    assert root.first_op is not None
-    code.insert_before(root.first_op)
+    code.insert_before(start_of(root))
     visit(root, first)
     return entered
 

@@ -25,7 +25,7 @@ from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.forms import SEGMENTS
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import blocks_within, end_of, home_of, location_of
-from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_values
 from tilework.ir.types import array_values, element_type, i32_array, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import is_lazy_value, lazy_operands
 from tilework.transforms.ttc.loops.nests import Buffer, Item, Nest, Root
@@ -302,8 +302,7 @@ def convert_call(converter: "Converter", op: Operation) -> None:
     plain = scalars(op.results)
     new = recreate(op, operands=operands, result_types=[result.type for result in plain])
     insert_before(op, new)
-    for old, result in zip(plain, new.results, strict=True):
-        replace_all_uses(old, result)
+    replace_values(plain, new.results)
     for result, buffer in zip(tiles(op.results), buffers, strict=True):
         converter.outer_scope.stored[result] = buffer
     converter.dead.append(op)
@@ -392,6 +391,5 @@ def finish_control(op: Operation) -> None:
     plain = scalars(op.results)
     new = recreate(op, result_types=[result.type for result in plain], regions=tuple(op.regions))
     insert_before(op, new)
-    for old, result in zip(plain, new.results, strict=True):
-        replace_all_uses(old, result)
+    replace_values(plain, new.results)
     erase_op(op)

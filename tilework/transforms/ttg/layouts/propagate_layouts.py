@@ -17,14 +17,14 @@ from collections import deque
 from collections.abc import Sequence
 
 from xdsl.dialects import scf
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.encodings import with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import insert_after
+from tilework.ir.nesting import behind, body_of, owner_of
+from tilework.ir.rewrite import put
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.layout_rules import (
@@ -304,14 +304,6 @@ RULES = {
 
 def convert_after(value: SSAValue, layout: Distributed) -> SSAValue:
     """`value` in `layout`, converted as soon as it exists."""
-    owner = value.owner
-    location = owner.location if isinstance(owner, Operation) else owner.parent_op().location  # pyright: ignore
-    convert = ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location)
-    if isinstance(value, BlockArgument):
-        first = value.block.first_op
-        assert first is not None, "a block has a terminator"
-        value.block.insert_op_before(convert, first)
-    else:
-        assert isinstance(owner, Operation)
-        insert_after(owner, convert)
-    return convert.results[0]
+    owner = owner_of(value)
+    assert owner is not None, "a value is in a function"
+    return put(behind(value), ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), owner.location))

@@ -18,7 +18,7 @@ from tilework.analysis.ring_slots import in_other_slots, is_drained, slots_of
 from tilework.ir import ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import insert_after
+from tilework.ir.rewrite import move_behind
 from tilework.transforms.ttg.pipeline.loops import body_ops, producers
 
 READERS = (ttng.WarpGroupDotOp, ttg.LocalLoadOp)
@@ -49,12 +49,7 @@ def start_copies_early(loop: Operation, is_limited: bool = False) -> None:
             moved.update(producer for producer in producers(op, body_of(loop)) if producer in late)
     if not all(type(op) in STARTS or (is_pure(op) and op not in products) for op in moved):
         return
-    behind = at
-    for op in late:
-        if op in moved:
-            op.detach()
-            insert_after(behind, op)
-            behind = op
+    move_behind(at, *(op for op in late if op in moved))
 
 
 def are_apart(reader: Operation, copy: Operation) -> bool:

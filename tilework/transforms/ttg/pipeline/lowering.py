@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_carry, also_yield
-from tilework.ir.nesting import body_of
+from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import insert_after, insert_before, put
 from tilework.ir.types import i32
 from tilework.transforms.building.emitter import Emitter
@@ -80,7 +80,6 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
     arguments, body = iter(also_carry(low.loop, initial)), body_of(low.loop)
     stepped: list[SSAValue] = []
     for count, has_phase in with_phase.items():
-        assert body.first_op is not None
         limit = code.constant(count, i32)
         insert, _ = next_in_turn(code, next(arguments), limit, zero, one)
         extract, wraps = next_in_turn(code, next(arguments), limit, zero, one)
@@ -91,7 +90,7 @@ def carry_counters(low: Lowering, plans: Sequence[LoadPlan]) -> None:
             phase = code.append(SelectOp.make(wraps, flipped, current, code.loc))
         low.counters[count] = Counters(insert, extract, phase)
         stepped += [insert, extract] if phase is None else [insert, extract, phase]
-        code.insert_before(body.first_op)
+        code.insert_before(start_of(body))
     also_yield(body, stepped)
 
 

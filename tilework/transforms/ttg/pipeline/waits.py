@@ -16,6 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import ttg
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import erase_op, put, replace_all_uses
 from tilework.ir.types import i32, int_attr
 from tilework.transforms.ttg.pipeline.loops import LOOPS, enclosing_op, yield_of
@@ -49,9 +50,7 @@ def commits_since(token: SSAValue, at: Operation, seen: frozenset[SSAValue]) -> 
     loop = token.block.parent_op()
     if loop is None or type(loop) is not scf.ForOp or token.index == 0:
         return 0
-    start = token.block.first_op
-    assert start is not None
-    here = commits_between(token.block, start, at)
+    here = commits_between(token.block, start_of(token.block), at)
     before = commits_since(loop.operands[2 + token.index], loop, seen | {token})
     around = commits_since(yield_of(loop).operands[token.index - 1], yield_of(loop), seen | {token})
     return here + min(before, around)

@@ -30,8 +30,8 @@ from tilework.ir.encodings import (
     layout_of,
 )
 from tilework.ir.module_facts import MAX_REGISTERS, find_target, num_warps, threads_per_warp
-from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.nesting import body_of, ops_behind
+from tilework.ir.rewrite import block_of, insert_after, insert_before, replace_op, replace_uses
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, used_values, yield_of
@@ -243,10 +243,7 @@ def first_full_wait(loop: Operation) -> Operation | None:
 
 def is_before(op: Operation, other: Operation) -> bool:
     """`op` comes before `other` in its block."""
-    current = op.next_op
-    while current is not None and current is not other:
-        current = current.next_op
-    return current is other
+    return other in ops_behind(op)
 
 
 def is_behind(op: Operation, wait: Operation, loop: Operation) -> bool:
@@ -353,16 +350,8 @@ def memory_read_for(value: SSAValue) -> list[SSAValue]:
 
 def use_instead(value: SSAValue, done: SSAValue, wait: Operation) -> None:
     """Read `done` instead of `value` behind `wait`, in its block and inside of it."""
-    block = wait.parent
-    assert block is not None
-    later: set[Operation] = set()
-    current = wait.next_op
-    while current is not None:
-        later.add(current)
-        current = current.next_op
-    for use in tuple(value.uses):
-        if enclosing_op(use.operation, block) in later:
-            use.operation.operands[use.index] = done
+    block, later = block_of(wait), set(ops_behind(wait))
+    replace_uses(value, done, lambda user: enclosing_op(user, block) in later)
 
 
 def thread_through(wait: Operation, value: SSAValue) -> None:
@@ -374,10 +363,7 @@ def thread_through(wait: Operation, value: SSAValue) -> None:
     pendings = wait.properties["pendings"].value.data  # pyright: ignore[reportAttributeAccessIssue]
     new = Wait.make((*wait.operands, value), pendings, wait.location)
     insert_before(wait, new)
-    for old, result in zip(wait.results, new.results, strict=False):
-        old.replace_all_uses_with(result)
-    wait.detach()
-    wait.drop_all_references()
+    replace_op(wait, results=new.results[:-1])
     use_instead(value, new.results[-1], new)
 
 

@@ -21,6 +21,7 @@ from tilework.ir.encodings import (
     with_encoding,
 )
 from tilework.ir.module_facts import integer
+from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import constant, constant_value, erase_op, put, recreate, replace_op
 from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, tensor_type
 
@@ -110,10 +111,8 @@ def cut(type: Attribute, shape: tuple[int, ...]) -> Attribute:
 
 def is_undisturbed(read: Operation, dot: Operation) -> bool:
     """Nothing writes memory between the two, which are in one block; to wait for other memory is no matter."""
-    between = read.next_op
-    while between is not None and between is not dot and (type(between) in WAITS or not writes(between)):
-        between = between.next_op
-    return between is dot
+    is_behind = read.parent is dot.parent and read.is_before_in_block(dot)
+    return is_behind and all(type(between) in WAITS or not writes(between) for between in ops_behind(read, dot))
 
 
 def read_piece(dot: Operation, read: Operation, start: int, width: int) -> SSAValue:
