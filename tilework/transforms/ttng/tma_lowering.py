@@ -25,6 +25,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tilework.analysis.alias import VIEWS
 from tilework.errors import PassError
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_terminator
@@ -38,12 +39,10 @@ from tilework.ir.rewrite import (
     constant_value,
     defining_op,
     erase_op,
-    insert_before,
     put,
-    recreate,
     replace_all_uses,
 )
-from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, is_memdesc, memdesc_type
+from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import bit_width, element_type, i1, i32, i64, shape_of
 from tilework.layouts.encodings import (
     Shared,
@@ -54,6 +53,7 @@ from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
 from tilework.transforms.building.tma_copies import start_load, start_store, stored_value
 from tilework.transforms.passes import Pass
+from tilework.transforms.ttg.pipeline.lower_copies import read_instead
 
 
 class TMALoweringPass(Pass):
@@ -146,9 +146,8 @@ def take_memory(loaded: SSAValue, memory: SSAValue, load_block: Block | None) ->
         if wanted.encoding != kind.encoding or not (own or not wanted.is_mutable):  # pyright: ignore
             continue
         if wanted.is_mutable or can_be_mutable(alloc.results[0]):
-            view_memory(alloc.results[0], memory)
-            if alloc.results[0].first_use is None:
-                erase_op(alloc)
+            read_instead(alloc.results[0], memory)
+            erase_op(alloc)
 
 
 def can_be_mutable(memory: SSAValue) -> bool:
@@ -162,42 +161,6 @@ def can_be_mutable(memory: SSAValue) -> bool:
         if type(user) in VIEWS and not can_be_mutable(user.results[0]):
             return False
     return True
-
-
-def view_memory(old: SSAValue, new: SSAValue) -> None:
-    """Read `new`, which may be written, instead of `old`: the views of it may be written then, too."""
-    while (use := old.first_use) is not None:
-        user = use.operation
-        if type(user) is ttng.WarpGroupDotWaitOp:
-            wait_for(user, use.index, new)
-            continue
-        views = [result for result in user.results if is_memdesc(result.type)]
-        if views and type(user) in VIEWS:
-            copy = recreate(user, operands=(new, *user.operands[1:]), result_types=(as_mutable(views[0].type),))
-            insert_before(user, copy)
-            view_memory(user.results[0], copy.results[0])
-            erase_op(user)
-        else:
-            user.operands[use.index] = new
-
-
-def wait_for(wait: Operation, place: int, memory: SSAValue) -> None:
-    """Pass `memory` through `wait`, at `place`: what comes out is of its type."""
-    operands, types = list(wait.operands), [result.type for result in wait.results]
-    operands[place], types[place] = memory, memory.type
-    copy = recreate(wait, operands=operands, result_types=types)
-    insert_before(wait, copy)
-    for number, (old, new) in enumerate(zip(wait.results, copy.results, strict=True)):
-        if number == place:
-            view_memory(old, new)
-        else:
-            replace_all_uses(old, new)
-    erase_op(wait)
-
-
-VIEWS = frozenset(
-    {ttg.MemDescIndexOp, ttg.MemDescReinterpretOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescTransOp}
-)
 
 
 def lower_store(store: Operation, made: set[SSAValue]) -> None:

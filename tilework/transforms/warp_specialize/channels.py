@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from tilework.analysis.alias import VIEWS
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttng
@@ -24,7 +25,6 @@ from tilework.ir.types import element_type, is_tensor, shape_of, tensor_type, ti
 from tilework.layouts.encodings import Shared
 from tilework.transforms.ttg.pipeline.load_buffers import Clash, copy_width
 from tilework.transforms.ttg.pipeline.load_plans import (
-    VIEWS,
     buffer_encoding,
     copy_problem,
     needs_other,

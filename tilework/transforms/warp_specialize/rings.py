@@ -17,14 +17,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.carried import also_carry, also_give, also_yield
-from tilework.ir.create import clone_into, create_op, set_type
+from tilework.ir.create import clone_into, create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, ops_around, start_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
-from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, memdesc_type
+from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import element_type, i1, i32, i64, shape_of
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.ttg.pipeline.lower_copies import async_copy
+from tilework.transforms.ttg.pipeline.lower_copies import async_copy, read_instead
 from tilework.transforms.ttg.pipeline.lower_tma import BARRIER_LAYOUT, copy_block
 from tilework.transforms.ttg.pipeline.lowering import next_in_turn
 from tilework.transforms.warp_specialize.channels import Ring
@@ -204,8 +204,7 @@ def consume(program: Program, ring: Ring, memory: Memory) -> Reading:
         reading.views.append(view := stage_of(code, buffer, index))
         for alloc in channel.allocs:
             own = program.clones[alloc]
-            let_views_write(own.results[0])
-            replace_all_uses(own.results[0], view)
+            read_instead(own.results[0], view)
             erase_op(own)
         result = load.results[0]
         if result.first_use is not None:
@@ -213,15 +212,6 @@ def consume(program: Program, ring: Ring, memory: Memory) -> Reading:
         code.insert_before(load)
         erase_op(load)
     return reading
-
-
-def let_views_write(memory: SSAValue) -> None:
-    """Views of memory that may be written may be written too."""
-    for use in memory.uses:
-        for result in use.operation.results:
-            if isinstance(result.type, MemDescType):
-                set_type(result, as_mutable(result.type))
-                let_views_write(result)
 
 
 def stage_of(code: Emitter, memory: SSAValue, index: SSAValue) -> SSAValue:

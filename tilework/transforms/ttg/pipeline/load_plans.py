@@ -14,6 +14,7 @@ from enum import Enum
 
 from xdsl.ir import Operation, SSAValue
 
+from tilework.analysis.alias import VIEWS
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
@@ -34,9 +35,6 @@ from tilework.transforms.ttg.pipeline.load_buffers import (
 )
 from tilework.transforms.ttg.pipeline.loops import LOADS, body_ops, enclosing_op, yield_of
 
-VIEWS: frozenset[type[Operation]] = frozenset(
-    {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp}
-)
 READERS: frozenset[type[Operation]] = frozenset({ttng.WarpGroupDotOp, ttg.LocalLoadOp})
 SMALL = 16  # times smaller than what products read
 

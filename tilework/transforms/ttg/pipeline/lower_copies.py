@@ -8,12 +8,12 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.create import create_op
+from tilework.ir.create import create_op, set_type
 from tilework.ir.encodings import encoding_attr
 from tilework.ir.forms import SEGMENTS
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
-from tilework.ir.rewrite import erase_op, recreate, replace_all_uses
-from tilework.ir.ttg.memdesc_types import MemDescType, as_mutable, async_token
+from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.ttg.memdesc_types import as_mutable, async_token, is_memdesc
 from tilework.ir.types import Tensor, i32, i32_array, int_attr, is_tensor, tensor_type
 from tilework.layouts.construct import default_blocked
 from tilework.transforms.ttg.pipeline.load_plans import LoadPlan, needs_other
@@ -85,19 +85,21 @@ def value_type(plan: LoadPlan) -> Tensor:
 def replace_allocs(low: Lowering, plan: LoadPlan, view: SSAValue) -> None:
     """Use `view` of a buffer for the memory that users of the load made. Unlike that it may be written."""
     for alloc in plan.allocs:
-        remake_views(low, alloc.results[0], view)
+        read_instead(alloc.results[0], view)
         low.schedule.places.pop(alloc)
         erase_op(alloc)
 
 
-def remake_views(low: Lowering, old: SSAValue, new: SSAValue) -> None:
-    """Read `new` instead of `old`; views of memory that may be written may be written too."""
-    for use in tuple(old.uses):
-        user = use.operation
-        if not user.results or not isinstance(kind := user.results[0].type, MemDescType):
-            user.operands[use.index] = new
-            continue
-        copy = recreate(user, operands=(new,), result_types=(as_mutable(kind),))
-        low.put(user, copy, low.schedule.places.pop(user))
-        remake_views(low, user.results[0], copy.results[0])
-        erase_op(user)
+def read_instead(memory: SSAValue, other: SSAValue) -> None:
+    """Use `other`, which may be written, for `memory`; its views, and those behind waits, may be written then, too."""
+    let_views_write(memory)
+    replace_all_uses(memory, other)
+
+
+def let_views_write(memory: SSAValue) -> None:
+    for use in memory.uses:
+        results = use.operation.results
+        for result in results[use.index : use.index + 1] if len(results) > 1 else results:
+            if is_memdesc(result.type):
+                set_type(result, as_mutable(result.type))
+                let_views_write(result)

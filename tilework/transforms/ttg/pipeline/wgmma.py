@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tilework.analysis.alias import VIEWS
 from tilework.analysis.cost import occupancy, registers
 from tilework.analysis.ring_slots import slots_of
 from tilework.ir import tt, ttg, ttng
@@ -47,9 +48,7 @@ COPIES = (ttg.AsyncCopyGlobalToLocalOp, ttng.AsyncTMACopyGlobalToLocalOp, ttng.A
 ORDERING: frozenset[type[Operation]] = frozenset(
     {Dot, Wait, ttg.AsyncWaitOp, ttng.WaitBarrierOp, ttng.FenceAsyncSharedOp}
 )
-VIEWS: frozenset[type[Operation]] = frozenset(
-    {ttg.MemDescTransOp, ttg.MemDescReshapeOp, ttg.MemDescSubsliceOp, ttg.MemDescReinterpretOp, ttg.ConvertLayoutOp}
-)
+WHOLE_VIEWS = VIEWS - {ttg.MemDescIndexOp}  # not of one of several buffers
 
 
 def launch_dots(root: Operation, default_stages: int, two_blocks: bool = False) -> None:
@@ -155,7 +154,7 @@ def may_run_on(loop: Operation, dot: Operation) -> bool:
 
 def is_stable(memory: SSAValue, loop: Operation, seen: set[SSAValue]) -> bool:
     """`memory` is not written while the product runs: it is from outside the loop, or one of several buffers."""
-    while isinstance(memory, OpResult) and type(memory.op) in VIEWS:
+    while isinstance(memory, OpResult) and type(memory.op) in WHOLE_VIEWS:
         memory = memory.op.operands[0]
     if memory in seen:
         return True
