@@ -13,11 +13,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.ir.create import clone_op
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, replace_uses
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
+from tilework.transforms.ttg.pipeline.expand import copy_op
 from tilework.transforms.ttg.pipeline.loops import body_ops, is_inside, loops_in, yield_of
 
 MARK = "__test_peel_epilogue"
@@ -62,7 +62,7 @@ def last_iteration(loop: Operation, counter: SSAValue) -> Block:
     body = body_of(loop)
     mapping: dict[SSAValue, SSAValue] = {}
     mapping.update(zip(body.args, (counter, *loop.results), strict=True))
-    block = Block([clone_op(op, mapping) for op in body_ops(loop)])
+    block = Block([copy_op(op, mapping) for op in body_ops(loop)])
     values = [mapping.get(value, value) for value in yield_of(loop).operands]
     block.add_op(scf.YieldOp.create(operands=values, location=loop.location))
     return block

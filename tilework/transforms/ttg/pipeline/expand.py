@@ -28,9 +28,9 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.create import append_op, clone_op
+from tilework.ir.create import append_op
 from tilework.ir.nesting import body_of
-from tilework.ir.rewrite import constant_value, insert_before, replace_op
+from tilework.ir.rewrite import constant_value, insert_before, recreate, replace_op
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
@@ -190,7 +190,7 @@ class Expander:
     def emit(self, op: Operation, iteration: int) -> None:
         """A copy of `op` for `iteration`."""
         mapping = {value: self.at(value, iteration) for value in used_values(op) if self.is_inside(value)}
-        copy = clone_op(op, mapping)
+        copy = copy_op(op, mapping)
         needed = iteration - self.slack.get(op, 0)
         guard = in_branch if self.is_behind else predicated
         self.code.ops.extend(made := guard(copy, self.exists[needed]) if needed >= 0 else [copy])
@@ -292,7 +292,7 @@ class Kernel:
             self.exists.append(code.compare("slt", counter, end))
         for op, stage in old.order:
             mapping = {value: self.read(value, stage) for value in used_values(op) if old.is_inside(value)}
-            copy = clone_op(op, mapping)
+            copy = copy_op(op, mapping)
             needed = stage + old.slack.get(op, 0)
             made = predicated(copy, self.exists[needed]) if needed < len(self.exists) else [copy]
             code.ops.extend(made)
@@ -335,3 +335,12 @@ class Kernel:
         for value, slots in self.slots.items():
             yield from slots[1:]
             yield self.block.args[value.index] if isinstance(value, BlockArgument) else self.made[value]
+
+
+def copy_op(op: Operation, mapping: dict[SSAValue, SSAValue]) -> Operation:
+    """A detached copy of `op` that reads other values; `mapping` learns its results, which have no names of their own."""
+    if op.regions:
+        return op.clone(mapping)
+    copy = recreate(op, operands=[mapping.get(value, value) for value in op.operands])
+    mapping.update(zip(op.results, copy.results, strict=True))
+    return copy
