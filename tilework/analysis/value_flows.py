@@ -29,8 +29,15 @@ def reached(start: Iterable[Node], following: Callable[[Node], Iterable[Node]]) 
 
 def control_flows(op: Operation) -> list[Pair] | None:
     """(source, target) for each value that `op` hands on as it is; None for an op that is no control flow."""
+    if (rule := RULES.get(type(op))) is None:
+        return None
+    return [(source, target) for index, source in enumerate(op.operands) for target in rule(op, index)]
+
+
+def targets_of(op: Operation, index: int) -> Sequence[SSAValue] | None:
+    """What operand `index` becomes where `op` hands it on; None for an op that is no control flow."""
     rule = RULES.get(type(op))
-    return None if rule is None else rule(op)
+    return None if rule is None else rule(op, index)
 
 
 def sources_of(value: SSAValue) -> tuple[list[SSAValue], list[SSAValue]]:
@@ -64,34 +71,32 @@ def parent_of(op: Operation) -> Operation:
     return parent
 
 
-def yield_flows(op: Operation) -> list[Pair]:
+def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
     """To the results of the op around, and for loops to the next iteration."""
     parent = parent_of(op)
     if type(parent) is scf.WhileOp:
-        return pairs(op.operands, entry_args(parent))
-    next_iteration = [entry_args(parent)[1:]] if type(parent) is scf.ForOp else []
-    return pairs(op.operands, parent.results, *next_iteration)
+        return (entry_args(parent)[index],)
+    return (parent.results[index], *([entry_args(parent)[1 + index]] if type(parent) is scf.ForOp else []))
 
 
-def condition_flows(op: Operation) -> list[Pair]:
+def from_condition(op: Operation, index: int) -> Sequence[SSAValue]:
     loop = parent_of(op)
-    return pairs(op.operands[1:], loop.results, entry_args(loop, 1))
+    return (loop.results[index - 1], entry_args(loop, 1)[index - 1]) if index else ()
 
 
-def conditional_branch_flows(op: Operation) -> list[Pair]:
-    first, second = op.successors
-    count = 1 + len(first.args)
-    return pairs(op.operands[1:count], first.args) + pairs(op.operands[count:], second.args)
+def from_branch(op: Operation, index: int) -> Sequence[SSAValue]:
+    """The arguments of both targets come one after the other, behind the condition if there is one."""
+    place = index - (type(op) is cf.ConditionalBranchOp)
+    return [argument for block in op.successors for argument in block.args][place : place + 1] if place >= 0 else ()
 
 
-RULES: dict[type[Operation], Callable[[Operation], list[Pair]]] = {
-    scf.ForOp: lambda op: pairs(op.operands[3:], entry_args(op)[1:], op.results),
-    scf.WhileOp: lambda op: pairs(op.operands, entry_args(op)),
-    scf.IfOp: lambda op: [],
-    scf.YieldOp: yield_flows,
-    scf.ConditionOp: condition_flows,
-    cf.BranchOp: lambda op: pairs(op.operands, op.successors[0].args),
-    cf.ConditionalBranchOp: conditional_branch_flows,
+RULES: dict[type[Operation], Callable[[Operation, int], Sequence[SSAValue]]] = {
+    scf.ForOp: lambda op, index: (entry_args(op)[index - 2], op.results[index - 3]) if index >= 3 else (),
+    scf.WhileOp: lambda op, index: (entry_args(op)[index],),
+    scf.IfOp: lambda op, index: (),
+    scf.YieldOp: from_yield,
+    scf.ConditionOp: from_condition,
+    **dict.fromkeys((cf.BranchOp, cf.ConditionalBranchOp), from_branch),
 }
 
 

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.axis_transfer import pointee_bytes
-from tilework.analysis.value_flows import control_flows, reached, sources_of
+from tilework.analysis.value_flows import reached, sources_of, targets_of
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, convert
 from tilework.ir.carried import also_carry, also_give, also_yield
@@ -231,9 +231,9 @@ def is_used(pointer: SSAValue) -> bool:
     """Whether a pointer leads to an op that does more than to move it."""
 
     def targets(value: SSAValue) -> Iterator[SSAValue]:
-        for op in (use.operation for use in value.uses):
-            flows = control_flows(op)
-            yield from op.results if flows is None else [target for source, target in flows if source is value]
+        for use in value.uses:
+            found = targets_of(use.operation, use.index)
+            yield from use.operation.results if found is None else found
 
     return any(type(use.operation) not in MOVING for value in reached([pointer], targets) for use in value.uses)
 

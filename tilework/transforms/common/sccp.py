@@ -18,11 +18,12 @@ from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilework.analysis.value_flows import control_flows
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
-from tilework.ir.nesting import start_of
+from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
 from tilework.transforms.folding import arith as folding_arith
@@ -140,6 +141,11 @@ class Propagation:
         for source, target in zip(sources, targets, strict=True):
             self.learn(target, self.fact(source))
 
+    def hand_on(self, op: Operation) -> None:
+        """What a loop or terminator passes on."""
+        for source, target in control_flows(op) or ():
+            self.learn(target, self.fact(source))
+
     def visit(self, op: Operation) -> None:
         if (rule := RULES.get(type(op))) is not None:
             rule(self, op)
@@ -177,45 +183,25 @@ class Propagation:
             self.from_terminator(region.first_block)
 
     def visit_for(self, op: Operation) -> None:
-        block = op.regions[0].first_block
-        assert block is not None, "a loop has a body"
-        initial = op._operands[3:]
-        self.learn(block.args[0], VARIES)
-        self.flow(initial, block.args[1:])
-        self.flow(initial, op.results)
-        self.execute(block)
+        self.learn(body_of(op).args[0], VARIES)
+        self.visit_while(op)
 
     def visit_while(self, op: Operation) -> None:
-        before = op.regions[0].first_block
-        assert before is not None, "a loop has a condition"
-        self.flow(op._operands, before.args)
-        self.execute(before)
+        self.hand_on(op)
+        self.execute(body_of(op))
 
     def from_terminator(self, block: Block | None) -> None:
         """Visit again what the block yields: its op can be reached now."""
         if block is not None and block.last_op is not None:
             self.worklist.append(block.last_op)
 
-    def visit_yield(self, op: Operation) -> None:
-        parent = op.parent_op()
-        if parent is None:
-            return
-        if type(parent) is scf.WhileOp:
-            before = parent.regions[0].first_block
-            self.flow(op._operands, before.args if before is not None else ())
-            return
-        if type(parent) is scf.ForOp:
-            block = op.parent
-            self.flow(op._operands, block.args[1:] if block is not None else ())
-        self.flow(op._operands, parent.results)
-
     def visit_condition(self, op: Operation) -> None:
         parent = op.parent_op()
         assert parent is not None, "scf.condition is in scf.while"
         condition, passed = self.fact(op._operands[0]), op._operands[1:]
-        after = parent.regions[1].first_block
+        after = parent.regions[1].blocks[0]
         if condition is VARIES or (not isinstance(condition, State) and condition):
-            self.flow(passed, after.args if after is not None else ())
+            self.flow(passed, after.args)
             self.execute(after)
         if condition is VARIES or condition == 0:
             self.flow(passed, parent.results)
@@ -306,7 +292,7 @@ RULES = {
     scf.IfOp: Propagation.visit_if,
     scf.ForOp: Propagation.visit_for,
     scf.WhileOp: Propagation.visit_while,
-    scf.YieldOp: Propagation.visit_yield,
+    scf.YieldOp: Propagation.hand_on,
     scf.ConditionOp: Propagation.visit_condition,
     cf.BranchOp: Propagation.visit_branch,
     cf.ConditionalBranchOp: Propagation.visit_branch,

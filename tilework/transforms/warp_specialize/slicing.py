@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.analysis.value_flows import Pair, control_flows
+from tilework.analysis.value_flows import Pair, control_flows, targets_of
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import encoding_attr, encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import owner_of
+from tilework.ir.nesting import end_of, owner_of
 from tilework.ir.rewrite import attr_value, insert_after, put, recreate, splat_attr
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, retyped
 from tilework.ir.ttg.view_ops import transposed_memdesc, verify_offsets
@@ -152,13 +152,10 @@ def all_flows(op: Operation) -> list[Pair] | None:
     """How values pass into, around in, and out of `op`; None for an op that is no control flow."""
     if type(op) is scf.WhileOp:
         raise Uncut("a `while` loop cannot be cut")
-    flows = control_flows(op)
-    ends = [block.last_op for region in op.regions for block in region.blocks] if flows is not None else []
-    return (
-        [*flows, *(pair for end in ends if end is not None for pair in control_flows(end) or ())]
-        if flows is not None
-        else None
-    )
+    if (flows := control_flows(op)) is None:
+        return None
+    ends = [end_of(block) for region in op.regions for block in region.blocks]
+    return [*flows, *(pair for end in ends for pair in control_flows(end) or ())]
 
 
 def name_of(value: SSAValue) -> str:
@@ -303,10 +300,8 @@ def cut_operands(op: Operation, found: Search, part: int) -> None:
 def wanted_dim(op: Operation, index: int, operand: SSAValue, dims: dict[SSAValue, int]) -> int | None:
     """Along which dimension `op` wants its operand cut, seen from a value of it that is."""
     shape = shape_of(operand.type)
-    flows = control_flows(op)
-    if flows is not None:
-        targets = (target for source, target in flows if source is operand and target in dims)
-        found = next((dims[target] for target in targets if same_place(op, index, target)), None)
+    if (targets := targets_of(op, index)) is not None:
+        found = next((dims[target] for target in targets if target in dims), None)
     else:
         known = next((value for value in (*op.operands, *op.results) if value in dims), None)
         if known is None:
@@ -314,13 +309,6 @@ def wanted_dim(op: Operation, index: int, operand: SSAValue, dims: dict[SSAValue
         rule = RULES.get(type(op), same_everywhere)
         found = next((dim for value, dim in rule(op, known, dims[known]) if value is operand), None)
     return found if found is not None and shape[found] > 1 else None
-
-
-def same_place(op: Operation, index: int, target: SSAValue) -> bool:
-    """The operand `index` of control flow is the one that becomes `target`."""
-    place = index - 3 if type(op) is scf.ForOp else index
-    own = target.index - 1 if isinstance(target, BlockArgument) else target.index  # pyright: ignore
-    return place == own
 
 
 def remade(op: Operation, dim: int, part: int, user: Operation) -> SSAValue:

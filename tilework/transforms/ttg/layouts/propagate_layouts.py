@@ -19,11 +19,12 @@ from collections.abc import Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from tilework.analysis.value_flows import targets_of
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.encodings import with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import behind, body_of, owner_of
+from tilework.ir.nesting import behind, owner_of
 from tilework.ir.rewrite import put
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
@@ -39,6 +40,7 @@ from tilework.transforms.ttg.layouts.layout_rules import (
 )
 
 Layouts = dict[Distributed, None]  # a set that remembers the order
+CONTROL = tuple(kind.name for kind in (scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.ConditionOp))
 
 
 def propagate_layouts(function: Operation) -> None:
@@ -85,8 +87,7 @@ def targets(user: Operation, index: int) -> Sequence[SSAValue]:
         return (user.results[index],)
     if name == tt.GatherOp.name:
         return user.results if index == 1 and "efficient_layout" not in user.properties else ()
-    rule = FLOW.get(name)
-    return rule(user, index) if rule is not None else ()
+    return targets_of(user, index) or () if name in CONTROL else ()
 
 
 def add_layouts(
@@ -102,44 +103,6 @@ def add_layouts(
                 own = found[target] = {}
             own[image] = None
     return own is not None and len(own) > size
-
-
-def from_for(op: Operation, index: int) -> Sequence[SSAValue]:
-    return (body_of(op).args[index - 2], op.results[index - 3]) if index >= 3 else ()
-
-
-def from_while(op: Operation, index: int) -> Sequence[SSAValue]:
-    return (body_of(op).args[index],)
-
-
-def from_condition(op: Operation, index: int) -> Sequence[SSAValue]:
-    loop = op.parent_op()
-    if index == 0 or loop is None:
-        return ()
-    return loop.regions[1].blocks[0].args[index - 1], loop.results[index - 1]
-
-
-def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
-    """What is yielded becomes a result, and in a loop also the next argument."""
-    parent = op.parent_op()
-    if isinstance(parent, scf.IfOp):
-        return (parent.results[index],)
-    if isinstance(parent, scf.ForOp):
-        return parent.results[index], body_of(parent).args[index + 1]
-    if isinstance(parent, scf.WhileOp):
-        argument = body_of(parent).args[index]
-        if index < len(parent.results) and parent.results[index].type == argument.type:
-            return parent.results[index], parent.regions[1].blocks[0].args[index], argument
-        return (argument,)
-    return ()
-
-
-FLOW = {
-    scf.ForOp.name: from_for,
-    scf.WhileOp.name: from_while,
-    scf.ConditionOp.name: from_condition,
-    scf.YieldOp.name: from_yield,
-}
 
 
 def choose(found: dict[SSAValue, Layouts]) -> dict[SSAValue, Distributed]:
@@ -238,32 +201,13 @@ class Rewriter:
 
     # Control flow
 
-    def visit_for(self, op: Operation) -> None:
-        arguments = body_of(op).args[1:]
-        self.set_layouts(op.results)
-        self.set_layouts(arguments)
-        self.fetch_operands(op, [None, None, None, *map(encoding, arguments)])
-
-    def visit_while(self, op: Operation) -> None:
-        before, after = (region.blocks[0] for region in op.regions)
-        self.set_layouts(op.results)
-        self.set_layouts(before.args)
-        self.set_layouts(after.args)
-        self.fetch_operands(op, [encoding(argument) for argument in before.args])
-
-    def visit_if(self, op: Operation) -> None:
-        self.set_layouts(op.results)
-
-    def visit_yield(self, op: Operation) -> None:
-        parent = op.parent_op()
-        assert parent is not None, "a yield is in a structured op"
-        targets = body_of(parent).args if isinstance(parent, scf.WhileOp) else parent.results
-        self.fetch_operands(op, [encoding(target) for target in targets])
-
-    def visit_condition(self, op: Operation) -> None:
-        parent = op.parent_op()
-        assert parent is not None, "a condition is in a while"
-        self.fetch_operands(op, [None, *(encoding(result) for result in parent.results)])
+    def visit_control(self, op: Operation) -> None:
+        """What is handed on has the layout of what it becomes."""
+        self.set_layouts(
+            [*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args)]
+        )
+        targets = [targets_of(op, index) for index in range(len(op._operands))]
+        self.fetch_operands(op, [encoding(found[0]) if found else None for found in targets])
 
     # Ops that take any layout
 
@@ -291,11 +235,7 @@ class Rewriter:
 
 
 RULES = {
-    scf.ForOp.name: Rewriter.visit_for,
-    scf.WhileOp.name: Rewriter.visit_while,
-    scf.IfOp.name: Rewriter.visit_if,
-    scf.YieldOp.name: Rewriter.visit_yield,
-    scf.ConditionOp.name: Rewriter.visit_condition,
+    **dict.fromkeys(CONTROL, Rewriter.visit_control),
     ttg.ConvertLayoutOp.name: Rewriter.visit_convert,
     tt.AssertOp.name: Rewriter.visit_assert,
     tt.ReduceOp.name: Rewriter.visit_reduce,
