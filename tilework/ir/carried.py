@@ -4,8 +4,9 @@
 also_yield(body_of(loop), [%next])             scf.yield ..., %next
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir.create import add_result
@@ -32,3 +33,45 @@ def also_yield(block: Block, values: Sequence[SSAValue]) -> None:
     """Hand `values` on at the end of `block`, too."""
     end = end_of(block)
     end.operands = (*end.operands, *values)
+
+
+def carry_beside(
+    op: Operation,
+    wanted: Callable[[SSAValue], bool],
+    types: Callable[[SSAValue], Sequence[Attribute]],
+    given: Callable[[SSAValue, SSAValue, Operation], Sequence[SSAValue]],
+    learn: Callable[[SSAValue, Sequence[SSAValue]], None],
+    visit: Callable[[Block], None] = lambda block: None,
+) -> None:
+    """Let a loop or branch hand on, beside each value that is `wanted`, further ones of the `types` for it.
+
+    `given(value, like, before)` are those of a value that becomes `like`, known in front of `before`. What stands beside an argument
+    or a result is told to `learn`; blocks are visited when their arguments have been, and before their ends are asked.
+    """
+
+    def hand(end: Operation, first: int, likes: Sequence[SSAValue]) -> None:
+        places = [(end.operands[first + n], like) for n, like in enumerate(likes) if wanted(like)]
+        end.operands = (*end.operands, *[new for value, like in places for new in given(value, like, end)])
+
+    def through(block: Block, arguments: Sequence[SSAValue], first: int, likes: Sequence[SSAValue]) -> None:
+        for argument in arguments:
+            if wanted(argument):
+                learn(argument, [block.insert_arg(type, len(block.args)) for type in types(argument)])
+        visit(block)
+        hand(end_of(block), first, likes)
+
+    blocks, results = [region.blocks[0] for region in op.regions if region.blocks], tuple(op.results)
+    own = [tuple(block.args) for block in blocks]
+    if type(op) is scf.ForOp:
+        hand(op, 3, own[0][1:])
+        through(blocks[0], own[0][1:], 0, results)
+    elif type(op) is scf.WhileOp:
+        hand(op, 0, own[0])
+        through(blocks[0], own[0], 1, own[1])
+        through(blocks[1], own[1], 0, own[0])
+    else:
+        for block in blocks:
+            through(block, (), 0, results)
+    for result in results:
+        if wanted(result):
+            learn(result, [also_give(op, type) for type in types(result)])

@@ -22,9 +22,9 @@ from tilework.analysis.axis_transfer import pointee_bytes
 from tilework.analysis.value_flows import reached, sources_of, targets_of
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, convert
-from tilework.ir.carried import also_carry, also_give, also_yield
+from tilework.ir.carried import carry_beside
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import behind, body_of, end_of, owner_of
+from tilework.ir.nesting import LOOPS, behind, body_of, end_of, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
 from tilework.transforms.passes import FunctionPass
@@ -144,15 +144,6 @@ class Rewrite:
         found = self.sum(uniform, varying, before)
         assert found is not None
         return found
-
-    def totals(self, op: Operation, first: int, places: Sequence[int]) -> list[SSAValue]:
-        """The offsets of these operands of a loop or terminator, counted from the one that is `first`."""
-        pointers = [op.operands[first + place] for place in places]
-        return [self.total(self.of(pointer), offset_type(pointer), op) for pointer in pointers]
-
-    def with_base(self, arguments: Sequence[SSAValue]) -> list[int]:
-        """Which arguments of a block are pointers into one small array."""
-        return [place for place, one in enumerate(arguments) if is_pointer(one.type) and self.base_of(one) is not None]
 
     def sum(self, a: SSAValue | None, b: SSAValue | None, before: Operation) -> SSAValue | None:
         if a is None or b is None:
@@ -279,46 +270,25 @@ def whole(offset: SSAValue) -> Offset:
     return Offset(None, offset) if is_tensor(offset.type) else Offset(offset)
 
 
-def of_for(rewrite: Rewrite, loop: Operation, value: SSAValue) -> Offset:
-    """The loop carries the offsets of all its pointers that have one, too."""
-    body = body_of(loop)
-    places = rewrite.with_base(body.args[1:])
-    starts = rewrite.totals(loop, 3, places)
-    count = len(loop.results)
-    for place, argument in zip(places, also_carry(loop, starts), strict=True):
-        rewrite.offsets[body.args[1 + place]] = whole(argument)
-    for place, result in zip(places, loop.results[count:], strict=True):
-        rewrite.offsets[loop.results[place]] = whole(result)
-    also_yield(body, rewrite.totals(end_of(body), 0, places))
-    rewrite.carried += [(body.args[1 + place], end_of(body), place) for place in places]
+def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
+    """A loop hands on the offsets of all its pointers that have one, too; a branch that of one result."""
+    is_loop, ends = type(op) in LOOPS, (op, *(end_of(region.blocks[0]) for region in op.regions))
+
+    def learn(pointer: SSAValue, offsets: Sequence[SSAValue]) -> None:
+        rewrite.offsets[pointer] = whole(offsets[0])
+
+    carry_beside(
+        op,
+        lambda one: is_pointer(one.type) and rewrite.base_of(one) is not None if is_loop else one is value,
+        lambda one: [offset_type(one)],
+        lambda one, like, before: [rewrite.total(rewrite.of(one), offset_type(like), before)],
+        learn,
+    )
+    if is_loop:
+        arguments, first = body_of(op).args[type(op) is scf.ForOp :], ends[-1]
+        pointers = [(place, one) for place, one in enumerate(arguments) if one in rewrite.offsets]
+        rewrite.carried += [(one, first, place) for place, one in pointers]
     return rewrite.offsets[value]
-
-
-def of_while(rewrite: Rewrite, loop: Operation, value: SSAValue) -> Offset:
-    before, after = (region.blocks[0] for region in loop.regions)
-    entering, passed = rewrite.with_base(before.args), rewrite.with_base(after.args)
-    starts = rewrite.totals(loop, 0, entering)
-    loop.operands = (*loop.operands, *starts)
-    for place, start in zip(entering, starts, strict=True):
-        rewrite.offsets[before.args[place]] = whole(before.insert_arg(start.type, len(before.args)))
-    for place in passed:
-        type = offset_type(after.args[place])
-        rewrite.offsets[after.args[place]] = whole(after.insert_arg(type, len(after.args)))
-        rewrite.offsets[loop.results[place]] = whole(also_give(loop, type))
-    also_yield(before, rewrite.totals(end_of(before), 1, passed))
-    also_yield(after, rewrite.totals(end_of(after), 0, entering))
-    rewrite.carried += [(before.args[place], end_of(after), place) for place in entering]
-    return rewrite.offsets[value]
-
-
-def of_if(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
-    place = value.index  # pyright: ignore[reportAttributeAccessIssue]
-    result = also_give(op, offset_type(value))
-    rewrite.offsets[value] = whole(result)
-    for region in op.regions:
-        end = end_of(region.blocks[0])
-        also_yield(region.blocks[0], [rewrite.total(rewrite.of(end.operands[place]), result.type, end)])
-    return whole(result)
 
 
 RULES: dict[type[Operation], Callable[[Rewrite, Operation, SSAValue], Offset]] = {
@@ -326,8 +296,6 @@ RULES: dict[type[Operation], Callable[[Rewrite, Operation, SSAValue], Offset]] =
     tt.SplatOp: lambda rewrite, op, value: rewrite.of(op.operands[0]),
     tt.BitcastOp: of_bitcast,
     SelectOp: of_select,
-    scf.ForOp: of_for,
-    scf.WhileOp: of_while,
-    scf.IfOp: of_if,
+    **dict.fromkeys((*LOOPS, scf.IfOp), of_control),
     **dict.fromkeys(SHAPING, of_shaped),
 }

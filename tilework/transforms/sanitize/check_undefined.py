@@ -36,11 +36,18 @@ from tilework.ir.types import bit_width, element_type, i8, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.sanitize.accesses import mask_of
-from tilework.transforms.sanitize.undefined_control import CONTROL
+from tilework.transforms.sanitize.undefined_control import carry_shadows
 from tilework.transforms.sanitize.undefined_rules import RULES, follow_elements, follow_view
 from tilework.transforms.sanitize.undefined_shadows import Shadows, folded_bits
 from tilework.transforms.sanitize.undefined_sources import CLEANING, find_sources, is_partial_load
-from tilework.transforms.sanitize.undefined_values import VIEWS, flow_of, partial_values, stored_numbers, varied_values
+from tilework.transforms.sanitize.undefined_values import (
+    CONTROL,
+    VIEWS,
+    flow_of,
+    partial_values,
+    stored_numbers,
+    varied_values,
+)
 
 DECIDES = "decides a branch"
 BINS = "tl.histogram counts a number that is outside of its {count} bins"
@@ -79,8 +86,8 @@ class Visitor(Shadows):
         kind = type(op)
         if (sink := SINKS.get(kind)) is not None:
             sink(self, op)
-        if (control := CONTROL.get(kind)) is not None:
-            control(self, op)
+        if kind in CONTROL:
+            carry_shadows(self, op)
         elif any(result in self.partial for result in op.results):
             rule = RULES.get(kind) or (follow_view if kind in VIEWS else follow_elements)
             assert kind in RULES or kind in VIEWS or is_elementwise(op), f"{op.name} is not followed"

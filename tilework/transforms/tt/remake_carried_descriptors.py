@@ -13,7 +13,7 @@ left as they are. A call in a loop that gives a descriptor is inlined, so that t
 Stage: TTIR to TTIR, targets with TMA. Cost: one walk where no descriptor is carried.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
@@ -23,11 +23,12 @@ from tilework.analysis.value_flows import sources_of
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import also_give, also_yield
+from tilework.ir.carried import carry_beside
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
 from tilework.ir.nesting import LOOPS, behind, end_of, loop_around, owner_of
 from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.scf_ext import make_if, make_yield
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
@@ -36,7 +37,7 @@ from tilework.transforms.tt.rewrite_tensor_descriptor import components
 
 HANDLE = 0
 KINDS = {PaddingOption.ZERO: 1, PaddingOption.NAN: 2}
-Parts = tuple[SSAValue, ...]  # the handle, the kind, the base, the shape, the strides
+Parts = tuple[SSAValue, ...]  # the kind, the base, the shape, the strides
 
 
 class RemakeCarriedDescriptorsPass(Pass):
@@ -78,7 +79,7 @@ class Rewrite:
                 self.inline(call)
         for loop in loops:
             if loop not in self.in_parts and any(self.is_stale(place, loop) for place in range(len(loop.operands))):
-                CONVERSIONS[type(loop)](self, loop)
+                self.carry_parts(loop)
 
     def is_stale(self, place: int, loop: Operation) -> bool:
         """Whether the loop reads, as carried value number `place`, a descriptor that it made in an iteration before."""
@@ -112,13 +113,13 @@ class Rewrite:
             return self.handle(value)
         if isinstance(owner, tt.MakeTensorDescOp):
             code = Emitter(owner.location)
-            parts = (value, code.constant(KINDS[padding_of(owner)], i32), owner.base, *owner.shape, *owner.strides)
+            parts = (code.constant(KINDS[padding_of(owner)], i32), owner.base, *owner.shape, *owner.strides)
             insert_after(owner, *code.ops)
             self.parts[value] = parts
             return parts
         assert isinstance(value, OpResult)
-        if (convert := CONVERSIONS.get(type(owner))) is not None:
-            convert(self, owner)
+        if type(owner) in (*LOOPS, scf.IfOp):
+            self.carry_parts(owner)
             return self.parts[value]
         if type(owner) is SelectOp:
             return self.convert_select(owner)
@@ -137,79 +138,40 @@ class Rewrite:
             for type in part_types(value.type)[1:]
         ]
         code.insert_before(first)
-        parts = self.parts[value] = (value, kind, *rest)
+        parts = self.parts[value] = (kind, *rest)
         return parts
 
     # ops that pass descriptors on
 
-    def convert_for(self, loop: Operation) -> None:
-        """Carry every descriptor of `loop` in parts."""
-        body = loop.regions[0].blocks[0]
-        places = [place for place, result in enumerate(loop.results) if is_descriptor(result.type)]
-        given = [part for place in places for part in self.parts_of(loop.operands[3 + place])[1:]]
-        loop.operands = (*loop.operands, *given)
-        arguments = self.take(body, [body.args[1 + place] for place in places])
-        results = self.give(loop, places)
-        self.yield_parts(body, places)
-        self.remake_all(loop, arguments, results)
+    def carry_parts(self, op: Operation) -> None:
+        """Hand every descriptor of a loop or branch on in parts."""
+        learned: list[SSAValue] = []
 
-    def convert_while(self, loop: Operation) -> None:
-        before, after = (region.blocks[0] for region in loop.regions)
-        places = [place for place, argument in enumerate(before.args) if is_descriptor(argument.type)]
-        passed = [place for place, argument in enumerate(after.args) if is_descriptor(argument.type)]
-        given = [part for place in places for part in self.parts_of(loop.operands[place])[1:]]
-        loop.operands = (*loop.operands, *given)
-        arguments = self.take(before, [before.args[place] for place in places])
-        self.yield_parts(before, [1 + place for place in passed])
-        arguments += self.take(after, [after.args[place] for place in passed])
-        results = self.give(loop, passed)
-        self.yield_parts(after, places)
-        self.remake_all(loop, arguments, results)
+        def learn(value: SSAValue, parts: Sequence[SSAValue]) -> None:
+            self.parts[value] = tuple(parts)
+            learned.append(value)
 
-    def remake_all(self, loop: Operation, arguments: Sequence[BlockArgument], results: Sequence[SSAValue]) -> None:
-        self.in_parts.add(loop)
-        for value in (*arguments, *results):
+        carry_beside(
+            op,
+            lambda value: is_descriptor(value.type),
+            lambda value: part_types(value.type),
+            lambda value, like, before: self.parts_of(value),
+            learn,
+        )
+        self.in_parts |= {op, *(end_of(region.blocks[0]) for region in op.regions)}
+        for value in learned if type(op) in LOOPS else ():
             self.remake(value, behind(value))
-
-    def take(self, block: Block, arguments: Sequence[BlockArgument]) -> list[BlockArgument]:
-        """Arguments for the parts of those descriptors that are arguments of `block`, behind all others."""
-        for argument in arguments:
-            types = part_types(argument.type)
-            made = [block.insert_arg(type, len(block.args), argument.location) for type in types]
-            self.parts[argument] = (argument, *made)
-        return list(arguments)
-
-    def give(self, op: Operation, places: Sequence[int]) -> list[SSAValue]:
-        """The parts of those results that are descriptors, as further results; the descriptors."""
-        results: list[SSAValue] = [op.results[place] for place in places]
-        for result in results:
-            self.parts[result] = (result, *(also_give(op, type) for type in part_types(result.type)))
-        return results
-
-    def yield_parts(self, block: Block, places: Sequence[int]) -> None:
-        end = end_of(block)
-        following = [self.parts_of(end.operands[place]) for place in places]
-        self.in_parts.add(end)
-        for place, parts in zip(places, following, strict=True):
-            end.operands[place] = parts[0]
-        also_yield(block, [part for parts in following for part in parts[1:]])
-
-    def convert_branches(self, branch: Operation) -> None:
-        places = [place for place, result in enumerate(branch.results) if is_descriptor(result.type)]
-        for region in branch.regions:
-            self.yield_parts(region.blocks[0], places)
-        self.give(branch, places)
 
     def convert_select(self, select: Operation) -> Parts:
         condition, *sides = select.operands
         first, second = (self.parts_of(side) for side in sides)
         code = Emitter(select.location)
-        pairs = zip(first[1:], second[1:], strict=True)
+        pairs = zip(first, second, strict=True)
         chosen = [
             one if one is other else code.append(SelectOp.make(condition, one, other, code.loc)) for one, other in pairs
         ]
         insert_after(select, *code.ops)
-        parts = self.parts[select.results[0]] = (select.results[0], *chosen)
+        parts = self.parts[select.results[0]] = tuple(chosen)
         return parts
 
     def is_of_one_block(self, call: Operation) -> bool:
@@ -228,7 +190,7 @@ class Rewrite:
 
     def remake(self, value: SSAValue, before: Operation) -> None:
         """Use a descriptor made of the parts of `value` instead of it, where its handle may be of an iteration before."""
-        handle, kind, base, *rest = self.parts[value]
+        kind, base, *rest = self.parts[value]
         assert isinstance(value.type, TensorDescType)
         uses = [use for use in value.uses if use.operation not in self.in_parts]
         if not uses:
@@ -238,16 +200,10 @@ class Rewrite:
         def make(paddings: Sequence[PaddingOption]) -> list[Operation]:
             """Make it with the padding that `kind` says."""
             made = tt.MakeTensorDescOp.make(base, rest[:rank], rest[rank:], block, paddings[0], loc)
-            if len(paddings) == 1:
-                return [made, scf.YieldOp.create(operands=made.results, location=loc)]
-            return choice(
-                kind,
-                KINDS[paddings[0]],
-                [made, scf.YieldOp.create(operands=made.results, location=loc)],
-                make(paddings[1:]),
-            )
+            ops: list[Operation] = [made, make_yield(made.results, loc)]
+            return ops if len(paddings) == 1 else choice(kind, KINDS[paddings[0]], ops, make(paddings[1:]))
 
-        kept: list[Operation] = [scf.YieldOp.create(operands=(handle,), location=loc)]
+        kept: list[Operation] = [make_yield([value], loc)]
         *code, _ = choice(kind, HANDLE, kept, make(self.paddings))
         insert_before(before, *code)
         outer = code[-1]
@@ -265,8 +221,8 @@ def choice(kind: SSAValue, wanted: int, then: list[Operation], otherwise: list[O
     code = Emitter(then[-1].location)
     other = code.compare("ne", kind, code.constant(wanted, i32))
     regions = (Region(Block(otherwise)), Region(Block(then)))
-    branch = scf.IfOp.create(operands=(other,), result_types=(given.type,), regions=regions, location=code.loc)
-    return [*code.ops, branch, scf.YieldOp.create(operands=branch.results, location=code.loc)]
+    branch = make_if(other, [given.type], *regions, code.loc)
+    return [*code.ops, branch, make_yield(branch.results, code.loc)]
 
 
 def part_types(type: Attribute) -> tuple[Attribute, ...]:
@@ -274,10 +230,3 @@ def part_types(type: Attribute) -> tuple[Attribute, ...]:
     base, *sizes, _ = components(type)
     rank = len(sizes) // 2
     return (i32, base, *(i32,) * rank, *(i64,) * rank)
-
-
-CONVERSIONS: dict[type[Operation], Callable[[Rewrite, Operation], None]] = {
-    scf.ForOp: Rewrite.convert_for,
-    scf.WhileOp: Rewrite.convert_while,
-    scf.IfOp: Rewrite.convert_branches,
-}
