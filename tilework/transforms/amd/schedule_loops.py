@@ -16,15 +16,13 @@ Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body
 """
 
 from enum import IntEnum, auto
-from functools import cache
 from math import ceil
 from typing import Generic, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.analysis.origins import module_origins
+from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.value_flows import reached
 from tilework.ir import ttg
 from tilework.ir.effects import writes
@@ -35,7 +33,7 @@ from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
 from tilework.transforms.ttg.pipeline.expand import problem
-from tilework.transforms.ttg.pipeline.latencies import early_loads
+from tilework.transforms.ttg.pipeline.latencies import Facts, early_loads
 from tilework.transforms.ttg.pipeline.load_buffers import MIN_COPY_BITS, copy_width
 from tilework.transforms.ttg.pipeline.loops import (
     DOTS,
@@ -89,13 +87,10 @@ class AmdScheduleLoopsPass(Pass):
     num_stages: int = 2
 
     def run(self, module: ModuleOp) -> None:
-        loops = loops_in(module)
-        if not loops:
-            return
-        facts, origins = cache(lambda: axis_info(module)), cache(lambda: module_origins(module))
-        judge = is_narrow if target_of(module).features & SLOW_NARROW_LOADS else is_anything
-        for loop in loops:
-            stages, levels = early_loads(loop, self.num_stages, judge, facts, origins)
+        facts = Facts(module)
+        for loop in loops_in(module):
+            judge = is_narrow if target_of(module).features & SLOW_NARROW_LOADS else is_anything
+            stages, levels = early_loads(loop, self.num_stages, judge, facts)
             if levels and not place_chained(loop, stages, levels):
                 place(loop, stages, levels)
 
@@ -123,11 +118,8 @@ def place_chained(loop: Operation, stages: int, levels: dict[Operation, int]) ->
     if stages != CHAINED_STAGES or len(dots) != 2 or any(levels.values()) or any(writes(op) for op in ops):
         return False
     body, (first, second) = body_of(loop), dots
-    by_first, by_second, for_first = (
-        users_of(first, loop),
-        users_of(second, loop),
-        set(reached([first], lambda op: producers(op, body))),
-    )
+    by_first, by_second = users_of(first, loop), users_of(second, loop)
+    for_first = set(reached([first], lambda op: producers(op, body)))
     ways = {load: FIRST if load in for_first else SECOND for load in levels}
     if second not in by_first or by_first & ways.keys() or len(set(ways.values())) < 2:
         return False

@@ -104,7 +104,7 @@ class Eliminator:
         """Replace `op` by an equal op of the same epoch (None: any), or remember it."""
         if op.regions and any(region.first_block is not region.last_block for region in op.regions):
             return
-        key = self.key(op, {})
+        key = key_of(op, {})
         found = self.known.get(key)
         if found is not None and found[1] is epoch:
             first = found[0]
@@ -116,36 +116,38 @@ class Eliminator:
         self.learned.append((key, found))
         self.known[key] = (op, epoch)
 
-    def key(self, op: Operation, inner: dict[SSAValue, int]) -> Hashable:
-        """What `op` computes; values made inside the op being keyed are named by their position, in `inner`."""
-        facts: list[Hashable]
-        if inner:
-            facts = [op.name, *(inner.get(value, id(value)) for value in op._operands)]
-        else:
-            facts = [op.name, *map(id, op._operands)]
-        if op.name in COMMUTATIVE_NAMES and facts[1] > facts[2]:  # pyright: ignore[reportOperatorIssue]
-            facts[1], facts[2] = facts[2], facts[1]
-        for result in op.results:
-            facts.append(identity(result.type))
-        for group in (op.properties, op.attributes):
-            for name in sorted(group) if len(group) > 1 else group:
-                value = identity(group[name])
-                if value not in NO_FLAGS:
-                    facts.append(name)
-                    facts.append(value)
-        for region in op.regions:
-            facts.append(self.region_key(region, inner))
-        return tuple(facts)
 
-    def region_key(self, region: Region, inner: dict[SSAValue, int]) -> Hashable:
-        block = region.first_block
-        if block is None:
-            return None
-        for argument in block.args:
-            inner[argument] = ~len(inner)  # negative: no id
-        facts: list[Hashable] = [identity(argument.type) for argument in block.args]
-        for op in block.ops:
-            facts.append(self.key(op, inner))
-            for result in op.results:
-                inner[result] = ~len(inner)
-        return tuple(facts)
+def key_of(op: Operation, inner: dict[SSAValue, int]) -> Hashable:
+    """What `op` computes; values made inside the op being keyed are named by their position, in `inner`."""
+    facts: list[Hashable]
+    if inner:
+        facts = [op.name, *(inner.get(value, id(value)) for value in op._operands)]
+    else:
+        facts = [op.name, *map(id, op._operands)]
+    if op.name in COMMUTATIVE_NAMES and facts[1] > facts[2]:  # pyright: ignore[reportOperatorIssue]
+        facts[1], facts[2] = facts[2], facts[1]
+    for result in op.results:
+        facts.append(identity(result.type))
+    for group in (op.properties, op.attributes):
+        for name in sorted(group) if len(group) > 1 else group:
+            value = identity(group[name])
+            if value not in NO_FLAGS:
+                facts.append(name)
+                facts.append(value)
+    for region in op.regions:
+        facts.append(region_key(region, inner))
+    return tuple(facts)
+
+
+def region_key(region: Region, inner: dict[SSAValue, int]) -> Hashable:
+    block = region.first_block
+    if block is None:
+        return None
+    for argument in block.args:
+        inner[argument] = ~len(inner)  # negative: no id
+    facts: list[Hashable] = [identity(argument.type) for argument in block.args]
+    for op in block.ops:
+        facts.append(key_of(op, inner))
+        for result in op.results:
+            inner[result] = ~len(inner)
+    return tuple(facts)

@@ -11,8 +11,9 @@ from tilework.ir import tt
 from tilework.ir.effects import DIVISIONS as QUOTIENTS
 from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import constant_value, defining_op, recreate, splat_element
-from tilework.ir.types import element_type, i1, i32, i32_array, int_attr, shape_of, tensor_type
+from tilework.ir.types import element_type, i1, i32, int_attr, shape_of, tensor_type
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.masks import mask_of, set_mask
 from tilework.transforms.padding.padded import Padding, padded_shape
 from tilework.transforms.padding.views import reshaped
 
@@ -101,33 +102,15 @@ def pad_assert(padding: Padding, op: Operation) -> None:
     op.operands[0] = padding.filled(condition, padding.axes(condition), 1, op)
 
 
-def pad_load(padding: Padding, op: Operation) -> None:
-    """Read only what is seen; what is not read is `other`, or anything."""
-    assert isinstance(op, tt.LoadOp)
-    others = () if op.other is None else (op.other,)
-    op.operands = (op.ptr, with_seen(padding, op.ptr, op.mask, op), *others)
-    op.properties["operandSegmentSizes"] = i32_array(1, 1, len(others))
-
-
 def pad_masked(padding: Padding, op: Operation) -> None:
-    """Touch, or count, only what is seen. The mask comes last."""
-    assert isinstance(op, tt.StoreOp | tt.AtomicRMWOp | tt.AtomicCASOp | tt.HistogramOp)
-    first = op.operands[0]
-    if first in padding.sizes:
-        given = tuple(op.operands) if op.mask is None else tuple(op.operands[:-1])
-        op.operands = (*given, with_seen(padding, first, op.mask, op))
-
-
-def with_seen(padding: Padding, value: SSAValue, mask: SSAValue | None, op: Operation) -> SSAValue:
-    """The mask of `op`, off in the invisible lanes of `value`."""
-    seen = padding.seen(value)
-    if mask is None:
-        return seen
-    code = Emitter(op.location)
-    both = code.binary(arith.AndIOp, mask, seen)
-    code.insert_before(op)
-    padding.keep_size(value, both)
-    return both
+    """Touch, or count, only what is seen; what is not read is `other`, or anything."""
+    if (first := op.operands[0]) in padding.sizes:
+        mask, code = padding.seen(first), Emitter(op.location)
+        if (given := mask_of(op)) is not None:
+            mask = code.binary(arith.AndIOp, given, mask)
+            padding.keep_size(first, mask)
+        code.insert_before(op)
+        set_mask(op, mask)
 
 
 def pad_gather(padding: Padding, op: Operation) -> None:

@@ -25,6 +25,7 @@ from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.tt.function_ops import function_type_of
 from tilework.ir.types import is_odd
+from tilework.transforms.building.masks import MASKS
 from tilework.transforms.common.canonicalize import canonicalize
 from tilework.transforms.common.cse import CSEPass
 from tilework.transforms.padding import combining, elements, products, views
@@ -100,11 +101,7 @@ RULES: dict[type[Operation], Callable[[Padding, Operation], None]] = {
     **dict.fromkeys(elements.DIVISIONS, elements.pad_division),
     tt.MapElementwiseOp: elements.pad_map,
     tt.AssertOp: elements.pad_assert,
-    tt.LoadOp: elements.pad_load,
-    tt.StoreOp: elements.pad_masked,
-    tt.AtomicRMWOp: elements.pad_masked,
-    tt.AtomicCASOp: elements.pad_masked,
-    tt.HistogramOp: elements.pad_masked,
+    **dict.fromkeys(MASKS, elements.pad_masked),
     tt.GatherOp: elements.pad_gather,
     tt.ReduceOp: combining.pad_reduce,
     tt.ScanOp: combining.pad_scan,

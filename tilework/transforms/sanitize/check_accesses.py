@@ -28,9 +28,14 @@ from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import put
 from tilework.ir.types import bit_width, i64, is_integer
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.masks import mask_of
 from tilework.transforms.passes import Pass
-from tilework.transforms.sanitize.accesses import VERBS, mask_of
 
+VERBS: dict[type[Operation], str] = {  # what reports say of the accesses that are checked
+    tt.LoadOp: "reads",
+    tt.StoreOp: "writes",
+    **dict.fromkeys((tt.AtomicRMWOp, tt.AtomicCASOp), "updates"),
+}
 OVERFLOW = "sanitizer: int{width} overflow detected for operation {name}, in the address of {what}"
 NAMES: dict[type[Operation], str] = {arith.AddiOp: "add", arith.SubiOp: "sub", arith.MuliOp: "mul"}
 EXTENSIONS = (arith.ExtSIOp, arith.ExtUIOp)

@@ -39,13 +39,12 @@ from tilework.analysis.origins import UNKNOWN, module_origins
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt
 from tilework.ir.arith_ext import convert
-from tilework.ir.create import create_op
 from tilework.ir.enums import MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import function_around, functions, has_body, is_private
 from tilework.ir.locations import location_text
 from tilework.ir.module_facts import SANITIZER_FACTS
 from tilework.ir.nesting import start_of
-from tilework.ir.rewrite import erase_op, replace_op
+from tilework.ir.rewrite import erase_op
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import (
     PointerType,
@@ -61,8 +60,9 @@ from tilework.ir.types import (
     with_element,
 )
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.masks import mask_of, set_mask
 from tilework.transforms.passes import Pass
-from tilework.transforms.sanitize.accesses import MASKS, VERBS, mask_of
+from tilework.transforms.sanitize.check_accesses import VERBS
 from tilework.transforms.sanitize.undefined_shadows import folded_bits, folded_tile
 
 FIRST = 2
@@ -245,30 +245,17 @@ def guard(access: Operation, table: Table, code: int, check: tuple[str, int, lis
     if size > 1:
         rest = emit.binary(arith.AndIOp, address, lanes.number(size - 1, address))
         good = lanes.both(good, emit.compare("eq", rest, lanes.number(0, rest)))
-    position, mask = MASKS.get(type(access)), mask_of(access)
+    mask = mask_of(access)
     bad = lanes.both(emit.negated(good), mask)
     marked = emit.binary(arith.OrIOp, lanes.inverted(address), lanes.number(MARK, address))
     key = folded_tile(emit, emit.select(bad, marked, lanes.number(0, address)))
     record(emit, table, emit.compare("ne", key, emit.constant(0, i64)), key, code)
-    allowed = lanes.both(good, mask)
-    if position is None:
+    if type(access) is tt.AtomicCASOp:
         nowhere = emit.append(convert(tt.BitcastOp, table.place(1), element_type(pointer.type), loc))
-        new = [emit.select(good, pointer, lanes.spread(nowhere)), *access.operands[1:]]
+        access.operands[0] = emit.select(good, pointer, lanes.spread(nowhere))
     else:
-        new = [*access.operands[:position], allowed, *access.operands[position + 1 :]]
+        set_mask(access, lanes.both(good, mask))
     emit.insert_before(access)
-    replace_op(access, with_operands(access, new))
-
-
-def with_operands(access: Operation, operands: Sequence[SSAValue]) -> Operation:
-    """The same access, with a mask where it had none."""
-    properties = dict(access.properties)
-    if type(access) is tt.LoadOp:
-        made = tt.LoadOp.make(operands[0], operands[1], operands[2] if len(operands) > 2 else None, access.location)
-        properties |= {"operandSegmentSizes": made.properties["operandSegmentSizes"]}
-        erase_op(made)
-    types = [result.type for result in access.results]
-    return create_op(type(access), operands, types, access.location, properties, access.attributes)
 
 
 def is_inside(lanes: Lanes, address: SSAValue, start: SSAValue, room: SSAValue) -> SSAValue:

@@ -34,8 +34,8 @@ from tilework.ir.effects import is_elementwise
 from tilework.ir.functions import functions, has_body
 from tilework.ir.types import bit_width, element_type, i8, shape_of
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.masks import mask_of
 from tilework.transforms.passes import Pass
-from tilework.transforms.sanitize.accesses import mask_of
 from tilework.transforms.sanitize.undefined_control import carry_shadows
 from tilework.transforms.sanitize.undefined_rules import RULES, follow_elements, follow_view
 from tilework.transforms.sanitize.undefined_shadows import Shadows, folded_bits

@@ -13,7 +13,7 @@ can leave several. A loop marked `disable_licm` (``llvm.loop_annotation``) is le
 Stage: TTIR or TTGIR to itself. Cost: one walk per nesting level.
 """
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
@@ -22,8 +22,9 @@ from tilework.ir.effects import is_speculatable, writes
 from tilework.ir.llvm import licm_hints
 from tilework.ir.nesting import LOOPS, blocks_within, home_of
 from tilework.ir.rewrite import move_before
-from tilework.ir.types import i1, i32_array, is_block_pointer, shape_of, with_element
+from tilework.ir.types import is_block_pointer
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.masks import narrowed, set_mask
 from tilework.transforms.passes import Pass
 
 
@@ -71,13 +72,6 @@ def is_invariant(op: Operation, inside: set[Block]) -> bool:
 def hoist_load(load: Operation, loop: Operation) -> None:
     """Load in front of `loop`, unless `loop` has no iterations."""
     code = Emitter(load.location)
-    pointer, *rest = load.operands
-    mask = code.compare("slt", loop.operands[0], loop.operands[1])
-    if shape_of(pointer.type):
-        mask = code.append(tt.SplatOp.make(mask, with_element(pointer.type, i1), load.location))  # pyright: ignore
-    if rest:
-        mask = code.binary(arith.AndIOp, mask, rest[0])
+    set_mask(load, narrowed(code, load, code.compare("slt", loop.operands[0], loop.operands[1])))
     code.insert_before(loop)
-    load.operands = (pointer, mask, *rest[1:])
-    load.properties["operandSegmentSizes"] = i32_array(1, 1, len(rest[1:]))
     move_before(loop, load)

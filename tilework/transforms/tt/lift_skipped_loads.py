@@ -15,17 +15,17 @@ Stage: TTIR to TTIR. Cost: one walk; for each such loop two over its body.
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt
 from tilework.ir.effects import is_speculatable, writes
-from tilework.ir.forms import SEGMENTS
 from tilework.ir.nesting import body_of, end_of
-from tilework.ir.rewrite import defining_op, erase_op, move_before, recreate, replace_all_uses
-from tilework.ir.types import i1, i32, i32_array, is_tensor, with_element
+from tilework.ir.rewrite import defining_op, move_before, replace_all_uses
+from tilework.ir.types import i32, is_tensor
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.masks import narrowed, set_mask
 
 PRODUCTS = (tt.DotOp, tt.DotScaledOp)
 IN_FRONT = -(2**30)  # of any array, with all of a block
@@ -63,10 +63,12 @@ def lift_loads(branch: Operation, block: Block, holds: bool) -> None:
         if predicate is None:
             predicate = branch.operands[0] if holds else code.negated(branch.operands[0])
         move_before(branch, *needed)
-        new = masked(code, op, predicate) if isinstance(op, tt.LoadOp) else out_of_range(code, op, predicate)
+        if isinstance(op, tt.LoadOp):
+            set_mask(op, narrowed(code, op, predicate))
+        else:  # a load in front of the array where the predicate is false
+            op.operands[1] = code.select(predicate, op.operands[1], code.constant(IN_FRONT, i32))
         code.insert_before(branch)
-        replace_all_uses(op.results[0], new)
-        erase_op(op)
+        move_before(branch, op)
 
 
 def movable(values: Sequence[SSAValue], block: Block) -> list[Operation] | None:
@@ -102,24 +104,6 @@ def selected(branch: Operation, result: OpResult) -> SSAValue | None:
     code.insert_before(branch)
     replace_all_uses(result, chosen)
     return chosen
-
-
-def masked(code: Emitter, load: tt.LoadOp, predicate: SSAValue) -> SSAValue:
-    """A load of nothing where `predicate` is false."""
-    wanted = with_element(load.ptr.type, i1)
-    mask = code.append(tt.SplatOp.make(predicate, wanted, load.location))  # pyright: ignore[reportArgumentType]
-    if load.mask is not None:
-        mask = code.binary(arith.AndIOp, mask, load.mask)
-    others = [] if load.other is None else [load.other]
-    properties = {**load.properties, SEGMENTS: i32_array(1, 1, len(others))}
-    return code.append(recreate(load, operands=(load.ptr, mask, *others), properties=properties))
-
-
-def out_of_range(code: Emitter, load: Operation, predicate: SSAValue) -> SSAValue:
-    """A load in front of the array where `predicate` is false."""
-    described, first, *others = load.operands
-    place = code.select(predicate, first, code.constant(IN_FRONT, i32))
-    return code.append(recreate(load, operands=(described, place, *others)))
 
 
 def lift_carried(loop: Operation) -> None:

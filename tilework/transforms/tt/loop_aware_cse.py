@@ -13,17 +13,16 @@ are dropped too.
 Stage: TTIR or TTGIR to itself. Cost: one CSE, or two where loops have such values, and two walks over each loop body.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 from xdsl.dialects import scf
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tilework.ir.effects import is_pure
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import erase_op, insert_before, recreate
-from tilework.transforms.common.cse import NO_FLAGS, eliminate_common_subexpressions
-from tilework.transforms.folding.interning import identity
+from tilework.ir.rewrite import recreate, replace_op
+from tilework.transforms.common.cse import eliminate_common_subexpressions, key_of
 from tilework.transforms.passes import FunctionPass
 
 
@@ -70,34 +69,26 @@ class Numbering:
 
     def __init__(self, body: Block, classes: Sequence[int]) -> None:
         self.body = body
-        self.numbers: dict[SSAValue, Hashable] = {
-            argument: body.args[1 + first] for argument, first in zip(body.args[1:], classes, strict=True)
+        self.numbers: dict[SSAValue, int] = {
+            argument: id(body.args[1 + first]) for argument, first in zip(body.args[1:], classes, strict=True)
         }
-        self.keys: dict[Hashable, Hashable] = {}
+        self.keys: dict[Hashable, int] = {}
 
-    def of(self, value: SSAValue) -> Hashable:
+    def of(self, value: SSAValue) -> int:
         """The number of `value`; that of a pure op in the body follows from those of its operands."""
-        if (number := self.numbers.get(value)) is not None:
-            return number
-        number = value
-        if isinstance(value, OpResult) and value.op.parent is self.body and not value.op.regions and is_pure(value.op):
-            op = value.op
-            key = (
-                type(op),
-                value.index,
-                tuple(self.of(operand) for operand in op.operands),
-                sorted_options(op.properties),
-                sorted_options(op.attributes),
-                value.type,
-            )
-            number = self.keys.setdefault(key, value)
-        self.numbers[value] = number
+        if (number := self.numbers.get(value)) is None:
+            number = id(value)
+            if (
+                isinstance(value, OpResult)
+                and value.op.parent is self.body
+                and is_pure(value.op)
+                and not value.op.regions
+            ):
+                for operand in value.op.operands:
+                    self.of(operand)
+                number = self.keys.setdefault((value.index, key_of(value.op, self.numbers)), number)
+            self.numbers[value] = number
         return number
-
-
-def sorted_options(options: Mapping[str, Attribute]) -> tuple[tuple[str, Attribute], ...]:
-    """Properties or attributes in one order, without flags that say nothing."""
-    return tuple((name, options[name]) for name in sorted(options) if identity(options[name]) not in NO_FLAGS)
 
 
 def merge_equal(loop: Operation, classes: Sequence[int]) -> bool:
@@ -131,8 +122,5 @@ def drop_forwarded(loop: Operation) -> None:
     operands = [*loop.operands[:3], *(value for value, keep in zip(initial, kept, strict=True) if keep)]
     types = [result.type for result, keep in zip(loop.results, kept, strict=True) if keep]
     new = recreate(loop, operands=operands, result_types=types, regions=(loop.detach_region(0),))
-    insert_before(loop, new)
     results = iter(new.results)
-    for result, start, keep in zip(loop.results, initial, kept, strict=True):
-        result.replace_all_uses_with(next(results) if keep else start)
-    erase_op(loop)
+    replace_op(loop, new, results=[next(results) if keep else start for start, keep in zip(initial, kept, strict=True)])

@@ -9,12 +9,13 @@ What the last iteration does not need can then be removed from it. The pass is f
 Stage: any. Cost: a copy of the body.
 """
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, replace_uses
+from tilework.ir.scf_ext import make_if, make_yield
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.expand import copy_op
@@ -44,12 +45,9 @@ def peel_last(loop: Operation) -> Operation:
     steps = code.binary(arith.DivSIOp, span, step)
     last = code.binary(arith.AddiOp, code.binary(arith.MuliOp, steps, step), lower)
     exists = code.compare("slt", lower, upper)
-    peeled = scf.IfOp.create(
-        operands=(exists,),
-        result_types=[result.type for result in loop.results],
-        regions=(Region(last_iteration(loop, last)), otherwise(loop)),
-        location=loop.location,
-    )
+    otherwise = Region(Block([make_yield(loop.results, loop.location)])) if loop.results else None
+    types = [result.type for result in loop.results]
+    peeled = make_if(exists, types, Region(last_iteration(loop, last)), otherwise, loop.location)
     for result, new in zip(loop.results, peeled.results, strict=True):
         replace_uses(result, new, lambda user: not is_inside(user, peeled))
     insert_after(loop, *code.ops, peeled)
@@ -64,12 +62,5 @@ def last_iteration(loop: Operation, counter: SSAValue) -> Block:
     mapping.update(zip(body.args, (counter, *loop.results), strict=True))
     block = Block([copy_op(op, mapping) for op in body_ops(loop)])
     values = [mapping.get(value, value) for value in yield_of(loop).operands]
-    block.add_op(scf.YieldOp.create(operands=values, location=loop.location))
+    block.add_op(make_yield(values, loop.location))
     return block
-
-
-def otherwise(loop: Operation) -> Region:
-    """There was no iteration at all."""
-    if not loop.results:
-        return Region()
-    return Region(Block([scf.YieldOp.create(operands=tuple(loop.results), location=loop.location)]))

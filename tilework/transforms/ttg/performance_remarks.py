@@ -16,7 +16,7 @@ Dots that do not use tensor cores and loops that are not pipelined are told by t
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import tt, ttg
@@ -30,6 +30,7 @@ from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
+from tilework.transforms.building.masks import mask_of
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access
@@ -72,7 +73,7 @@ def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:
     dims, count = order(encoding, shape), total_elems_per_thread(encoding, shape)
     width = facts.contiguity(access.pointers, dims, contig_per_thread(encoding, shape))
     origin = min(find_target(access.op).limits.vector_bits // access.bits, width)
-    mask = access_mask(access.op)
+    mask = mask_of(access.op)
     masked = -1 if mask is None else facts.mask_alignment(mask, dims)
     if count > 1 and (origin == 1 or masked == 1):
         numbers = f"vec = 1 origin vec = {origin} {COUNTED[type(access.op)]} = {count} mask is {masked}"
@@ -129,7 +130,7 @@ def narrow_reason(access: Access, facts: AxisFacts, dim: int, size: int) -> tupl
         return None
     held = elems_per_thread(encoding, shape_of(access.type))[dim]
     aligned = facts.alignment(access.pointers, (dim,))
-    mask = access_mask(access.op)
+    mask = mask_of(access.op)
     masked = held if mask is None else facts.mask_alignment(mask, (dim,))
     width = min(held, aligned, masked)
     if width * size >= WORD_BYTES or held * size < WORD_BYTES or max(facts.of(access.pointers).constancy) > 1:
@@ -137,13 +138,6 @@ def narrow_reason(access: Access, facts: AxisFacts, dim: int, size: int) -> tupl
     if aligned <= masked:
         return width, f"Its addresses are only known to be multiples of {aligned * size} bytes"
     return width, f"Its mask may change every {masked} elements"
-
-
-def access_mask(op: Operation) -> SSAValue | None:
-    """The mask of an access, if it has one."""
-    if isinstance(op, tt.LoadOp | tt.StoreOp | tt.AtomicRMWOp | ttg.AsyncCopyGlobalToLocalOp):
-        return op.mask
-    return None
 
 
 def remark_conversion(op: Operation) -> None:

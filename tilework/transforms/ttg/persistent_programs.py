@@ -34,6 +34,7 @@ from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import find_target, num_ctas
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
+from tilework.ir.scf_ext import make_for
 from tilework.ir.types import i32, is_tensor
 from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
@@ -148,9 +149,7 @@ def stay(function: Operation) -> None:
         if is_number(op):
             replace_all_uses(op.results[0], each.args[0])
             erase_op(op)
-    insert_before(
-        end, *start.ops, scf.ForOp.create(operands=(own, count, step), regions=[region], location=function.location)
-    )
+    insert_before(end, *start.ops, make_for(own, count, step, (), region, function.location))
 
 
 def is_common(op: Operation, inside: set[SSAValue]) -> bool:

@@ -24,13 +24,13 @@ of the prologue (if the loop ran at all, they all hold). Then nothing inside the
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import append_op
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value, insert_before, recreate, replace_op
+from tilework.ir.scf_ext import make_for, make_yield
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
 from tilework.transforms.ttg.pipeline.loops import used_values, yield_of
@@ -204,8 +204,7 @@ class Expander:
         """`value` is what the argument at `position` is in the iteration after `iteration`, if that one exists."""
         versions = self.versions[self.body.args[1 + position]]
         if self.is_used_after(position):
-            chosen = SelectOp.make(self.exists[iteration], value, versions[iteration], self.loop.location)
-            value = self.code.append(chosen)
+            value = self.code.select(self.exists[iteration], value, versions[iteration])
         versions[iteration + 1] = value
 
     def is_inside(self, value: SSAValue) -> bool:
@@ -255,16 +254,7 @@ class Kernel:
         self.emit_body()
         for op in self.code.ops:
             append_op(self.block, op)
-        types = [value.type for value in initial]
-        new = scf.ForOp.create(
-            operands=(old.lower, end, old.step, *initial),
-            result_types=types,
-            regions=(Region(self.block),),
-            attributes=dict(old.loop.attributes),
-            properties=dict(old.loop.properties),
-            location=self.location,
-        )
-        return new
+        return make_for(old.lower, end, old.step, initial, Region(self.block), self.location, old.loop.attributes)
 
     def cross_stage_values(self) -> dict[SSAValue, int]:
         """The values that are read in a later stage than they are made in, with how many of them are alive."""
@@ -299,7 +289,7 @@ class Kernel:
             for before, after in zip(op.results, made[-1].results, strict=True):
                 self.made[before] = after
         values = list(self.yielded())
-        code.ops.append(scf.YieldOp.create(operands=values, location=yield_of(old.loop).location))
+        code.ops.append(make_yield(values, yield_of(old.loop).location))
 
     def read(self, value: SSAValue, stage: int) -> SSAValue:
         """What an op of `stage` reads for `value`."""
@@ -328,9 +318,7 @@ class Kernel:
         for position in range(len(self.old.yields)):
             value, stage = self.next_value(position), self.old.made_at[position]
             if stage < len(self.exists) and self.old.is_used_after(position):
-                kept = self.block.args[1 + position]
-                chosen = SelectOp.make(self.exists[stage], value, kept, self.location)
-                value = self.code.append(chosen)
+                value = self.code.select(self.exists[stage], value, self.block.args[1 + position])
             yield value
         for value, slots in self.slots.items():
             yield from slots[1:]

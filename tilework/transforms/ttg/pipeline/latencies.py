@@ -15,7 +15,7 @@ Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cached_property
 from typing import TypeAlias
 
 from xdsl.dialects import scf
@@ -57,23 +57,31 @@ class AssignLatenciesPass(Pass):
     spare: bool = False  # more stages where nobody else would use the memory
 
     def run(self, module: ModuleOp) -> None:
-        facts = cache(lambda: axis_info(module))
-        origins = cache(lambda: module_origins(module))
+        facts = Facts(module)
         for loop in loops_in(module):
-            assign(loop, self.num_stages, self.spare, facts, origins)
+            assign(loop, self.num_stages, self.spare, facts)
 
 
-def assign(
-    loop: Operation,
-    default_stages: int,
-    spare: bool,
-    facts: Callable[[], AxisFacts],
-    origins: Callable[[], Origins],
-) -> None:
+class Facts:
+    """What is found out about a module when somebody asks."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.module = module
+
+    @cached_property
+    def axes(self) -> AxisFacts:
+        return axis_info(self.module)
+
+    @cached_property
+    def origins(self) -> Origins:
+        return module_origins(self.module)
+
+
+def assign(loop: Operation, default_stages: int, spare: bool, facts: Facts) -> None:
     """Give the loads of `loop` that are worth it a latency."""
     if any(LATENCY in op.attributes for op in body_ops(loop)):
         return
-    stages, levels = early_loads(loop, default_stages, is_profitable, facts, origins)
+    stages, levels = early_loads(loop, default_stages, is_profitable, facts)
     if spare and levels and not any(levels.values()):
         stages = enough_stages(loop, stages, list(levels))
     kept = {load: level for load, level in levels.items() if level < stages - 1}
@@ -88,13 +96,7 @@ def assign(
             set_integer(load, LATENCY, latency)
 
 
-def early_loads(
-    loop: Operation,
-    default_stages: int,
-    judge: Judge,
-    facts: Callable[[], AxisFacts],
-    origins: Callable[[], Origins],
-) -> tuple[int, dict[Operation, int]]:
+def early_loads(loop: Operation, default_stages: int, judge: Judge, facts: Facts) -> tuple[int, dict[Operation, int]]:
     """The stages of `loop`, and its loads worth starting early, each with how many such loads lie between it and what is computed."""
     ops, stages = body_ops(loop), num_stages(loop, default_stages)
     products = products_in(loop)
@@ -107,7 +109,7 @@ def early_loads(
     if (reason := refusal(loop)) is not None:
         remark(loop, f"the loop is not pipelined: {reason}")
         return stages, {}
-    search = Search(body_of(loop), judge, facts, origins)
+    search = Search(body_of(loop), judge, facts)
     levels = search.levels_of(ops, products, NUM_STAGES in loop.attributes)
     if not levels and not products:
         remark(loop, "the loop is not pipelined: no load feeds a dot. tl.range(..., num_stages=N) pipelines all loads")
@@ -117,13 +119,8 @@ def early_loads(
 class Search:
     """Walks from computations back to the loads they need."""
 
-    def __init__(
-        self, body: Block, judge: Judge, facts: Callable[[], AxisFacts], origins: Callable[[], Origins]
-    ) -> None:
-        self.body = body
-        self.judge = judge
-        self.facts = facts
-        self.origins = origins
+    def __init__(self, body: Block, judge: Judge, facts: Facts) -> None:
+        self.body, self.judge, self.facts = body, judge, facts
         self.writers = [op for op in body.walk() if type(op) in WRITERS]
         self.levels: dict[Operation, int] = {}
         self.products: Sequence[Operation] = ()
@@ -172,7 +169,7 @@ class Search:
 
     def is_worth_it(self, load: Operation) -> bool:
         if load not in self.judged:
-            reason = self.judge(load, self.facts()) or self.overtaken(load)
+            reason = self.judge(load, self.facts.axes) or self.overtaken(load)
             if called_for(load.operands[0], self.body):
                 reason = "its descriptor is made by a call, in the same memory each time"
             if reason is not None:
@@ -184,7 +181,7 @@ class Search:
         """Why an early `load` might miss what the loop stores; parameters are taken to be different memory."""
         if not self.writers:
             return None
-        origins = self.origins()
+        origins = self.facts.origins
         own = {place for place in origins.get(load.operands[0], NOBODY) if place != UNKNOWN}
         for writer in self.writers:
             target = writer.operands[WRITERS[type(writer)]]
