@@ -172,9 +172,14 @@ def is_descriptor(type: Attribute) -> bool:
     return type.__class__ is TensorDescType
 
 
+def number_of(op: Operation, name: str) -> int:
+    """A property that is a number, or an enum's."""
+    return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def axis_of(op: Operation) -> int:
     """The property `axis`."""
-    return op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    return number_of(op, "axis")
 
 
 def is_tensor(type: Attribute) -> bool:

@@ -13,13 +13,11 @@ A dot without one has operands that can be multiplied and added: floats of one t
 Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 """
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import convert
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir import tt
+from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
@@ -40,9 +38,9 @@ from tilework.ir.types import (
 )
 from tilework.layouts.amd import mfma_scales
 from tilework.layouts.encodings import DotOperand, Linear
-from tilework.layouts.families import Encoding
 from tilework.target import Target
 from tilework.transforms.amd.matrix_choice import Choice, choose, choose_scaled
+from tilework.transforms.building.conversions import cast, laid_out_there
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
@@ -91,10 +89,10 @@ class AmdAccelerateMatmulPass(Pass):
 def accelerate(op: Operation, found: Choice) -> None:
     """Put the dot into the layouts of its instruction."""
     c, given = op.operands[2], op.results[0].type
-    total = cast(op, laid_out(op, c, found.layout), found.total)
+    total = cast(op, laid_out_there(op, c, found.layout), found.total)
     factors = []
     for index, operand in enumerate(op.operands[:2]):
-        moved = laid_out(op, operand, DotOperand(index, found.layout, found.k_width))
+        moved = laid_out_there(op, operand, DotOperand(index, found.layout, found.k_width))
         factors.append(moved if found.factor is None else cast(op, moved, found.factor))
     if found.is_scaled:
         a, b = (FORMATS[element_type(factor.type)] for factor in factors)
@@ -102,7 +100,7 @@ def accelerate(op: Operation, found: Choice) -> None:
     else:
         new = recreate(op, operands=(*factors, total, *scales(op, found)), result_types=(total.type,))
     insert_before(op, new)
-    moved = laid_out(op, new.results[0], encoding_of(given))
+    moved = laid_out_there(op, new.results[0], encoding_of(given))
     replace_op(op, results=(cast(op, moved, element_type(given)),))
 
 
@@ -112,7 +110,8 @@ def scales(op: Operation, found: Choice) -> list[SSAValue]:
         return []
     given = [(index, scale) for index, scale in enumerate((op.a_scale, op.b_scale)) if scale is not None]
     return [
-        laid_out(op, scale, Linear(mfma_scales(found.layout, index, shape_of(scale.type)))) for index, scale in given
+        laid_out_there(op, scale, Linear(mfma_scales(found.layout, index, shape_of(scale.type))))
+        for index, scale in given
     ]
 
 
@@ -142,31 +141,8 @@ def widen(op: Operation) -> None:
     replace_op(op, results=(cast(op, new, element_type(given)),))
 
 
-def laid_out(op: Operation, value: SSAValue, layout: Encoding | None) -> SSAValue:
-    """`value` in another layout, in front of `op`."""
-    location = value.op.location if isinstance(value, OpResult) else op.location
-    return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location))
-
-
 def wider(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
     """`value` as floats that hold it, in front of `op`."""
     if element_type(value.type) == element:
         return value
     return put(op, tt.FpToFpOp.make(value, with_element(value.type, element), op.location))
-
-
-def cast(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
-    """`value` with other elements, in front of `op`."""
-    source = element_type(value.type)
-    if source == element:
-        return value
-    wanted = with_element(value.type, element)
-    grows = bit_width(element) > bit_width(source)
-    if not is_float(element):
-        made = convert(arith.ExtSIOp if grows else arith.TruncIOp, value, wanted, op.location)
-    elif bit_width(source) == 8:
-        return wider(op, value, element)
-    else:
-        made = convert(arith.ExtFOp if grows else arith.TruncFOp, value, wanted, op.location)
-    insert_before(op, made)
-    return made.results[0]

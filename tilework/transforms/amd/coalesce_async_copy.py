@@ -12,16 +12,16 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.ir import ttg
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
-from tilework.ir.rewrite import put
 from tilework.ir.types import Shape, bit_width, i32, int_attr, shape_of
 from tilework.layouts.encodings import Linear, SwizzledShared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.packing import log2
 from tilework.layouts.to_linear import to_linear
 from tilework.target import Target
+from tilework.transforms.building.conversions import laid_out
 from tilework.transforms.passes import Pass
 
 COPY_BYTES = {"lds_copy_16": 16, "lds_copy_4": 4}  # by the feature of a target, the widest first
@@ -48,8 +48,7 @@ def spread(copy: ttg.AsyncCopyGlobalToLocalOp, target: Target) -> None:
     copy.properties["contiguity"] = int_attr(width, i32)
     for index, operand in enumerate(copy.operands):
         if index != 1:  # the memory
-            convert = ttg.ConvertLayoutOp.make(operand, with_encoding(operand.type, layout), copy.location)
-            copy.operands[index] = put(copy, convert)
+            copy.operands[index] = laid_out(copy, operand, layout)
 
 
 def copied_together(bytes: int, target: Target) -> int:

@@ -26,7 +26,6 @@ from tilework.ir.module_facts import target as target_of
 from tilework.ir.rewrite import constant_value, defining_op, replace_op
 from tilework.ir.types import (
     PointerType,
-    array_values,
     bf16,
     bit_width,
     element_type,
@@ -34,10 +33,12 @@ from tilework.ir.types import (
     i32,
     is_float,
     is_tensor,
+    number_of,
     shape_of,
 )
 from tilework.layouts.queries import order
 from tilework.transforms.amd.canonicalize_pointers import small_arguments
+from tilework.transforms.building.masks import mask_of
 from tilework.transforms.passes import Pass
 
 BYTES = (1 << 31) - 2
@@ -125,8 +126,9 @@ def stride_of(offsets: SSAValue) -> SSAValue | None:
     return None
 
 
-def mask_of(mask: SSAValue | None) -> SSAValue | None:
-    """A mask, unless it is true everywhere."""
+def buffer_mask(op: Operation) -> SSAValue | None:
+    """The mask of an access, unless it is true everywhere."""
+    mask = mask_of(op)
     return None if mask is not None and is_true(mask) else mask
 
 
@@ -144,22 +146,21 @@ def other_of(other: SSAValue | None, mask: SSAValue | None) -> SSAValue | None:
 
 def convert_load(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
     element = element_type(op.results[0].type)
-    if op.properties["isVolatile"].value.data or (element == f32 and search.has_dot):  # pyright: ignore
+    if number_of(op, "isVolatile") or (element == f32 and search.has_dot):
         return
-    counts = array_values(op.properties["operandSegmentSizes"])
-    mask = mask_of(op.operands[1]) if counts[1] else None
-    other = other_of(op.operands[1 + counts[1]] if counts[2] else None, mask)
-    cache = CacheModifier(op.properties["cache"].value.data)  # pyright: ignore
+    assert isinstance(op, tt.LoadOp)
+    mask = buffer_mask(op)
+    other = other_of(op.other, mask)
+    cache = CacheModifier(number_of(op, "cache"))
     type_ = op.results[0].type
     made = amdg.BufferLoadOp.make(base, offsets, stride_of(offsets), mask, other, type_, op.location, cache=cache)
     replace_op(op, made)
 
 
 def convert_copy(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
-    counts = array_values(op.properties["operandSegmentSizes"])
-    mask = mask_of(op.operands[2]) if counts[2] else None
-    stride, width = stride_of(offsets), number(op, "contiguity")
-    cache = CacheModifier(number(op, "cache"))
+    mask = buffer_mask(op)
+    stride, width = stride_of(offsets), number_of(op, "contiguity")
+    cache = CacheModifier(number_of(op, "cache"))
     made = amdg.BufferLoadToLocalOp.make(
         op.operands[1], base, offsets, mask, None, stride, op.location, cache=cache, contiguity=width
     )
@@ -167,13 +168,14 @@ def convert_copy(search: Search, op: Operation, base: SSAValue, offsets: SSAValu
 
 
 def convert_store(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
-    value, mask = op.operands[1], mask_of(op.operands[2]) if len(op.operands) > 2 else None
-    cache = CacheModifier(op.properties["cache"].value.data)  # pyright: ignore
+    value, mask = op.operands[1], buffer_mask(op)
+    cache = CacheModifier(number_of(op, "cache"))
     replace_op(op, amdg.BufferStoreOp.make(value, base, offsets, stride_of(offsets), mask, op.location, cache=cache))
 
 
 def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
-    kind, sem, scope = (kind_(number(op, name)) for kind_, name in RMW_WORDS)
+    kind, sem = RMWOp(number_of(op, "atomic_rmw_op")), MemSemantic(number_of(op, "sem"))
+    scope = MemSyncScope(number_of(op, "scope"))
     element = element_type(op.results[0].type)
     bits = bit_width(element)
     if tt.is_ordered(op):
@@ -185,31 +187,21 @@ def convert_rmw(search: Search, op: Operation, base: SSAValue, offsets: SSAValue
         kind is not RMWOp.FADD or (element == bf16 and BF16_PAIRS not in search.features) or not search.pairs(op)
     ):
         return
-    mask = mask_of(op.operands[2]) if len(op.operands) > 2 else None
-    stride = stride_of(offsets)
+    mask, stride = buffer_mask(op), stride_of(offsets)
     made = amdg.BufferAtomicRMWOp.make(kind, op.operands[1], base, offsets, stride, sem, scope, mask, op.location)
     replace_op(op, made)
 
 
 def convert_cas(search: Search, op: Operation, base: SSAValue, offsets: SSAValue) -> None:
-    element, scope = element_type(op.results[0].type), MemSyncScope(number(op, "scope"))
+    element, scope = element_type(op.results[0].type), MemSyncScope(number_of(op, "scope"))
     if is_float(element) or bit_width(element) < 32 or scope not in SCOPES or len(op.operands) > 3:  # with a mask
         return
-    sem = MemSemantic(number(op, "sem"))
+    sem = MemSemantic(number_of(op, "sem"))
     _, compared, value = op.operands
     made = amdg.BufferAtomicCASOp.make(compared, value, base, offsets, stride_of(offsets), sem, scope, op.location)
     replace_op(op, made)
 
 
-def number(op: Operation, name: str) -> int:
-    return op.properties[name].value.data  # pyright: ignore
-
-
-RMW_WORDS: tuple[tuple[Callable[[int], int], str], ...] = (
-    (RMWOp, "atomic_rmw_op"),
-    (MemSemantic, "sem"),
-    (MemSyncScope, "scope"),
-)
 CHANGING = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
 RULES: dict[type[Operation], Callable[[Search, Operation, SSAValue, SSAValue], None]] = {
     tt.LoadOp: convert_load,

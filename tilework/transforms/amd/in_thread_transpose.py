@@ -33,6 +33,7 @@ from tilework.layouts.amd import RotatingShared, operand_swizzle
 from tilework.layouts.encodings import Blocked, DotOperand, Linear
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
+from tilework.transforms.building.conversions import laid_out
 from tilework.transforms.passes import Pass
 
 WORD = 64  # bits that a thread should write to LDS at once
@@ -129,11 +130,6 @@ def turn_over(operand: Operand) -> None:
         swizzle = operand_swizzle(operand.dot, shape, order, bit_width(type_.element_type), False, ())
         encoding = RotatingShared(*swizzle, order)
         set_type(value, retyped(type_, type_.dims, encoding))
-
-
-def laid_out(op: Operation, value: SSAValue, layout: Blocked) -> SSAValue:
-    """`value` in another layout, in front of `op`."""
-    return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), op.location))
 
 
 def along_first(layout: LinearLayout, k: int, sizes: tuple[int, ...]) -> LinearLayout:

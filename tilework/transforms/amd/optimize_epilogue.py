@@ -9,7 +9,7 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, OpResult
 
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_elementwise
@@ -18,7 +18,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import put, recreate, replace_op
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.amd import wide_rows
-from tilework.layouts.encodings import Distributed
+from tilework.transforms.building.conversions import laid_out
 from tilework.transforms.passes import Pass
 
 
@@ -52,11 +52,7 @@ def store_as_computed(store: Operation) -> None:
         source = put(op, recreate(op, operands=(source,), result_types=(with_encoding(op.results[0].type, layout),)))
     pointers, _, *mask = store.operands
     wider = wide_rows(layout, shape_of(source.type), bit_width(source.type))
-    where = moved(store, pointers, wider or layout)
-    source = source if wider is None else moved(store, source, wider)
-    others = [moved(store, operand, wider or layout) for operand in mask]
+    where = laid_out(store, pointers, wider or layout)
+    source = source if wider is None else laid_out(store, source, wider)
+    others = [laid_out(store, operand, wider or layout) for operand in mask]
     replace_op(store, recreate(store, operands=(where, source, *others)))
-
-
-def moved(store: Operation, value: SSAValue, layout: Distributed) -> SSAValue:
-    return put(store, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), store.location))

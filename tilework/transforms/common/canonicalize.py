@@ -37,7 +37,7 @@ REWRITES: dict[type[Operation], Rewrite] = {
     **folding_tt.REWRITES,
     **folding_scf.REWRITES,
     **warp_specialize_canonicalize.REWRITES,
-    ttg.MemDescTransOp: convert_canonicalize.rewrite_memdesc_trans,
+    ttg.MemDescTransOp: folding_tt.rewrite_trans,
 }
 for kind, rewrite in convert_canonicalize.REWRITES.items():
     REWRITES[kind] = first_of(REWRITES.get(kind), rewrite)

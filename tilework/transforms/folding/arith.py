@@ -250,43 +250,34 @@ def rewrite_addi(op: Operation, driver: Driver) -> bool:
         mul = producer(product, arith.MuliOp)
         if mul is not None and constant_int(mul.operands[1]) == -1:
             return driver.replace_with(op, binary(arith.SubiOp, other, mul.operands[0], op.location))
-    if is_tensor(lhs.type) or (b := constant_int(rhs)) is None:
-        return False
-    if (inner := producer(lhs, arith.AddiOp)) is not None and (a := constant_int(inner.operands[1])) is not None:
-        return merge(op, driver, arith.AddiOp, inner.operands[0], a + b)
-    if (inner := producer(lhs, arith.SubiOp)) is not None:
-        if (a := constant_int(inner.operands[1])) is not None:
-            return merge(op, driver, arith.AddiOp, inner.operands[0], b - a)
-        if (a := constant_int(inner.operands[0])) is not None:
-            return merge(op, driver, arith.SubiOp, inner.operands[1], a + b, constant_first=True)
-    return False
+    return merge_sum(op, driver)
 
 
-def rewrite_subi(op: Operation, driver: Driver) -> bool:
-    lhs, rhs = op._operands
-    if is_tensor(lhs.type):
+def with_offset(op: Operation | None) -> tuple[int, SSAValue, int] | None:
+    """(1 or -1, a value, a number): `op` adds the number to the value, or to its negative; None if it does something else."""
+    if type(op) not in (arith.AddiOp, arith.SubiOp) or op is None:
+        return None
+    (first, second), adds = op._operands, type(op) is arith.AddiOp
+    if (number := constant_int(second)) is not None:
+        return 1, first, number if adds else -number
+    number = None if adds else constant_int(first)
+    return None if number is None else (-1, second, number)
+
+
+def merge_sum(op: Operation, driver: Driver) -> bool:
+    """``(x + 3) - 4`` is ``x + -1``, ``4 - (x + 3)`` is ``1 - x``, ``(x - 3) - 4`` is ``x - 7``."""
+    if is_tensor(op._operands[0].type) or (outer := with_offset(op)) is None:
         return False
-    if (b := constant_int(rhs)) is not None:
-        variable, sign = lhs, 1
-    elif (b := constant_int(lhs)) is not None:
-        variable, sign = rhs, -1
-    else:
+    sign, variable, number = outer
+    source = producer(variable, arith.AddiOp, arith.SubiOp)
+    if (inner := with_offset(source)) is None:
         return False
-    if (inner := producer(variable, arith.AddiOp, arith.SubiOp)) is None:
-        return False
-    first, second = inner._operands
-    adds = type(inner) is arith.AddiOp
-    if (a := constant_int(second)) is not None:  # x + a or x - a
-        offset = a if adds else -a
-        if sign == 1:
-            kind, value = (arith.AddiOp, offset - b) if adds else (arith.SubiOp, b - offset)
-            return merge(op, driver, kind, first, value)
-        return merge(op, driver, arith.SubiOp, first, b - offset, constant_first=True)
-    if not adds and (a := constant_int(first)) is not None:  # a - x
-        if sign == 1:
-            return merge(op, driver, arith.SubiOp, second, a - b, constant_first=True)
-        return merge(op, driver, arith.AddiOp, second, b - a)
-    return False
+    total = number + sign * inner[2]
+    if sign * inner[0] < 0:
+        return merge(op, driver, arith.SubiOp, inner[1], total, constant_first=True)
+    if sign > 0 and type(op) is type(source) is arith.SubiOp:
+        return merge(op, driver, arith.SubiOp, inner[1], -total)
+    return merge(op, driver, arith.AddiOp, inner[1], total)
 
 
 def rewrite_muli(op: Operation, driver: Driver) -> bool:
@@ -339,7 +330,7 @@ FOLDS: dict[type[Operation], Fold] = {
 }
 REWRITES: dict[type[Operation], Rewrite] = {
     arith.AddiOp: rewrite_addi,
-    arith.SubiOp: rewrite_subi,
+    arith.SubiOp: merge_sum,
     arith.MuliOp: rewrite_muli,
     arith.XOrIOp: rewrite_xori,
     arith.AndIOp: rewrite_bits_of_extension,

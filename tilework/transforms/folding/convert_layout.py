@@ -28,7 +28,7 @@ from tilework.ir.encodings import (
     with_encoding,
 )
 from tilework.ir.rewrite import recreate
-from tilework.ir.types import array_values, i32_array, shape_of
+from tilework.ir.types import array_values, shape_of
 from tilework.layouts.infer import can_split, infer_split
 from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
 from tilework.transforms.folding import arith as folding_arith
@@ -224,26 +224,10 @@ def fold_local_alloc(op: Operation) -> SSAValue | None:
     return memory if not type.is_mutable and is_same(memory.type, type) else None
 
 
-def fold_memdesc_trans(op: Operation) -> SSAValue | None:
-    (source,) = op._operands
-    order = array_values(op.properties["order"])
-    same = order == tuple(range(len(order))) and is_same(source.type, op.results[0].type)
-    return source if same else None
-
-
-def rewrite_memdesc_trans(op: Operation, driver: Driver) -> bool:
-    """Two transpositions are one."""
-    if (inner := producer(op._operands[0], ttg.MemDescTransOp)) is None:
-        return False
-    first = array_values(inner.properties["order"])
-    op.properties["order"] = i32_array(*(first[axis] for axis in array_values(op.properties["order"])))
-    return driver.set_operands(op, inner._operands)
-
-
 FOLDS: dict[type[Operation], Fold] = {
     ttg.ConvertLayoutOp: fold_convert,
     ttg.LocalAllocOp: fold_local_alloc,
-    ttg.MemDescTransOp: fold_memdesc_trans,
+    ttg.MemDescTransOp: folding_tt.fold_trans,
 }
 REWRITES: dict[type[Operation], Rewrite] = {
     ttg.ConvertLayoutOp: rewrite_convert,
@@ -266,6 +250,6 @@ CLEAN_REWRITES: dict[type[Operation], Rewrite] = {
     **REWRITES,
     arith.CmpiOp: folding_arith.rewrite_cmpi,
     tt.TransOp: lambda op, driver: folding_tt.rewrite_trans(op, driver) or rewrite_trans(op, driver),
-    ttg.MemDescTransOp: rewrite_memdesc_trans,
+    ttg.MemDescTransOp: folding_tt.rewrite_trans,
 }
 RULES = rule_table(CLEAN_FOLDS, CLEAN_REWRITES)

@@ -66,6 +66,7 @@ def fold_reshape(op: Operation) -> SSAValue | Number | Attribute | None:
 
 
 def fold_trans(op: Operation) -> SSAValue | Number | None:
+    """Of tiles, and of memory."""
     (source,) = op._operands
     order = order_of(op)
     if order == tuple(range(len(order))) and is_same(source.type, op.results[0].type):
@@ -162,7 +163,7 @@ def rewrite_reshape(op: Operation, driver: Driver) -> bool:
 
 def rewrite_trans(op: Operation, driver: Driver) -> bool:
     """Two transpositions are one: dimension i of the result is dimension inner[outer[i]] of the source."""
-    if (inner := producer(op._operands[0], tt.TransOp)) is None:
+    if (inner := producer(op._operands[0], type(op))) is None:
         return False
     first = order_of(inner)
     op.properties["order"] = i32_array(*(first[axis] for axis in order_of(op)))

@@ -27,7 +27,7 @@ from tilework.ir.enums import InputPrecision
 from tilework.ir.property_text import UNIT
 from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import recreate
-from tilework.ir.types import Tensor, bit_width, i32_array, shape_of
+from tilework.ir.types import Tensor, bit_width, i32_array, number_of, shape_of
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.blocks import simplify_blocks
@@ -45,10 +45,6 @@ class CombinePass(FunctionPass):
         Driver(EXACT_RULES if is_reproducible(function) else RULES).run(function, simplify_blocks)
 
 
-def integer_property(op: Operation, name: str) -> int:
-    return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
-
-
 def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
     """Add to the accumulator instead of to the product, if the product starts from zero and has no other use.
 
@@ -58,7 +54,7 @@ def combine_dot_and_add(op: Operation, driver: Driver) -> bool:
         dot = producer(product, tt.DotOp)
         if dot is None or not product.has_one_use() or not is_zero(dot._operands[2]):
             continue
-        if type(op) is arith.AddfOp and integer_property(dot, "maxNumImpreciseAcc") != 0:
+        if type(op) is arith.AddfOp and number_of(dot, "maxNumImpreciseAcc") != 0:
             continue
         return driver.replace_with(op, recreate(dot, operands=(*dot._operands[:2], addend)))
     return False
@@ -106,7 +102,7 @@ def reads_the_same(load: Operation, later: Operation) -> bool:
 
 def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
     """``sum(x[:, :, None] * y[None, :, :], axis=1)`` is a matrix product."""
-    if len(op._operands) != 1 or integer_property(op, "axis") != 1 or not is_float_sum(op):
+    if len(op._operands) != 1 or number_of(op, "axis") != 1 or not is_float_sum(op):
         return False
     if (product := producer(op._operands[0], arith.MulfOp)) is None:
         return False
@@ -140,7 +136,7 @@ def broadcast_of_expanded(value: SSAValue, axis: int) -> SSAValue | None:
     """The matrix that `value` repeats along a third dimension at `axis`, or None."""
     broadcast = producer(value, tt.BroadcastOp)
     expand = producer(broadcast._operands[0], tt.ExpandDimsOp) if broadcast is not None else None
-    if expand is None or integer_property(expand, "axis") != axis or len(shape_of(expand._operands[0].type)) != 2:
+    if expand is None or number_of(expand, "axis") != axis or len(shape_of(expand._operands[0].type)) != 2:
         return None
     return expand._operands[0]
 

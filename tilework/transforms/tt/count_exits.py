@@ -35,9 +35,9 @@ from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, m
 from tilework.ir.types import i1, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
+from tilework.transforms.folding.arith import INVERSE, SGE, SGT, SLT, SWAPPED
 from tilework.transforms.remarks import remark
 from tilework.transforms.tt.flag_logic import (
-    OPPOSITE,
     arguments_in,
     assume,
     choice_of,
@@ -47,8 +47,7 @@ from tilework.transforms.tt.flag_logic import (
     only_ends,
 )
 
-MIRRORED = {"sge": "sle", "sgt": "slt", "sle": "sge", "slt": "sgt"}
-Limits = list[tuple[str, SSAValue]]
+Limits = list[tuple[int, SSAValue]]
 PRODUCTS = (tt.DotOp, tt.DotScaledOp)
 Mapping = dict[SSAValue, SSAValue]
 
@@ -86,7 +85,7 @@ class ExitingLoop:
         for compared, stays in (tuple(both.operands), tuple(reversed(both.operands))):
             counted = comparison_of(compared)
             flags = {argument.index for argument in arguments_in(stays)}
-            if counted is None or counted[0] != "slt" or counted[1] not in before.args or not is_none_of(stays, before):
+            if counted is None or counted[0] != SLT or counted[1] not in before.args or not is_none_of(stays, before):
                 continue
             counter = counted[1].index  # pyright: ignore[reportAttributeAccessIssue]
             self.inputs = [value.index for value in passed]  # pyright: ignore[reportAttributeAccessIssue]
@@ -144,13 +143,13 @@ class ExitingLoop:
                     return concatenated([self.comparisons(condition, holds), self.comparisons(other, truth)])
         return None
 
-    def limit(self, predicate: str, counter: SSAValue, limit: SSAValue, truth: bool) -> Limits | None:
+    def limit(self, predicate: int, counter: SSAValue, limit: SSAValue, truth: bool) -> Limits | None:
         """What one comparison says."""
         if counter is not self.argument(self.counter):
-            predicate, counter, limit = MIRRORED.get(predicate, ""), limit, counter
-        name = predicate if truth else OPPOSITE.get(predicate)
-        is_limit = name in ("sge", "sgt") and counter is self.argument(self.counter) and self.is_fixed(limit)
-        return [(str(name), limit)] if is_limit else None
+            predicate, counter, limit = SWAPPED[predicate], limit, counter
+        predicate = predicate if truth else INVERSE[predicate]
+        is_limit = predicate in (SGE, SGT) and counter is self.argument(self.counter) and self.is_fixed(limit)
+        return [(predicate, limit)] if is_limit else None
 
     def is_fixed(self, value: SSAValue) -> bool:
         """`value` is the same in all iterations, and can be computed in front of them."""
@@ -204,9 +203,9 @@ class ExitingLoop:
     def known_stop(self) -> tuple[SSAValue, SSAValue]:
         """The iteration that leaves, or one behind the last; and a bound between the last one before it and that."""
         code, stop, copies = self.code, self.end, Mapping()
-        for name, limit in self.bounds or ():
+        for predicate, limit in self.bounds or ():
             limit = self.copied_in_front(limit, copies)
-            first = limit if name == "sge" else code.binary(arith.AddiOp, limit, code.constant(1, limit.type))
+            first = limit if predicate == SGE else code.binary(arith.AddiOp, limit, code.constant(1, limit.type))
             stop = code.select(code.compare("slt", limit, stop), first, stop)
         count = iterations(code, self.first, stop, self.step)
         return code.binary(arith.AddiOp, self.first, code.binary(arith.MuliOp, count, self.step)), stop
@@ -235,17 +234,17 @@ class ExitingLoop:
         stays = [code.negated(mapping.get(self.yields[flag], self.yields[flag])) for flag in self.flags]
         goes_on = stays[0] if len(stays) == 1 else code.binary(arith.AndIOp, *stays)
         code.ops.append(make_yield([goes_on, *(mapping.get(v := self.yields[place], v) for place in carried)], loc))
-        put(decided, code.ops)
-        put(over, [no := constant(0, i1, loc), make_yield([no.results[0], *before.args[1:]], loc)])
+        decided.add_ops(code.ops)
+        over.add_ops([no := constant(0, i1, loc), make_yield([no.results[0], *before.args[1:]], loc)])
         exists = Emitter(loc)
         is_there = exists.compare("slt", before.args[0], self.end)
         branch = make_if(is_there, [i1, *types[1:]], Region(decided), Region(over), loc)
-        put(
-            before, [*exists.ops, branch, make_condition(branch.results[0], [before.args[0], *branch.results[1:]], loc)]
+        before.add_ops(
+            [*exists.ops, branch, make_condition(branch.results[0], [before.args[0], *branch.results[1:]], loc)]
         )
         code = Emitter(loc)
         following = code.binary(arith.AddiOp, after.args[0], self.step)
-        put(after, [*code.ops, make_yield([following, *after.args[1:]], loc)])
+        after.add_ops([*code.ops, make_yield([following, *after.args[1:]], loc)])
         found = self.code.append(make_while(initial, types, Region(before), Region(after), loc))
         return found, found
 
@@ -377,11 +376,6 @@ class Decision:
             branch = make_if(condition, types, yes, no, op.location)
             append_op(target, branch)
             mapping.update(zip((op.results[place] for place in kept), branch.results, strict=True))
-
-
-def put(block: Block, ops: Sequence[Operation]) -> None:
-    for op in ops:
-        append_op(block, op)
 
 
 def concatenated(parts: Iterable[Limits | None]) -> Limits | None:

@@ -14,8 +14,8 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.nesting import enclosing_op, end_of, start_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, put, replace_uses
 from tilework.ir.types import i1
+from tilework.transforms.folding.arith import INVERSE, predicate_of
 
-OPPOSITE = {"sge": "slt", "sgt": "sle", "sle": "sgt", "slt": "sge", "eq": "ne", "ne": "eq"}
 LOGIC: dict[type[Operation], Callable[[bool, bool], bool]] = {
     arith.AndIOp: operator.and_,
     arith.OrIOp: operator.or_,
@@ -62,15 +62,11 @@ def compared_alike(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
     for use in tuple(op.operands[0].uses):
         other = use.operation
         if type(other) is arith.CmpiOp and other is not op and tuple(other.operands) == tuple(op.operands):
-            if (predicate := predicate_of(other)) == own or predicate == OPPOSITE.get(own):
+            if (predicate := predicate_of(other)) == own or predicate == INVERSE[own]:
                 yield other.results[0], predicate == own
 
 
-def predicate_of(op: arith.CmpiOp) -> str:
-    return arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
-
-
-def comparison_of(value: SSAValue) -> tuple[str, SSAValue, SSAValue] | None:
+def comparison_of(value: SSAValue) -> tuple[int, SSAValue, SSAValue] | None:
     """Predicate and operands of a comparison of integers."""
     op = defining_op(value)
     return (predicate_of(op), *op.operands) if isinstance(op, arith.CmpiOp) else None  # pyright: ignore

@@ -18,23 +18,22 @@ Stage: TTGIR to TTGIR. Cost: one walk, and the ops around each dot.
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.arith_ext import convert
-from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of, with_encoding
+from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import behind
 from tilework.ir.reproducible import is_reproducible
-from tilework.ir.rewrite import insert_before, put, recreate, replace_op
-from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of, with_element
+from tilework.ir.rewrite import put, recreate, replace_op
+from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
+from tilework.transforms.building.conversions import cast, laid_out_there
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
@@ -118,16 +117,6 @@ def accelerate(op: Operation, target: Target, allowed: Sequence[int], keep_opera
     remark(op, f"this dot does not use tensor cores{lacks}")
 
 
-def location_of(value: SSAValue, op: Operation) -> LocationAttr:
-    """Where `value` is made; where `op` is if that is not known."""
-    return value.op.location if isinstance(value, OpResult) else op.location
-
-
-def converted(op: Operation, value: SSAValue, layout: NvidiaMma | DotOperand) -> SSAValue:
-    """`value` in another layout, in front of `op`."""
-    return put(op, ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), location_of(value, op)))
-
-
 def finish(dot: Dot, result: SSAValue) -> None:
     """`result` takes the place of the dot, in the layout that the users know."""
     replace_op(dot.op, ttg.ConvertLayoutOp.make(result, dot.d, dot.op.location))
@@ -138,8 +127,8 @@ def to_warp_dot(dot: Dot, mma: NvidiaMma) -> None:
     op = dot.op
     a, b, c = op.operands
     width = k_width(a, b)
-    accumulator = converted(op, c, mma)
-    left, right = converted(op, a, DotOperand(0, mma, width)), converted(op, b, DotOperand(1, mma, width))
+    accumulator = laid_out_there(op, c, mma)
+    left, right = laid_out_there(op, a, DotOperand(0, mma, width)), laid_out_there(op, b, DotOperand(1, mma, width))
     finish(dot, put(op, recreate(op, operands=(left, right, accumulator), result_types=(accumulator.type,))))
 
 
@@ -152,9 +141,9 @@ def to_group_dot(dot: Dot, keep_operands: bool) -> None:
     is_read, is_shared = not keep_operands and reads_left(dot), is_from_memory(without_sign(a))
     left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
     right = in_shared_memory(op, b, 1)
-    accumulator = converted(op, dealt(op, c) if is_read else c, mma)
+    accumulator = laid_out_there(op, dealt(op, c) if is_read else c, mma)
     if not is_shared:
-        left = converted(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
+        left = laid_out_there(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))
     new = ttng.WarpGroupDotOp.make(left, right, accumulator, None, op.location)
     new.properties |= op.properties
     new.attributes |= op.attributes
@@ -172,7 +161,11 @@ def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
     if element != f16 and element != bf16:
         along = k_major(op, index, along, element)
     shared = nvmma_shared(shape, along, bit_width(element), layout.cga_bases)
-    alloc = ttg.LocalAllocOp.make(value, ttg.memdesc_type(shape, element, shared), location_of(value, op))
+    alloc = ttg.LocalAllocOp.make(
+        value,
+        ttg.memdesc_type(shape, element, shared),
+        value.op.location if isinstance(value, OpResult) else op.location,
+    )
     return put(behind(value), alloc)
 
 
@@ -201,13 +194,4 @@ def widen_operands(op: Operation, target: Target) -> None:
 def extend(op: Operation, element: Attribute) -> None:
     """Convert both operands to `element`, exactly."""
     for index in range(2):
-        value = op.operands[index]
-        type = with_element(value.type, element)
-        if not is_float(element):
-            new = convert(arith.ExtSIOp, value, type, op.location)
-        elif bit_width(value.type) == 8:
-            new = tt.FpToFpOp.make(value, type, op.location)
-        else:
-            new = convert(arith.ExtFOp, value, type, op.location)
-        insert_before(op, new)
-        op.operands[index] = new.results[0]
+        op.operands[index] = cast(op, op.operands[index], element)

@@ -22,6 +22,7 @@ from math import prod
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.utils.disjoint_set import DisjointSet
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.private_atomics import window
@@ -161,21 +162,12 @@ def shared_widths(
 
 def connected(ops: Sequence[Operation]):
     """A function that gives ops that a chain of uses connects the same answer. Arguments of functions connect nothing."""
-    parent: dict[Operation, Operation] = {}
-
-    def find(op: Operation) -> Operation:
-        root = op
-        while (above := parent.get(root, root)) is not root:
-            root = above
-        while (above := parent.get(op, op)) is not root:
-            parent[op], op = root, above
-        return root
-
+    sets = DisjointSet(ops)
     for op in ops:
         for value in op.operands:
             if (source := source_op(value)) is not None:
-                parent[find(op)] = find(source)
-    return find
+                sets.union(op, source)
+    return sets.find
 
 
 def source_op(value: SSAValue) -> Operation | None:

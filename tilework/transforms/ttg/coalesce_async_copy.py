@@ -16,14 +16,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.ir import ttg
-from tilework.ir.encodings import encoding_of, layout_of, with_encoding
+from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
-from tilework.ir.rewrite import put
 from tilework.ir.types import Shape, i32, int_attr, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, SwizzledShared
 from tilework.layouts.queries import contig_per_thread
+from tilework.transforms.building.conversions import laid_out
 from tilework.transforms.passes import Pass
 
 
@@ -66,6 +66,5 @@ def convert_operands(copy: ttg.AsyncCopyGlobalToLocalOp, encoding: Blocked, fact
         contiguity = min(contiguity, facts.mask_alignment(mask, encoding.order))
     for index, operand in enumerate(tuple(copy.operands)):
         if index != 1:  # the memory
-            convert = ttg.ConvertLayoutOp.make(operand, with_encoding(operand.type, encoding), copy.location)
-            copy.operands[index] = put(copy, convert)
+            copy.operands[index] = laid_out(copy, operand, encoding)
     copy.properties["contiguity"] = int_attr(contiguity, i32)

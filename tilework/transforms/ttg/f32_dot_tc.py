@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary, cmpf, convert
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
-from tilework.ir.types import bf16, element_type, f32, with_element
+from tilework.ir.types import bf16, element_type, f32, number_of, with_element
 from tilework.transforms.folding.worklist import Driver, rule_table
 from tilework.transforms.passes import Pass
 
@@ -73,19 +73,15 @@ class Dots:
 
     def product(self, a: SSAValue, b: SSAValue, c: SSAValue, precision: InputPrecision) -> SSAValue:
         """A dot of parts; those in bf16 accumulate in f32 throughout."""
-        imprecise = self.dot.properties["maxNumImpreciseAcc"]
-        assert isinstance(imprecise, IntegerAttr)
-        count = imprecise.value.data if precision is InputPrecision.TF32 else 0
+        count = number_of(self.dot, "maxNumImpreciseAcc") if precision is InputPrecision.TF32 else 0
         return self.add(tt.DotOp.make(a, b, c, self.location, precision, count))
 
 
 def split_of(dot: Operation, splits: dict[InputPrecision, Split]) -> Split | None:
     """How to emulate `dot`; None if it is not a dot of f32 that asks for it."""
-    precision = dot.properties["inputPrecision"]
-    assert isinstance(precision, IntegerAttr)
     if any(element_type(value.type) != f32 for value in dot.operands):
         return None
-    return splits.get(InputPrecision(precision.value.data))
+    return splits.get(InputPrecision(number_of(dot, "inputPrecision")))
 
 
 def emulate(dot: Operation, driver: Driver, splits: dict[InputPrecision, Split]) -> bool:

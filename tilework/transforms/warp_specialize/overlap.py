@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from tilework.analysis.value_flows import reached
 from tilework.ir import ttng
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure
@@ -34,7 +35,7 @@ from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, i1, int_attr, is_float, is_integer, is_tensor, shape_of
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, set_integer, used_values, yield_of
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, producers, set_integer, used_values, yield_of
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import readers_of
 from tilework.transforms.warp_specialize.releases import arrive
@@ -78,13 +79,13 @@ def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
     if len(dots) != 2 or len(inner) != 2 or "unsignedCmp" in loop.properties:
         return None
     waits = {reading.wait: enclosing_op(next(readers_of(reading.views[0])), body_of(loop)) for reading in readings}
-    first = closure([dots[0], *(wait for wait, reader in waits.items() if reader is dots[0])], ops)
+    first = closure([dots[0], *(wait for wait, reader in waits.items() if reader is dots[0])], body_of(loop))
     second = {dots[1], *(wait for wait, reader in waits.items() if reader is dots[1])}
     for op in reversed(ops):  # what only the second product needs
         users = {enclosing_op(use.operation, body_of(loop)) for result in op.results for use in result.uses}
         if op.results and users and users <= second and is_pure(op):
             second.add(op)
-    if dots[1] in first or first & second or dots[0] not in closure([dots[1]], ops):
+    if dots[1] in first or first & second or dots[0] not in closure([dots[1]], body_of(loop)):
         return None
     between = [op for op in ops if op not in first and op not in second]
     late = [index for index, value in enumerate(end.operands) if value.owner in second]
@@ -99,16 +100,9 @@ def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
     return None if any(value.owner in between for op in first for value in used_values(op)) else parts
 
 
-def closure(roots: Iterable[Operation], ops: Sequence[Operation]) -> set[Operation]:
+def closure(roots: Iterable[Operation], body: Block) -> set[Operation]:
     """`roots` and the ops of the body that they need in the same iteration."""
-    found, pending = set(roots), list(roots)
-    known = set(ops)
-    while pending:
-        for value in used_values(pending.pop()):
-            if isinstance(value.owner, Operation) and value.owner in known and value.owner not in found:
-                found.add(value.owner)
-                pending.append(value.owner)
-    return found
+    return set(reached(roots, lambda op: producers(op, body)))
 
 
 def is_of_numbers(type: Attribute) -> bool:

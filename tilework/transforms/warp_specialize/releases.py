@@ -27,7 +27,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import enclosing_op, ops_behind, start_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import insert_after
-from tilework.ir.types import i32
+from tilework.ir.types import i32, number_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import readers_of
@@ -63,7 +63,7 @@ def end_of_reading(op: Operation, block: Block, may_be_late: bool) -> Place:
     for is_late, current in places_behind(op, block, may_be_late):
         if type(current) is ttng.WarpGroupDotOp:
             started += 1
-        elif type(current) is ttng.WarpGroupDotWaitOp and pendings_of(current) <= started:
+        elif type(current) is ttng.WarpGroupDotWaitOp and number_of(current, "pendings") <= started:
             return is_late, current
     return False, wait_for(op.results, 0, behind=op)
 
@@ -73,10 +73,6 @@ def places_behind(op: Operation, block: Block, also_next: bool) -> Iterator[Plac
     yield from ((False, following) for following in ops_behind(op))
     if also_next and type(block.parent_op()) is scf.ForOp:
         yield from ((True, current) for current in block.ops)
-
-
-def pendings_of(wait: Operation) -> int:
-    return wait.properties["pendings"].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def arrive(reading: Reading, index: SSAValue, behind: Operation, condition: SSAValue | None = None) -> None:

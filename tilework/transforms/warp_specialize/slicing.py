@@ -27,8 +27,8 @@ from tilework.ir.rewrite import attr_value, insert_after, put, recreate, splat_a
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, retyped
 from tilework.ir.ttg.view_ops import transposed_memdesc, verify_offsets
 from tilework.ir.types import (
-    TensorDescType,
     array_values,
+    axis_of,
     i32,
     int_attr,
     is_tensor,
@@ -38,6 +38,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.errors import LayoutError
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.tt.rewrite_tensor_descriptor import block_of
 
 PARTS = 2
 LEAST = {0: 64, 1: 128}  # rows and columns of a product that are left to each consumer
@@ -191,14 +192,14 @@ def follow_dot(op: Operation, value: SSAValue, dim: int) -> Related:
 
 
 def follow_expand(op: Operation, value: SSAValue, dim: int) -> Related:
-    axis = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    axis = axis_of(op)
     inner = dim if value is op.operands[0] else dim - (dim > axis)
     yield op.operands[0], inner
     yield op.results[0], inner + (inner >= axis)
 
 
 def follow_reduce(op: Operation, value: SSAValue, dim: int) -> Related:
-    axis = op.properties["axis"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    axis = axis_of(op)
     inner = dim if value in op.operands else dim + (dim >= axis)
     if inner == axis:
         raise Uncut("a reduction goes along the dimension that is cut")
@@ -207,7 +208,7 @@ def follow_reduce(op: Operation, value: SSAValue, dim: int) -> Related:
 
 
 def follow_scan(op: Operation, value: SSAValue, dim: int) -> Related:
-    if op.properties["axis"].value.data == dim:  # pyright: ignore[reportAttributeAccessIssue]
+    if axis_of(op) == dim:
         raise Uncut("a scan goes along the dimension that is cut")
     yield from same_everywhere(op, value, dim)
 
@@ -245,11 +246,6 @@ RULES: dict[type[Operation], Rule] = {
     # what gives memory: its views are cut, not it
     ttg.MemDescIndexOp: lambda op, value, dim: iter(()),
 }
-
-
-def block_of(desc: Attribute) -> Attribute:
-    assert isinstance(desc, TensorDescType), desc
-    return desc.block
 
 
 def apply(found: Search, part: int) -> None:

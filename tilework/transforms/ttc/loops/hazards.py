@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt
@@ -22,7 +21,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
-from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
+from tilework.ir.types import PointerType, element_type, is_tensor, number_of, shape_of
 from tilework.transforms.ttc.loops.index_maps import Digits, is_lazy, sources, whole
 
 THROUGH = frozenset(
@@ -153,16 +152,9 @@ def access_of(op: Operation, bases: Bases) -> Access:
 
 def only_counts(op: Operation) -> bool:
     """A relaxed sum, maximum ...: a tile of them says nothing about other memory. A single one may be part of a lock."""
-    if type(op) is tt.AtomicCASOp or number(op, "atomic_rmw_op") == RMWOp.EXCH or tt.is_ordered(op):
+    if type(op) is tt.AtomicCASOp or number_of(op, "atomic_rmw_op") == RMWOp.EXCH or tt.is_ordered(op):
         return False
-    return number(op, "sem") == MemSemantic.RELAXED
-
-
-def number(op: Operation, name: str) -> int:
-    """A property that is a number, or an enum's."""
-    attribute = op.properties[name]
-    assert isinstance(attribute, IntegerAttr)
-    return attribute.value.data
+    return number_of(op, "sem") == MemSemantic.RELAXED
 
 
 def conflict(first: Access, second: Access, bases: Bases) -> bool:

@@ -37,6 +37,7 @@ from tilework.transforms.ttg.layouts.layout_rules import (
     encoding,
     forward,
     is_anchor,
+    laid_out_operands,
 )
 
 Layouts = dict[Distributed, None]  # a set that remembers the order
@@ -145,10 +146,10 @@ class Rewriter:
         return layout is not None and layout != encoding(value)
 
     def visit(self, op: Operation) -> None:
-        rule = RULES.get(op.name)
-        if rule is not None:
-            rule(self, op)
-        elif any(self.is_changed(result) for result in op.results):
+        RULES.get(op.name, Rewriter.visit_other)(self, op)
+
+    def visit_other(self, op: Operation) -> None:
+        if any(self.is_changed(result) for result in op.results):
             self.change(op)
         else:
             self.fetch_operands(op, [self.old_layout(operand) for operand in op._operands])
@@ -163,7 +164,7 @@ class Rewriter:
                 if self.is_changed(result):
                     self.converted[result] = convert_after(result, self.chosen[result])
             return
-        followers = (1,) if op.name == tt.GatherOp.name else range(len(op._operands))
+        followers = laid_out_operands(op)
         wanted = [needed if i in followers else self.old_layout(operand) for i, operand in enumerate(op._operands)]
         self.fetch_operands(op, wanted)
         self.set_layouts(op.results)
@@ -225,11 +226,7 @@ class Rewriter:
     def visit_reduce(self, op: Operation) -> None:
         """To scalars: only the operands have to agree."""
         if any(is_tensor(result.type) for result in op.results):
-            if any(self.is_changed(result) for result in op.results):
-                self.change(op)
-            else:
-                self.fetch_operands(op, [self.old_layout(operand) for operand in op._operands])
-            return
+            return self.visit_other(op)
         first = next((self.chosen[operand] for operand in op._operands if operand in self.chosen), None)
         self.fetch_operands(op, [first] * len(op._operands))
 

@@ -35,6 +35,7 @@ from tilework.ir.types import (
     f64,
     i8,
     i32,
+    number_of,
     shape_of,
 )
 from tilework.layouts.encodings import Distributed, NvidiaMma
@@ -112,7 +113,7 @@ def reason_against(version: int, dot: Dot) -> str | None:
         return f"it does not multiply {a} with {b}"
     if d not in known[a]:
         return f"it does not accumulate {a} in {d}"
-    if a == f32 and precision(dot.op) != InputPrecision.TF32:
+    if a == f32 and number_of(dot.op, "inputPrecision") != InputPrecision.TF32:
         return "f32 needs input_precision='tf32'"
     if a == f64 and Feature.MMA_F64 not in dot.target.features:
         return f"{dot.target} has no f64 tensor cores"
@@ -125,7 +126,7 @@ def reason_against_group(dot: Dot) -> str | None:
         return "the dot is batched"
     rows, columns = dot.tile
     least = WIDEST // bit_width(dot.a)
-    imprecise = dot.op.properties["maxNumImpreciseAcc"].value.data  # pyright: ignore[reportAttributeAccessIssue]
+    imprecise = number_of(dot.op, "maxNumImpreciseAcc")
     if dot.warps % GROUP:
         return f"it runs on groups of 4 warps, but num_warps is {dot.warps}"
     if rows % GROUP_ROWS:
@@ -137,11 +138,6 @@ def reason_against_group(dot: Dot) -> str | None:
     if element_type(dot.a) in FP8 and element_type(dot.d) == f32 and imprecise < SMALLEST_PRECISE:
         return f"max_num_imprecise_acc must be at least {SMALLEST_PRECISE} for fp8, but is {imprecise}"
     return None
-
-
-def precision(op: Operation) -> int:
-    """The value of `InputPrecision` that `op` asks for."""
-    return op.properties["inputPrecision"].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def encoding(version: int, dot: Dot) -> NvidiaMma:

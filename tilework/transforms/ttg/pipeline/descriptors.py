@@ -18,7 +18,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_carry, also_give, also_yield
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
-from tilework.ir.types import TensorDescType, i32
+from tilework.ir.types import i32, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
 from tilework.transforms.ttg.pipeline.loops import enclosing_op, ops_outside_loops
@@ -33,15 +33,11 @@ def called_for(value: SSAValue, body: Block) -> bool:
     if not isinstance(op, Operation) or enclosing_op(op, body) is None:
         return False
     if type(op) is tt.CallOp:
-        return is_descriptor(value)
-    if type(op) is scf.IfOp and is_descriptor(value):
+        return is_descriptor(value.type)
+    if type(op) is scf.IfOp and is_descriptor(value.type):
         ends = [region.blocks[0].last_op for region in op.regions]
         return any(end is not None and called_for(end.operands[value.index], body) for end in ends)  # pyright: ignore
     return type(op) is SelectOp and any(called_for(operand, body) for operand in op.operands[1:])
-
-
-def is_descriptor(value: SSAValue) -> bool:
-    return isinstance(value.type, TensorDescType)
 
 
 def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> None:
