@@ -31,7 +31,7 @@ from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
-from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op
+from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op, replace_values
 from tilework.ir.types import element_type, is_pointer, is_tensor, shape_of, tensor_type
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
 from tilework.transforms.passes import FunctionPass
@@ -47,7 +47,7 @@ from tilework.transforms.ttc.loops.index_maps import (
     spans,
     whole,
 )
-from tilework.transforms.ttc.loops.nests import Buffer, Nest, Root, Scope, inline
+from tilework.transforms.ttc.loops.nests import Buffer, Item, Nest, Root, Scope, inline, slot
 from tilework.transforms.ttc.loops.schedule import Schedule, at_index, is_table, table
 
 ANYTHING = Access(None, None, True, True)
@@ -123,6 +123,16 @@ class Converter:
         for block in self.region.blocks:
             for argument in reversed(carried.tiles(block.args)):
                 block.erase_arg(argument)  # pyright: ignore[reportArgumentType]
+
+    def keep(self, op: Operation, buffers: Sequence[Buffer], writer: Item | None = None) -> None:
+        """The tiles that `op` gives are in `buffers`, where `writer` puts them."""
+        for result, buffer in zip(carried.tiles(op.results), buffers, strict=True):
+            buffer.writer = writer
+            self.outer_scope.stored[result] = buffer
+
+    def whole(self, value: SSAValue) -> SSAValue:
+        """A scalar, or the buffer that holds a tile as it is."""
+        return slot(self.schedule.materialise(value, exact=True)) if is_tensor(value.type) else value
 
     @property
     def outer_scope(self) -> Scope:
@@ -244,31 +254,34 @@ def convert_reduce(converter: Converter, op: Operation) -> None:
         indices = [nest.loops[number][2] for number in kept]
         if loop is None:
             for value, buffer in zip(values, buffers, strict=True):
-                nest.insert(ttc.WriteOp.make(value, carried.buffer_value(buffer), indices, op.location))
+                nest.insert(ttc.WriteOp.make(value, slot(buffer), indices, op.location))
             return
-        accumulators = [carried.buffer_value(buffer) for buffer in buffers]
+        accumulators = [slot(buffer) for buffer in buffers]
         region = op.detach_region(op.regions[0])
         end_with_yield(region)
         nest.insert(ttc.ReduceOp.make(values, accumulators, indices, region, op.location))
 
     nest = schedule.add(Root(at_index(op.operands), emit, op.location, fold=fold), shape)
-    for result, buffer in zip(op.results, buffers, strict=True):
-        buffer.writer = nest
-        converter.outer_scope.stored[result] = buffer
-    if is_scalar:
-        found = [ttc.ReadOp.make(carried.buffer_value(buffer), (), op.location) for buffer in buffers]
+    if not is_scalar:
+        converter.keep(op, buffers, nest)
+    else:
+        found = [ttc.ReadOp.make(slot(buffer), (), op.location) for buffer in buffers]
         schedule.insert_behind(nest, *found)
-        for result, read in zip(op.results, found, strict=True):
-            replace_all_uses(result, read.results[0])
+        replace_values(op.results, [read.results[0] for read in found])
     converter.dead.append(op)
 
 
 def end_with_yield(region: Region) -> None:
     """The region of a reduction or scan, as that of a `ttc` op."""
+    convert_asserts(region)
+    for end in map(end_of, region.blocks):
+        if type(end) in (tt.ReduceReturnOp, tt.ScanReturnOp):
+            replace_op(end, ttc.YieldOp.make(tuple(end.operands), end.location))
+
+
+def convert_asserts(region: Region) -> None:
     for inner in tuple(region.walk()):
-        if type(inner) is tt.ReduceReturnOp or type(inner) is tt.ScanReturnOp:
-            replace_op(inner, ttc.YieldOp.make(tuple(inner.operands), inner.location))
-        elif type(inner) is tt.AssertOp:
+        if type(inner) is tt.AssertOp:
             replace_op(inner, create_op(ttc.AssertOp, tuple(inner.operands), (), inner.location, inner.properties))
 
 
@@ -277,8 +290,8 @@ def convert_scan(converter: Converter, op: Operation) -> None:
     region = op.detach_region(op.regions[0])
     end_with_yield(region)
     scan = ttc.ScanOp.make(
-        [carried.buffer_value(buffer) for buffer in found],
-        [carried.buffer_value(buffer) for buffer in targets],
+        [slot(buffer) for buffer in found],
+        [slot(buffer) for buffer in targets],
         axis_of(op),
         is_true(op.properties["reverse"]),
         region,
@@ -289,7 +302,7 @@ def convert_scan(converter: Converter, op: Operation) -> None:
 
 def convert_sort_runs(converter: Converter, op: Operation) -> None:
     (source,), (target,) = found = sources_and_targets(converter, op)
-    buffers = [carried.buffer_value(buffer) for buffer in (source, target)]
+    buffers = [slot(buffer) for buffer in (source, target)]
     store_results(converter, op, found[1], create_op(ttc.SortRunsOp, buffers, (), op.location, op.properties))
 
 
@@ -299,26 +312,23 @@ def sources_and_targets(converter: Converter, op: Operation) -> tuple[list[Buffe
     found = [schedule.materialise(operand, exact=True) for operand in op.operands]
     targets: list[Buffer] = []
     for operand, source in zip(op.operands, found, strict=True):
-        own = source.is_reusable and source.scope is schedule.scope and carried.has_one_use(operand)
+        own = source.is_reusable and source.scope is schedule.scope and operand.has_one_use()
         targets.append(source if own and found.count(source) == 1 else carried.exact_buffer(schedule, operand))
     return found, targets
 
 
 def convert_histogram(converter: Converter, op: Operation) -> None:
     schedule = converter.schedule
-    found = [carried.buffer_value(schedule.materialise(operand, exact=True)) for operand in op.operands]
+    found = [converter.whole(operand) for operand in op.operands]
     target = carried.exact_buffer(schedule, op.results[0])
     mask = found[1] if len(found) > 1 else None
-    new = ttc.HistogramOp.make(found[0], mask, carried.buffer_value(target), op.location)
+    new = ttc.HistogramOp.make(found[0], mask, slot(target), op.location)
     store_results(converter, op, [target], new)
 
 
 def store_results(converter: Converter, op: Operation, targets: Sequence[Buffer], new: Operation) -> None:
     """`new` puts the results of `op` into `targets`."""
-    code = converter.schedule.append(new)
-    for result, target in zip(op.results, targets, strict=True):
-        target.writer = code
-        converter.outer_scope.stored[result] = target
+    converter.keep(op, targets, converter.schedule.append(new))
     converter.dead.append(op)
 
 
@@ -338,12 +348,11 @@ def convert_resize(converter: Converter, op: Operation) -> None:
 
     def emit(nest: Nest, values: Sequence[SSAValue]) -> None:
         places = nest.indices(shape, whole(nest.count))
-        nest.insert(ttc.WriteOp.make(values[0], carried.buffer_value(target), places, op.location))
+        nest.insert(ttc.WriteOp.make(values[0], slot(target), places, op.location))
 
     nest = schedule.add(Root(at_index((source,)), emit, op.location), shape)
     nest.cuts.update(end for span in spans(shape) for end in span)
-    target.writer = nest
-    converter.outer_scope.stored[op.results[0]] = target
+    converter.keep(op, [target], nest)
     converter.dead.append(op)
 
 
@@ -351,7 +360,7 @@ def convert_unsplat(converter: Converter, op: Operation) -> None:
     schedule = converter.schedule
     buffer = schedule.materialise(op.operands[0], exact=True)
     zero = schedule.constants.number(0)
-    read = ttc.ReadOp.make(carried.buffer_value(buffer), [zero] * len(buffer.shape), op.location)
+    read = ttc.ReadOp.make(slot(buffer), [zero] * len(buffer.shape), op.location)
     schedule.append(read)
     replace_all_uses(op.results[0], read.results[0])
     converter.dead.append(op)
@@ -360,18 +369,11 @@ def convert_unsplat(converter: Converter, op: Operation) -> None:
 def convert_debug(converter: Converter, op: Operation) -> None:
     """Prints and assertions see whole tiles, in program order."""
     schedule = converter.schedule
-    operands = [
-        carried.buffer_value(schedule.materialise(value, exact=True)) if is_tensor(value.type) else value
-        for value in op.operands
-    ]
+    operands = [converter.whole(value) for value in op.operands]
     schedule.flush(op)
     kind = ttc.PrintOp if type(op) is tt.PrintOp else ttc.AssertOp
     insert_before(op, create_op(kind, operands, (), op.location, op.properties))
     converter.dead.append(op)
-
-
-def convert_assume(converter: Converter, op: Operation) -> None:
-    converter.schedule.delay(op)
 
 
 def convert_map(converter: Converter, op: Operation) -> None:
@@ -379,10 +381,8 @@ def convert_map(converter: Converter, op: Operation) -> None:
     schedule = converter.schedule
     pack = attr_value(op.properties["pack"])
     assert isinstance(pack, int)
-    for inner in tuple(op.regions[0].walk()):
-        if type(inner) is tt.AssertOp:
-            replace_op(inner, create_op(ttc.AssertOp, tuple(inner.operands), (), inner.location, inner.properties))
     region = op.regions[0]
+    convert_asserts(region)
     access = Access(None, None, False) if any(reads(inner) for inner in region.walk()) else None
     if any(writes(inner) for inner in region.walk()):
         access = ANYTHING
@@ -400,13 +400,12 @@ def convert_map(converter: Converter, op: Operation) -> None:
             for lane, digits in enumerate(lanes):
                 places = nest.indices(buffers[number].shape, digits)
                 value = found[number * pack + lane]
-                nest.insert(ttc.WriteOp.make(value, carried.buffer_value(buffers[number]), places, op.location))
+                nest.insert(ttc.WriteOp.make(value, slot(buffers[number]), places, op.location))
 
     shape = shape_of(op.operands[0].type) if pack == 1 else (count,)
     nest = schedule.add(Root(needs, emit, op.location, op.results if pack == 1 else (), access), shape)
-    for result, buffer in zip(op.results, buffers, strict=False):
-        buffer.writer = nest
-        converter.outer_scope.stored[result] = buffer
+    if buffers:
+        converter.keep(op, buffers, nest)
     converter.dead.append(op)
 
 
@@ -441,15 +440,10 @@ def convert_asm(converter: Converter, op: Operation) -> None:
     )
 
 
-def convert_barrier(converter: Converter, op: Operation) -> None:
-    """One program runs on one core: only the order of memory matters."""
-    converter.schedule.flush(op)
-
-
-RULES: dict[type[Operation], Callable[[Converter, Operation], None]] = {
+RULES: dict[type[Operation], Callable[[Converter, Operation], object]] = {
     **dict.fromkeys(MEMORY, convert_memory),
-    AssumeOp: convert_assume,
-    GpuBarrierOp: convert_barrier,
+    AssumeOp: lambda converter, op: converter.schedule.delay(op),
+    GpuBarrierOp: lambda converter, op: converter.schedule.flush(op),  # one core: only the order of memory matters
     scf.ForOp: carried.convert_for,
     scf.IfOp: carried.convert_if,
     scf.WhileOp: carried.convert_while,

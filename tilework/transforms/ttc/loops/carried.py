@@ -28,7 +28,7 @@ from tilework.ir.nesting import blocks_within, end_of, home_of, location_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_values
 from tilework.ir.types import array_values, element_type, i32_array, is_tensor, shape_of
 from tilework.transforms.ttc.loops.cost import is_lazy_value, lazy_operands
-from tilework.transforms.ttc.loops.nests import Buffer, Item, Nest, Root
+from tilework.transforms.ttc.loops.nests import Buffer, Item, Nest, Root, slot
 from tilework.transforms.ttc.loops.schedule import Schedule, at_index, writing
 
 if TYPE_CHECKING:
@@ -43,10 +43,6 @@ def tiles(values: Sequence[SSAValue]) -> list[SSAValue]:
 
 def scalars(values: Sequence[SSAValue]) -> list[SSAValue]:
     return [value for value in values if not is_tensor(value.type)]
-
-
-def has_one_use(value: SSAValue) -> bool:
-    return value.has_one_use()
 
 
 def exact_buffer(schedule: Schedule, value: SSAValue) -> Buffer:
@@ -144,7 +140,7 @@ def keep_for_loop(schedule: Schedule, op: Operation) -> None:
 def carried_buffer(schedule: Schedule, initial: SSAValue) -> Buffer:
     """A buffer that holds `initial`: its own if nothing else needs that, else a new one."""
     own = schedule.scope.buffer(initial)
-    if own is not None and own.exact and own.is_reusable and own.scope is schedule.scope and has_one_use(initial):
+    if own is not None and own.exact and own.is_reusable and own.scope is schedule.scope and initial.has_one_use():
         return own
     buffer = exact_buffer(schedule, initial)
     schedule.write(initial, buffer)
@@ -166,9 +162,7 @@ def convert_for(converter: "Converter", op: Operation) -> None:
         update(schedule, new)
         schedule.bases.keep(block.args[1:])
         end_block(converter, yielded)
-    for (_, buffer), result in zip(pairs, tiles(op.results), strict=True):
-        buffer.writer = None
-        converter.outer_scope.stored[result] = buffer
+    converter.keep(op, [buffer for _, buffer in pairs])
     converter.control.append(op)
 
 
@@ -189,7 +183,7 @@ def end_block(converter: "Converter", terminator: Operation) -> None:
 
 def convert_if(converter: "Converter", op: Operation) -> None:
     schedule = converter.schedule
-    results = [(result, exact_buffer(schedule, result)) for result in tiles(op.results)]
+    buffers = [exact_buffer(schedule, result) for result in tiles(op.results)]
     schedule.flush(op)
     for region in op.regions:
         if not region.blocks:
@@ -197,12 +191,10 @@ def convert_if(converter: "Converter", op: Operation) -> None:
         with converter.inside(()):
             block = region.block
             converter.convert_block(block)
-            for value, (_, buffer) in zip(tiles(end_of(block).operands), results, strict=True):
+            for value, buffer in zip(tiles(end_of(block).operands), buffers, strict=True):
                 schedule.write(value, buffer)
             end_block(converter, end_of(block))
-    for result, buffer in results:
-        buffer.writer = None
-        converter.outer_scope.stored[result] = buffer
+    converter.keep(op, buffers)
     converter.control.append(op)
 
 
@@ -232,9 +224,7 @@ def convert_while(converter: "Converter", op: Operation) -> None:
         yielded = end_of(after)
         update(schedule, list(zip(tiles(yielded.operands), [buffer for _, buffer in pairs], strict=True)))
         end_block(converter, yielded)
-    for result, buffer in zip(tiles(op.results), passed, strict=True):
-        buffer.writer = None
-        converter.outer_scope.stored[result] = buffer
+    converter.keep(op, passed)
     converter.control.append(op)
 
 
@@ -291,20 +281,15 @@ def convert_signature(function: Operation) -> list[SSAValue]:
 
 def convert_call(converter: "Converter", op: Operation) -> None:
     schedule = converter.schedule
-    operands: list[SSAValue] = []
-    for operand in op.operands:
-        value = schedule.materialise(operand, exact=True).value if is_tensor(operand.type) else operand
-        assert value is not None
-        operands.append(value)
+    operands = [converter.whole(operand) for operand in op.operands]
     buffers = [exact_buffer(schedule, result) for result in tiles(op.results)]
-    operands += [buffer.value for buffer in buffers if buffer.value is not None]
+    operands += map(slot, buffers)
     schedule.flush(op)
     plain = scalars(op.results)
     new = recreate(op, operands=operands, result_types=[result.type for result in plain])
     insert_before(op, new)
     replace_values(plain, new.results)
-    for result, buffer in zip(tiles(op.results), buffers, strict=True):
-        converter.outer_scope.stored[result] = buffer
+    converter.keep(op, buffers)
     converter.dead.append(op)
 
 
@@ -322,15 +307,9 @@ def convert_dot(converter: "Converter", op: Operation) -> None:
     schedule = converter.schedule
     a, b = (schedule.materialise(operand, exact=True) for operand in op.operands[:2])
     target = accumulator(converter, op)
-    dot = create_op(ttc.DotOp, [buffer_value(x) for x in (a, b, target)], (), op.location, op.properties)
-    target.writer = schedule.append(dot)
-    converter.outer_scope.stored[op.results[0]] = target
+    dot = create_op(ttc.DotOp, [slot(x) for x in (a, b, target)], (), op.location, op.properties)
+    converter.keep(op, [target], schedule.append(dot))
     converter.dead.append(op)
-
-
-def buffer_value(buffer: Buffer) -> SSAValue:
-    assert buffer.value is not None
-    return buffer.value
 
 
 def accumulator(converter: "Converter", op: Operation) -> Buffer:
@@ -344,17 +323,12 @@ def accumulator(converter: "Converter", op: Operation) -> Buffer:
             nest.last.append(writing(initial, carried))
             carried.writer = nest
             return carried
-    own = schedule.scope.buffer(initial)
-    if own is not None and own.exact and own.is_reusable and own.scope is schedule.scope and has_one_use(initial):
-        return own
-    buffer = exact_buffer(schedule, initial)
-    schedule.write(initial, buffer)
-    return buffer
+    return carried_buffer(schedule, initial)
 
 
 def carried_target(converter: "Converter", op: Operation) -> Buffer | None:
     """The buffer of the loop-carried tile that `op` gives the next value of, if its old value goes nowhere else."""
-    if not converter.loops or not has_one_use(op.results[0]):
+    if not converter.loops or not op.results[0].has_one_use():
         return None
     loop, buffers = converter.loops[-1]
     use = op.results[0].first_use
@@ -369,7 +343,7 @@ def carried_target(converter: "Converter", op: Operation) -> Buffer | None:
 
 def flows_only_into(value: SSAValue, op: Operation) -> bool:
     """`value` is used by elementwise ops that lead to the accumulator of `op`, and by nothing else."""
-    while has_one_use(value):
+    while value.has_one_use():
         use = value.first_use
         assert use is not None
         if use.operation is op:
