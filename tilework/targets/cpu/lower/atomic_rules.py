@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt, ttc
 from tilework.ir.enums import RMWOp
-from tilework.ir.types import is_float
+from tilework.ir.types import is_float, number_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.poll import RARE, ask
 from tilework.targets.cpu.run.interface import LAUNCHED
@@ -24,7 +24,7 @@ from tilework.targets.llvm.rules import CHANGES
 from tilework.targets.llvm.scalar_types import element_bytes, register_type
 from tilework.targets.llvm.types import Type, i8, i32, i64, integer, ptr
 from tilework.targets.llvm.values import Value, constant
-from tilework.transforms.ttc.loops.hazards import ATOMICS, number, only_counts
+from tilework.transforms.ttc.loops.hazards import ATOMICS, only_counts
 
 SPINS, RESTS = 1024, 2  # looks at the turn between two rests (`run/poll_code.py`)
 FLOAT_OPS = {RMWOp.FADD: "fadd", RMWOp.ADD: "fadd", RMWOp.MAX: "maximum", RMWOp.MIN: "minimum"}
@@ -42,7 +42,7 @@ def orders(op: Operation) -> bool:
 @lowers(tt.AtomicRMWOp)
 def lower_atomic_rmw(low: Lowering, op: Operation) -> Value:
     address, value, *mask = (low[operand] for operand in op.operands)
-    kind, type_ = RMWOp(number(op, "atomic_rmw_op")), op.results[0].type
+    kind, type_ = RMWOp(number_of(op, "atomic_rmw_op")), op.results[0].type
     ordering = ordering_of(op)
 
     def change() -> list[Value]:
