@@ -42,7 +42,7 @@ from tilework.ir.rewrite import (
 )
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import bf16, f8E5M2, f16, f32, f64, i1, i8, i32, i64, pointer_type, tensor_type
-from tilework.transforms.common.dce import DCEPass
+from tilework.transforms.common.dce import dce
 
 LOC = file_loc("k.py", 1, 2)
 
@@ -142,7 +142,8 @@ def test_dead_ops_go_in_one_walk() -> None:
         }
         """
     )
-    DCEPass().run(module)
+    for function in module.ops:
+        dce(function)
     module.verify()
     names = [op.name for op in module.walk()]
     assert names == ["builtin.module", "tt.func", "tt.load", "scf.if", "tt.store", "scf.yield", "tt.return"]

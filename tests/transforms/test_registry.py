@@ -6,8 +6,6 @@ from xdsl.dialects.builtin import ModuleOp
 from tilework.ir.parser import parse_module
 from tilework.target import Target
 from tilework.transforms import registry
-from tilework.transforms.common.canonicalize import CanonicalizePass
-from tilework.transforms.common.cse import CSEPass
 from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import PASSES, BadPassOption, BadPipeline, UnknownPass, get_pass, parse_pipeline
@@ -36,7 +34,7 @@ def test_every_registered_pass_can_be_made(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["canonicalize,cse", " canonicalize , cse ", "builtin.module(canonicalize,cse)"])
 def test_a_pipeline_is_a_list_of_names(text: str) -> None:
-    assert parse_pipeline(text) == [CanonicalizePass(), CSEPass()]
+    assert parse_pipeline(text) == [get_pass("canonicalize")(), get_pass("cse")()]
 
 
 def test_an_empty_pipeline() -> None:
@@ -46,7 +44,7 @@ def test_an_empty_pipeline() -> None:
 def test_options_become_fields(with_options: None) -> None:
     (made,) = parse_pipeline("test-with-options{num-stages=4 fast=true target=cuda:90}")
     assert made == WithOptions(num_stages=4, fast=True, target="cuda:90")
-    assert parse_pipeline("test-with-options{fast},cse") == [WithOptions(fast=True), CSEPass()]
+    assert parse_pipeline("test-with-options{fast},cse") == [WithOptions(fast=True), get_pass("cse")()]
 
 
 def test_an_unknown_pass_is_named() -> None:
@@ -81,5 +79,5 @@ def test_descriptors_become_pointers_before_sm_90() -> None:
 def test_after_sees_every_stage() -> None:
     module = parse_module("tt.func public @f() {\n  tt.return\n}")
     seen: list[str] = []
-    registry.run_pipeline(module, ["canonicalize", CSEPass()], after=lambda stage, _: seen.append(stage.name))
+    registry.run_pipeline(module, ["canonicalize", get_pass("cse")()], after=lambda stage, _: seen.append(stage.name))
     assert seen == ["canonicalize", "cse"]

@@ -28,7 +28,6 @@ from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, fi
 from tilework.targets.nvidia.cubin import SLOW
 from tilework.targets.options import CompileOptions
 from tilework.targets.recording import PassRun, Recording, recording
-from tilework.transforms.padding.pad_tiles import PadTilesPass
 
 TITLES = {
     "ttir": "TTIR", "ttgir": "TTGIR", "ttcir": "TTCIR", "llir": "LLVM", "ptx": "PTX", "amdgcn": "AMDGCN", "asm": "assembly", "sass": "SASS",
@@ -107,7 +106,7 @@ def before_padding(seen: Recording) -> list[str]:
     for run in seen.runs:
         texts = [run.text, *(step.text for step in run.steps)]
         for text, step in zip(texts, run.steps, strict=False):
-            if step.name == PadTilesPass.name:
+            if step.name == "pad-tiles":
                 return text.splitlines()
     return []
 

@@ -27,7 +27,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import LOOPS, behind, body_of, end_of, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 RANGE, SMALL = "tt.pointer_range", 32
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
@@ -55,16 +55,14 @@ def small_arguments(function: Operation) -> Iterator[SSAValue]:
             yield argument
 
 
-class AmdCanonicalizePointersPass(FunctionPass):
-    name = "tritonamdgpu-canonicalize-pointers"
-
-    def run_on(self, function: Operation) -> None:
-        if small := set(small_arguments(function)):
-            rewrite = Rewrite(small)
-            for op in ops_in_order(*function.regions):
-                if type(op) in ACCESSES and is_tensor(op.operands[0].type):
-                    rewrite.access(op)
-            rewrite.drop_unused()
+@function_pass("tritonamdgpu-canonicalize-pointers")
+def canonicalize_pointers(function: Operation) -> None:
+    if small := set(small_arguments(function)):
+        rewrite = Rewrite(small)
+        for op in ops_in_order(*function.regions):
+            if type(op) in ACCESSES and is_tensor(op.operands[0].type):
+                rewrite.access(op)
+        rewrite.drop_unused()
 
 
 class Rewrite:

@@ -9,8 +9,6 @@ come lanes, warps and further copies, as LDS lies without its swizzle; that perm
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tilework.ir import ttg
 from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import num_warps, threads_per_warp
@@ -22,24 +20,16 @@ from tilework.layouts.packing import log2
 from tilework.layouts.to_linear import to_linear
 from tilework.target import Target
 from tilework.transforms.building.conversions import laid_out
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import op_pass
 
 COPY_BYTES = {"lds_copy_16": 16, "lds_copy_4": 4}  # by the feature of a target, the widest first
 
 
-class AmdCoalesceAsyncCopyPass(Pass):
-    name = "tritonamdgpu-coalesce-async-copy"
-
-    def run(self, module: ModuleOp) -> None:
-        for copy in module.walk():
-            if isinstance(copy, ttg.AsyncCopyGlobalToLocalOp):
-                spread(copy, target_of(module))
-
-
-def spread(copy: ttg.AsyncCopyGlobalToLocalOp, target: Target) -> None:
+@op_pass("tritonamdgpu-coalesce-async-copy", ttg.AsyncCopyGlobalToLocalOp)
+def spread(copy: ttg.AsyncCopyGlobalToLocalOp) -> None:
     bits, shape = bit_width(copy.dst.type), shape_of(copy.src.type)
     told = copy.properties["contiguity"].value.data  # pyright: ignore[reportAttributeAccessIssue]
-    if (width := copied_together(told * bits // 8, target) * 8 // bits) == 0:
+    if (width := copied_together(told * bits // 8, target_of(copy)) * 8 // bits) == 0:
         return
     memory = encoding_of(copy.dst.type)
     layout = lanes_in_order(shape, memory.order, width, threads_per_warp(copy), num_warps(copy))  # pyright: ignore

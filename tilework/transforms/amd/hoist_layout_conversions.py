@@ -6,27 +6,19 @@ The conversion moves right behind the value. Stage: TTGIR to TTGIR. Cost: one wa
 """
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 
 from tilework.ir import ttg
 from tilework.ir.encodings import operand_index
-from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import ops_around
 from tilework.ir.rewrite import move_behind
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import op_pass
 
 
-class AmdHoistLayoutConversionsPass(Pass):
-    name = "tritonamdgpu-hoist-layout-conversions"
-
-    def run(self, module: ModuleOp) -> None:
-        for op in ops_in_order(*module.regions):
-            if type(op) is ttg.ConvertLayoutOp and operand_index(op.results[0].type) is not None:
-                hoist(op)
-
-
+@op_pass("tritonamdgpu-hoist-layout-conversions", ttg.ConvertLayoutOp)
 def hoist(convert: Operation) -> None:
+    if operand_index(convert.results[0].type) is None:
+        return
     source = convert.operands[0]
     loop = next((outer for outer in ops_around(convert) if isinstance(outer, scf.ForOp)), None)
     if loop is None or not isinstance(source, OpResult) or loop in ops_around(source.op):

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
@@ -24,7 +23,6 @@ from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.encodings import dot_operand_of, encoding_of, with_encoding
-from tilework.ir.functions import functions
 from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import put, recreate, replace_op
 from tilework.ir.ttg.memdesc_types import MemDescType, retyped
@@ -34,21 +32,18 @@ from tilework.layouts.encodings import Blocked, DotOperand, Linear
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.to_linear import to_linear
 from tilework.transforms.building.conversions import laid_out
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import function_pass
 
 WORD = 64  # bits that a thread should write to LDS at once
 HANDED_ON = frozenset({scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.ConditionOp})
 
 
-class AmdInThreadTransposePass(Pass):
-    name = "tritonamdgpu-in-thread-transpose"
-
-    def run(self, module: ModuleOp) -> None:
-        for function in functions(module):
-            known = aliases(function)
-            for buffer in dict.fromkeys(buffer for named in known.values() for buffer in named):
-                if (found := operand_in(buffer, known)) is not None:
-                    turn_over(found)
+@function_pass("tritonamdgpu-in-thread-transpose")
+def in_thread_transpose(function: Operation) -> None:
+    known = aliases(function)
+    for buffer in dict.fromkeys(buffer for named in known.values() for buffer in named):
+        if (found := operand_in(buffer, known)) is not None:
+            turn_over(found)
 
 
 @dataclass(frozen=True)

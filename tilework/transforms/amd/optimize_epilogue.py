@@ -8,29 +8,19 @@ On CDNA4 lanes exchange half of their 16-bit results first, in one instruction f
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import distributed_of, is_accumulator, with_encoding
-from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import put, recreate, replace_op
-from tilework.ir.types import bit_width, is_tensor, shape_of
+from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.amd import wide_rows
 from tilework.transforms.building.conversions import laid_out
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import op_pass
 
 
-class AmdOptimizeEpiloguePass(Pass):
-    name = "tritonamdgpu-optimize-epilogue"
-
-    def run(self, module: ModuleOp) -> None:
-        for op in ops_in_order(*module.regions):
-            if type(op) is tt.StoreOp and is_tensor(op.operands[1].type):
-                store_as_computed(op)
-
-
+@op_pass("tritonamdgpu-optimize-epilogue", tt.StoreOp)
 def store_as_computed(store: Operation) -> None:
     chain: list[Operation] = []
     value = store.operands[1]

@@ -32,26 +32,24 @@ from tilework.layouts.encodings import Blocked
 from tilework.layouts.queries import contig_per_thread, order
 from tilework.layouts.to_linear import to_linear
 from tilework.target import Target
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class OptimizeAmdLdsUsagePass(Pass):
-    name = "optimize-amd-lds-usage"
-
-    def run(self, module: ModuleOp) -> None:
-        target = find_target(module)
-        limit = target.limits.shared_bytes
-        if most_bytes(module, target) <= limit:
-            return
-        sizes = {op: scratch_size(op, target) for op in module.walk() if type(op) is ttg.ConvertLayoutOp}
-        converts = sorted((op for op in sizes if sizes[op]), key=lambda op: sizes[op])
-        while (largest := max(allocations(module, target), key=lambda found: found.size)).size > limit:
-            if not converts:
-                kernel, places = symbol_of(largest.function), PLACE.findall(str(largest.function.location))
-                line = f" ({places[0][0]}:{places[0][1]})" if places else ""
-                raise DoesNotFit(largest.size, limit, f"LDS of `{kernel}`{line} on {target}")
-            convert = converts.pop()
-            in_two_steps(convert, sizes[convert], target)
+@module_pass("optimize-amd-lds-usage")
+def optimize_lds_usage(module: ModuleOp) -> None:
+    target = find_target(module)
+    limit = target.limits.shared_bytes
+    if most_bytes(module, target) <= limit:
+        return
+    sizes = {op: scratch_size(op, target) for op in module.walk() if type(op) is ttg.ConvertLayoutOp}
+    converts = sorted((op for op in sizes if sizes[op]), key=lambda op: sizes[op])
+    while (largest := max(allocations(module, target), key=lambda found: found.size)).size > limit:
+        if not converts:
+            kernel, places = symbol_of(largest.function), PLACE.findall(str(largest.function.location))
+            line = f" ({places[0][0]}:{places[0][1]})" if places else ""
+            raise DoesNotFit(largest.size, limit, f"LDS of `{kernel}`{line} on {target}")
+        convert = converts.pop()
+        in_two_steps(convert, sizes[convert], target)
 
 
 def most_bytes(module: ModuleOp, target: Target) -> int:

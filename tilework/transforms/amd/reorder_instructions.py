@@ -20,7 +20,7 @@ from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, move_before, move_behind
 from tilework.ir.types import shape_of
 from tilework.transforms.amd.stream_pipeline import PART
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops, used_values
 from tilework.transforms.ttg.reorder_instructions import (
     TRANSPOSITIONS,
@@ -33,22 +33,20 @@ TO_LDS = frozenset({ttg.LocalAllocOp, ttg.LocalStoreOp, ttg.LocalDeallocOp})
 LARGE = (128, 128, 64)  # rows, columns and depth of a product whose operands leave no registers to wait in
 
 
-class AmdReorderInstructionsPass(Pass):
-    name = "tritonamdgpu-reorder-instructions"
-
-    def run(self, module: ModuleOp) -> None:
-        ops = list(module.walk())
-        sink_into_loops(ops, None)
-        for op in ops:
-            kind = type(op)
-            if kind is ttg.ConvertLayoutOp:
-                sink_below_deallocs(op)
-            elif kind in TRANSPOSITIONS and (source := defining_op(op.operands[0])) is not None:
-                move_behind(source, op)
-            elif kind is tt.LoadOp and PART in op.attributes:
-                raise_load(op)
-            elif kind is scf.ForOp:
-                delay_second_load(op)
+@module_pass("tritonamdgpu-reorder-instructions")
+def reorder_instructions(module: ModuleOp) -> None:
+    ops = list(module.walk())
+    sink_into_loops(ops, None)
+    for op in ops:
+        kind = type(op)
+        if kind is ttg.ConvertLayoutOp:
+            sink_below_deallocs(op)
+        elif kind in TRANSPOSITIONS and (source := defining_op(op.operands[0])) is not None:
+            move_behind(source, op)
+        elif kind is tt.LoadOp and PART in op.attributes:
+            raise_load(op)
+        elif kind is scf.ForOp:
+            delay_second_load(op)
 
 
 def raise_load(load: Operation) -> None:

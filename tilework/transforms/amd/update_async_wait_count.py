@@ -14,19 +14,17 @@ from tilework.ir.encodings import layout_of
 from tilework.ir.rewrite import defining_op, replace_op
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.wave_copy import wave_copy
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class AmdUpdateAsyncWaitCountPass(Pass):
-    name = "tritonamdgpu-update-async-wait-count"
-
-    def run(self, module: ModuleOp) -> None:
-        ops = list(module.walk())
-        groups = [instructions(op) for op in ops if type(op) is ttg.AsyncCommitGroupOp]
-        for op in ops:
-            if type(op) is ttg.AsyncWaitOp:
-                allowed = op.properties["num"].value.data * min(groups, default=0)  # pyright: ignore
-                replace_op(op, amdg.AsyncWaitOp.make(tuple(op.operands), allowed, op.location))
+@module_pass("tritonamdgpu-update-async-wait-count")
+def update_async_wait_count(module: ModuleOp) -> None:
+    ops = list(module.walk())
+    groups = [instructions(op) for op in ops if type(op) is ttg.AsyncCommitGroupOp]
+    for op in ops:
+        if type(op) is ttg.AsyncWaitOp:
+            allowed = op.properties["num"].value.data * min(groups, default=0)  # pyright: ignore
+            replace_op(op, amdg.AsyncWaitOp.make(tuple(op.operands), allowed, op.location))
 
 
 def instructions(commit: Operation) -> int:

@@ -22,7 +22,7 @@ from tilework.transforms.folding import tiles as folding_tt
 from tilework.transforms.folding import warp_specialize as warp_specialize_canonicalize
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 
 def first_of(one: Rewrite | None, other: Rewrite) -> Rewrite:
@@ -44,13 +44,7 @@ for kind, rewrite in convert_canonicalize.REWRITES.items():
 RULES = rule_table(FOLDS, REWRITES)
 
 
-class CanonicalizePass(FunctionPass):
-    name = "canonicalize"
-
-    def run_on(self, function: Operation) -> None:
-        canonicalize(function)
-
-
+@function_pass("canonicalize")
 def canonicalize(function: Operation) -> bool:
     """Canonicalize the body of one function. True if anything changed."""
     return Driver(RULES).run(function, simplify_blocks)

@@ -25,7 +25,7 @@ from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_values
 from tilework.transforms.folding.interning import identity
 from tilework.transforms.folding.worklist import COMMUTATIVE, ISOLATED, is_removable, is_unused
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
 # An absent property means the same.
@@ -33,13 +33,7 @@ NO_FLAGS = frozenset({identity(arith.IntegerOverflowAttr("none")), identity(arit
 PURE_NAMES = frozenset(kind.name for kind in PURE)
 
 
-class CSEPass(FunctionPass):
-    name = "cse"
-
-    def run_on(self, function: Operation) -> None:
-        eliminate_common_subexpressions(function)
-
-
+@function_pass("cse")
 def eliminate_common_subexpressions(function: Operation) -> None:
     """Apply CSE to the body of one function."""
     for region in function.regions:

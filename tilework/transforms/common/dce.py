@@ -7,19 +7,16 @@
 Stage: any. Cost: one backward walk.
 """
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
-from tilework.ir.functions import functions, ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import erase_op
 from tilework.transforms.folding.worklist import is_removable, is_unused
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import function_pass
 
 
-class DCEPass(Pass):
-    name = "dce"
-
-    def run(self, module: ModuleOp) -> None:
-        for function in functions(module):
-            for candidate in reversed(ops_in_order(*function.regions)):
-                if is_unused(candidate) and is_removable(candidate):
-                    erase_op(candidate)
+@function_pass("dce")
+def dce(function: Operation) -> None:
+    for candidate in reversed(ops_in_order(*function.regions)):
+        if is_unused(candidate) and is_removable(candidate):
+            erase_op(candidate)

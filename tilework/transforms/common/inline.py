@@ -25,17 +25,15 @@ from tilework.ir.functions import callee_of, callees, functions_by_name, is_priv
 from tilework.ir.rewrite import erase_op, move_before, replace_all_uses, replace_values
 from tilework.ir.scf_ext import make_br
 from tilework.transforms.common.canonicalize import canonicalize
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 MAX_ROUNDS = 4  # canonicalization can make a callee of several blocks, or one in a branch, inlinable
 
 
-class InlinePass(Pass):
-    name = "inline"
-
-    def run(self, module: ModuleOp) -> None:
-        for table in modules(module):
-            Inliner(table).run()
+@module_pass("inline")
+def inline(module: ModuleOp) -> None:
+    for table in modules(module):
+        Inliner(table).run()
 
 
 class Inliner:

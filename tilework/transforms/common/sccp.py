@@ -30,7 +30,7 @@ from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.blocks import edges
 from tilework.transforms.folding.worklist import ISOLATED, is_removable
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 
 class State(Enum):
@@ -45,11 +45,9 @@ Fact: TypeAlias = int | float | State
 COPIES = frozenset({tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.UnsplatOp})
 
 
-class SCCPPass(FunctionPass):
-    name = "sccp"
-
-    def run_on(self, function: Operation) -> None:
-        replace_known_values(function.regions[0], Propagation(function.regions[0]).facts)
+@function_pass("sccp")
+def sccp(function: Operation) -> None:
+    replace_known_values(function.regions[0], Propagation(function.regions[0]).facts)
 
 
 def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:

@@ -9,23 +9,15 @@ Stage: any. Cost: a walk, if there are private functions.
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.value_flows import reached
-from tilework.ir.functions import callees, functions_by_name, is_private, modules
+from tilework.ir.functions import callees, is_private
 from tilework.ir.rewrite import erase_op
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import names_pass
 
 
-class SymbolDCEPass(Pass):
-    name = "symbol-dce"
-
-    def run(self, module: ModuleOp) -> None:
-        for table in modules(module):
-            drop_uncalled(functions_by_name(table))
-
-
+@names_pass("symbol-dce")
 def drop_uncalled(functions: Mapping[str, Operation]) -> None:
     """Erase the private functions of one module that no public one calls, directly or through others."""
     public = [name for name, function in functions.items() if not is_private(function)]

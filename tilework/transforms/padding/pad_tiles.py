@@ -27,23 +27,21 @@ from tilework.ir.tt.function_ops import function_type_of
 from tilework.ir.types import is_odd
 from tilework.transforms.building.masks import MASKS
 from tilework.transforms.common.canonicalize import canonicalize
-from tilework.transforms.common.cse import CSEPass
+from tilework.transforms.common.cse import eliminate_common_subexpressions
 from tilework.transforms.padding import combining, elements, products, views
 from tilework.transforms.padding.padded import Padding
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class PadTilesPass(Pass):
-    name = "pad-tiles"
-
-    def run(self, module: ModuleOp) -> None:
-        if not has_odd_tiles(module):
-            return
-        for function in functions(module):
-            pad(function)
-            if has_body(function):
-                canonicalize(function)
-        CSEPass().run(module)
+@module_pass("pad-tiles")
+def pad_tiles(module: ModuleOp) -> None:
+    if not has_odd_tiles(module):
+        return
+    for function in functions(module):
+        pad(function)
+        if has_body(function):
+            canonicalize(function)
+            eliminate_common_subexpressions(function)
 
 
 def has_odd_tiles(module: ModuleOp) -> bool:

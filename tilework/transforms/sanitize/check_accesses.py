@@ -29,7 +29,7 @@ from tilework.ir.rewrite import put
 from tilework.ir.types import bit_width, i64, is_integer
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.masks import mask_of
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 VERBS: dict[type[Operation], str] = {  # what reports say of the accesses that are checked
     tt.LoadOp: "reads",
@@ -43,14 +43,12 @@ MOST_SIDES = 4  # selects inside selects: what is deeper is not followed
 REACH = 1 << 59  # elements; no array is as long, and the bytes up to there can be counted in 64 bits
 
 
-class SanitizePass(Pass):
-    name = "ttc-sanitize"
-
-    def run(self, module: ModuleOp) -> None:
-        origins, done = module_origins(module), set[object]()
-        for access in [inner for inner in module.walk() if type(inner) in VERBS]:
-            guard(access, origins, done)
-        module.attributes[ttc.SANITIZED] = UnitAttr()
+@module_pass("ttc-sanitize")
+def check_accesses(module: ModuleOp) -> None:
+    origins, done = module_origins(module), set[object]()
+    for access in [inner for inner in module.walk() if type(inner) in VERBS]:
+        guard(access, origins, done)
+    module.attributes[ttc.SANITIZED] = UnitAttr()
 
 
 def guard(access: Operation, origins: Origins, done: set[object]) -> None:

@@ -61,7 +61,7 @@ from tilework.ir.types import (
 )
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.masks import mask_of, set_mask
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.sanitize.check_accesses import VERBS
 from tilework.transforms.sanitize.undefined_shadows import folded_bits, folded_tile
 
@@ -71,27 +71,25 @@ MARK = -(1 << 63)  # what is recorded about an address is not 0
 MOST_ARGUMENTS = 4  # a pointer that may come from more is looked for among all
 
 
-class CheckBoundsPass(Pass):
-    name = "triton-check-bounds"
-
-    def run(self, module: ModuleOp) -> None:
-        found = [inner for inner in module.walk() if type(inner) in VERBS or is_report(inner)]
-        facts = Facts(parameters_of(module))
-        origins = module_origins(module)
-        codes = [facts.code_of(inner, sorted(origins.get(inner.operands[0], {UNKNOWN}))) for inner in found]
-        bodies = [inner for inner in functions(module) if isinstance(inner, tt.FuncOp) and has_body(inner)]
-        tables = {function: Table(function, len(facts.faults)) for function in bodies}
-        for call in [inner for inner in module.walk() if type(inner) is tt.CallOp]:
-            call.operands = (*call.operands, tables[function_around(call)].address)
-        for inner, code in zip(found, codes, strict=True):
-            table = tables[function_around(inner)]
-            if type(inner) in VERBS:
-                guard(inner, table, code, facts.checks[code])
-            else:
-                tell(inner, table, code)
-        for table in tables.values():
-            table.finish()
-        module.attributes[SANITIZER_FACTS] = string_attr(facts.text())
+@module_pass("triton-check-bounds")
+def check_bounds(module: ModuleOp) -> None:
+    found = [inner for inner in module.walk() if type(inner) in VERBS or is_report(inner)]
+    facts = Facts(parameters_of(module))
+    origins = module_origins(module)
+    codes = [facts.code_of(inner, sorted(origins.get(inner.operands[0], {UNKNOWN}))) for inner in found]
+    bodies = [inner for inner in functions(module) if isinstance(inner, tt.FuncOp) and has_body(inner)]
+    tables = {function: Table(function, len(facts.faults)) for function in bodies}
+    for call in [inner for inner in module.walk() if type(inner) is tt.CallOp]:
+        call.operands = (*call.operands, tables[function_around(call)].address)
+    for inner, code in zip(found, codes, strict=True):
+        table = tables[function_around(inner)]
+        if type(inner) in VERBS:
+            guard(inner, table, code, facts.checks[code])
+        else:
+            tell(inner, table, code)
+    for table in tables.values():
+        table.finish()
+    module.attributes[SANITIZER_FACTS] = string_attr(facts.text())
 
 
 def is_report(op: Operation) -> bool:

@@ -33,16 +33,14 @@ from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.tiles import is_zero, splat_of
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 SMALLEST_DOT = 16  # a dot has at least 16 rows and columns
 
 
-class CombinePass(FunctionPass):
-    name = "triton-combine"
-
-    def run_on(self, function: Operation) -> None:
-        Driver(EXACT_RULES if is_reproducible(function) else RULES).run(function, simplify_blocks)
+@function_pass("triton-combine")
+def combine(function: Operation) -> None:
+    Driver(EXACT_RULES if is_reproducible(function) else RULES).run(function, simplify_blocks)
 
 
 def combine_dot_and_add(op: Operation, driver: Driver) -> bool:

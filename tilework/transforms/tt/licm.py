@@ -25,16 +25,14 @@ from tilework.ir.rewrite import move_before
 from tilework.ir.types import is_block_pointer
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.masks import narrowed, set_mask
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class LicmPass(Pass):
-    name = "triton-licm"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in [inner for inner in module.walk(region_first=True) if type(inner) in LOOPS]:
-            if "llvm.licm.disable" not in licm_hints(loop):
-                hoist_invariants(loop)
+@module_pass("triton-licm")
+def licm(module: ModuleOp) -> None:
+    for loop in [inner for inner in module.walk(region_first=True) if type(inner) in LOOPS]:
+        if "llvm.licm.disable" not in licm_hints(loop):
+            hoist_invariants(loop)
 
 
 def hoist_invariants(loop: Operation) -> None:

@@ -23,21 +23,19 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.transforms.common.cse import eliminate_common_subexpressions, key_of
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 
-class LoopAwareCSEPass(FunctionPass):
-    name = "triton-loop-aware-cse"
-
-    def run_on(self, function: Operation) -> None:
+@function_pass("triton-loop-aware-cse")
+def loop_aware_cse(function: Operation) -> None:
+    eliminate_common_subexpressions(function)
+    loops = loops_within(function)
+    merged = [merge_equal(loop, equal_classes(loop)) for loop in loops]
+    if any(merged):
         eliminate_common_subexpressions(function)
         loops = loops_within(function)
-        merged = [merge_equal(loop, equal_classes(loop)) for loop in loops]
-        if any(merged):
-            eliminate_common_subexpressions(function)
-            loops = loops_within(function)
-        for loop in loops:
-            drop_forwarded(loop)
+    for loop in loops:
+        drop_forwarded(loop)
 
 
 def loops_within(op: Operation) -> list[Operation]:

@@ -8,26 +8,22 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilework.ir.functions import ops_in_order
 from tilework.ir.hints import COUNTED, SKIPS
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class CountExitsPass(Pass):
-    name = "triton-count-exits"
+@module_pass("triton-count-exits")
+def count_marked_exits(module: ModuleOp) -> None:
+    found = [op for op in ops_in_order(*module.regions) if type(op) is scf.WhileOp and COUNTED in op.attributes]
+    for loop in reversed(found):  # inner ones first
+        from tilework.transforms.tt.count_exits import count_exits  # lazily: few kernels need it
 
-    def run(self, module: ModuleOp) -> None:
-        found = [op for op in ops_in_order(*module.regions) if type(op) is scf.WhileOp and COUNTED in op.attributes]
-        for loop in reversed(found):  # inner ones first
-            from tilework.transforms.tt.count_exits import count_exits  # lazily: few kernels need it
-
-            del loop.attributes[COUNTED]
-            count_exits(loop, module)
+        del loop.attributes[COUNTED]
+        count_exits(loop, module)
 
 
-class LiftSkippedLoadsPass(Pass):
-    name = "triton-lift-skipped-loads"
+@module_pass("triton-lift-skipped-loads")
+def lift_marked_loads(module: ModuleOp) -> None:
+    for loop in [op for op in ops_in_order(*module.regions) if type(op) is scf.ForOp and SKIPS in op.attributes]:
+        from tilework.transforms.tt.lift_skipped_loads import lift_skipped_loads  # lazily: few kernels need it
 
-    def run(self, module: ModuleOp) -> None:
-        for loop in [op for op in ops_in_order(*module.regions) if type(op) is scf.ForOp and SKIPS in op.attributes]:
-            from tilework.transforms.tt.lift_skipped_loads import lift_skipped_loads  # lazily: few kernels need it
-
-            lift_skipped_loads(loop)
+        lift_skipped_loads(loop)

@@ -28,21 +28,19 @@ from tilework.ir.rewrite import (
 from tilework.ir.types import bit_width, i32, int_attr
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 FACTOR = "tt.loop_unroll_factor"
 
 
-class LoopUnrollPass(Pass):
-    name = "triton-loop-unroll"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in [inner for inner in module.walk(region_first=True) if type(inner) is scf.ForOp]:
-            factor = loop.attributes.get(FACTOR)
-            if isinstance(factor, IntegerAttr) and factor.value.data > 1:
-                del loop.attributes[FACTOR]
-                if len(loop.regions[0].blocks[0].ops) > 1:
-                    unroll(loop, factor.value.data)
+@module_pass("triton-loop-unroll")
+def loop_unroll(module: ModuleOp) -> None:
+    for loop in [inner for inner in module.walk(region_first=True) if type(inner) is scf.ForOp]:
+        factor = loop.attributes.get(FACTOR)
+        if isinstance(factor, IntegerAttr) and factor.value.data > 1:
+            del loop.attributes[FACTOR]
+            if len(loop.regions[0].blocks[0].ops) > 1:
+                unroll(loop, factor.value.data)
 
 
 def unroll(loop: Operation, factor: int) -> None:

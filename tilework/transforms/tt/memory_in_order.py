@@ -24,7 +24,7 @@ from tilework.ir import tt
 from tilework.ir.effects import is_pure, reads, writes
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.nesting import successors
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 SEEN_BY_NO_LOAD = frozenset({tt.PrintOp, tt.AssertOp, GpuBarrierOp})
 LOOPS = (scf.ForOp, scf.WhileOp)
@@ -46,16 +46,14 @@ class Accesses(NamedTuple):
 NONE = Accesses()
 
 
-class MemoryInOrderPass(FunctionPass):
-    name = "tt-memory-in-order"
-
-    def run_on(self, function: Operation) -> None:
-        blocks = function.regions[0].blocks
-        anything = of_blocks(blocks) if len(blocks) > 1 else NONE
-        ends: dict[Block, Accesses] = {}
-        for block in blocks:  # a block that comes later may have been run before this one
-            before = [ends.get(other, anything) for other in blocks if block in successors(other)]
-            ends[block] = order(block, union(before))
+@function_pass("tt-memory-in-order")
+def memory_in_order(function: Operation) -> None:
+    blocks = function.regions[0].blocks
+    anything = of_blocks(blocks) if len(blocks) > 1 else NONE
+    ends: dict[Block, Accesses] = {}
+    for block in blocks:  # a block that comes later may have been run before this one
+        before = [ends.get(other, anything) for other in blocks if block in successors(other)]
+        ends[block] = order(block, union(before))
 
 
 def order(block: Block, before: Accesses) -> Accesses:

@@ -13,15 +13,13 @@ from xdsl.ir import Operation
 
 from tilework.analysis.axis_info import axis_info
 from tilework.ir import tt
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class PrintAlignmentPass(Pass):
-    name = "test-print-alignment"
-
-    def run(self, module: ModuleOp) -> None:
-        for inner, text in alignment_remarks(module):
-            print(f"@{text}" if type(inner) is tt.FuncOp else f"{inner.name} => {text}")
+@module_pass("test-print-alignment")
+def print_alignment(module: ModuleOp) -> None:
+    for inner, text in alignment_remarks(module):
+        print(f"@{text}" if type(inner) is tt.FuncOp else f"{inner.name} => {text}")
 
 
 def alignment_remarks(module: Operation) -> Iterator[tuple[Operation, str]]:

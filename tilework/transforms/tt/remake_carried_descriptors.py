@@ -32,7 +32,7 @@ from tilework.ir.scf_ext import make_if, make_yield
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.tt.rewrite_tensor_descriptor import components
 
 HANDLE = 0
@@ -40,16 +40,14 @@ KINDS = {PaddingOption.ZERO: 1, PaddingOption.NAN: 2}
 Parts = tuple[SSAValue, ...]  # the kind, the base, the shape, the strides
 
 
-class RemakeCarriedDescriptorsPass(Pass):
-    name = "triton-remake-carried-descriptors"
-
-    def run(self, module: ModuleOp) -> None:
-        for table in modules(module):
-            ops = [inner for function in functions_by_name(table).values() for inner in ops_in_order(*function.regions)]
-            loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
-            calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
-            if loops or calls:
-                Rewrite(table).run(loops, calls)
+@module_pass("triton-remake-carried-descriptors")
+def remake_carried_descriptors(module: ModuleOp) -> None:
+    for table in modules(module):
+        ops = [inner for function in functions_by_name(table).values() for inner in ops_in_order(*function.regions)]
+        loops = [inner for inner in ops if type(inner) in LOOPS and carries_descriptors(inner)]
+        calls = [inner for inner in ops if type(inner) is tt.CallOp and makes_descriptor(inner)]
+        if loops or calls:
+            Rewrite(table).run(loops, calls)
 
 
 def makes_descriptor(call: Operation) -> bool:

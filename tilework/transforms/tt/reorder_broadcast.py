@@ -27,14 +27,12 @@ from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.tiles import known_number, rewrite_broadcast, rewrite_expand_dims, splat_of
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 
-class ReorderBroadcastPass(FunctionPass):
-    name = "triton-reorder-broadcast"
-
-    def run_on(self, function: Operation) -> None:
-        Driver(RULES).run(function, simplify_blocks)
+@function_pass("triton-reorder-broadcast")
+def reorder_broadcast(function: Operation) -> None:
+    Driver(RULES).run(function, simplify_blocks)
 
 
 def rewrite_elementwise(op: Operation, driver: Driver) -> bool:

@@ -49,29 +49,25 @@ from tilework.ir.types import (
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.flattening import Flattening
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class RewriteTensorDescriptorToPointerPass(Pass):
-    name = "triton-rewrite-tensor-descriptor-to-pointer"
-
-    def run(self, module: ModuleOp) -> None:
-        rewrite_descriptors(module, {type for op in ops_in_order(*module.regions) for type in descriptors_of(op)})
+@module_pass("triton-rewrite-tensor-descriptor-to-pointer")
+def rewrite_tensor_descriptor(module: ModuleOp) -> None:
+    rewrite_descriptors(module, {type for op in ops_in_order(*module.regions) for type in descriptors_of(op)})
 
 
 COPIED_BYTES = 16  # the least of a row that the hardware copies
 
 
-class OddDescriptorsToPointersPass(Pass):
-    name = "tt-odd-descriptors-to-pointers"
-
-    def run(self, module: ModuleOp) -> None:
-        ops = ops_in_order(*module.regions)
-        if types := {type for op in ops for type in descriptors_of(op)}:
-            odd = {type for type in types if is_odd(block_of(type)) or row_bytes(type) < COPIED_BYTES} | {
-                type for op in ops for type in odd_rows(op)
-            }
-            rewrite_descriptors(module, odd, marks=True)
+@module_pass("tt-odd-descriptors-to-pointers")
+def odd_descriptors_to_pointers(module: ModuleOp) -> None:
+    ops = ops_in_order(*module.regions)
+    if types := {type for op in ops for type in descriptors_of(op)}:
+        odd = {type for type in types if is_odd(block_of(type)) or row_bytes(type) < COPIED_BYTES} | {
+            type for op in ops for type in odd_rows(op)
+        }
+        rewrite_descriptors(module, odd, marks=True)
 
 
 def rewrite_descriptors(module: ModuleOp, types: Collection[Attribute], marks: bool = False) -> None:

@@ -26,15 +26,13 @@ from tilework.ir.types import PointerType, element_type, i64, is_block_pointer, 
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.flattening import Flattening, Rule
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class RewriteTensorPointerPass(Pass):
-    name = "triton-rewrite-tensor-pointer"
-
-    def run(self, module: ModuleOp) -> None:
-        if any(has_block_pointers(inner) for inner in ops_in_order(*module.regions)):
-            Flattening("a block pointer", is_block_pointer, components, RULES).run(module)
+@module_pass("triton-rewrite-tensor-pointer")
+def rewrite_tensor_pointer(module: ModuleOp) -> None:
+    if any(has_block_pointers(inner) for inner in ops_in_order(*module.regions)):
+        Flattening("a block pointer", is_block_pointer, components, RULES).run(module)
 
 
 def has_block_pointers(op: Operation) -> bool:

@@ -27,26 +27,24 @@ from tilework.ir.nesting import is_inside, loop_around, only_op, owner_of
 from tilework.ir.rewrite import constant_value, defining_op, insert_after, replace_uses
 from tilework.ir.types import element_type, is_tensor, shape_of
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 MAXIMA = (arith.MaxnumfOp, arith.MaximumfOp)
 FACTORS = (Float16Type, BFloat16Type, Float32Type)
 
 
-class ScaledMaximumPass(FunctionPass):
-    name = "tt-scaled-maximum"
-
-    def run_on(self, function: Operation) -> None:
-        dots = [op for op in ops_in_order(*function.regions) if type(op) is tt.DotOp]
-        found = {dot: scaling for dot in dots if (scaling := scaling_of(dot)) is not None}
-        lefts = {dot: dot.operands[0] for dot in dots}
-        for scaling in found.values():
-            alike = [dot for dot in dots if lefts[dot] is scaling.left]
-            maximum = maximum_of(scaling)
-            if maximum is not None and all(dot in found and found[dot].scale is scaling.scale for dot in alike):
-                for dot in alike:
-                    move_sign(found[dot])
-                scale_maximum(scaling, maximum)
+@function_pass("tt-scaled-maximum")
+def scaled_maximum(function: Operation) -> None:
+    dots = [op for op in ops_in_order(*function.regions) if type(op) is tt.DotOp]
+    found = {dot: scaling for dot in dots if (scaling := scaling_of(dot)) is not None}
+    lefts = {dot: dot.operands[0] for dot in dots}
+    for scaling in found.values():
+        alike = [dot for dot in dots if lefts[dot] is scaling.left]
+        maximum = maximum_of(scaling)
+        if maximum is not None and all(dot in found and found[dot].scale is scaling.scale for dot in alike):
+            for dot in alike:
+                move_sign(found[dot])
+            scale_maximum(scaling, maximum)
 
 
 class Scaling(NamedTuple):

@@ -16,27 +16,19 @@ Stage: TTIR to TTIR. Cost: one walk, and one over each `scf.while`.
 from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import tt
-from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
+from tilework.ir.functions import callee_of, ops_in_order
 from tilework.ir.nesting import LOOPS, blocks_within, home_of
 from tilework.ir.types import i1, int_attr
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import names_pass
 
 VOLATILE = int_attr(1, i1)
 
 
-class SpinLoadsPass(Pass):
-    name = "tt-spin-loads"
-
-    def run(self, module: ModuleOp) -> None:
-        for table in modules(module):
-            mark_spins(functions_by_name(table))
-
-
+@names_pass("tt-spin-loads")
 def mark_spins(functions: Mapping[str, Operation]) -> None:
     """The loads of one module that loops wait for, in the loops and in the functions that they call."""
     called: set[str] = set()

@@ -25,7 +25,7 @@ from tilework.ir.rewrite import constant_value, defining_op, insert_after
 from tilework.ir.types import PointerType, element_type, integer_type, is_float, with_element
 from tilework.numerics.formats import IR_NAMES, of_ir
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 SHOW_BITS = frozenset({
     tt.StoreOp, tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp, tt.AtomicRMWOp, tt.AtomicCASOp,
@@ -34,18 +34,16 @@ SHOW_BITS = frozenset({
 NUMBERS = (arith.SIToFPOp, arith.UIToFPOp)
 
 
-class VisibleNansPass(FunctionPass):
-    name = "tt-visible-nans"
-
-    def run_on(self, function: Operation) -> None:
-        for op in [op for op in ops_in_order(*function.regions) if type(op) in SHOW_BITS]:
-            code = Emitter(op.location)
-            for place, operand in enumerate(op.operands):
-                if is_float(element_type(operand.type)) and may_be_nan(operand):
-                    op.operands[place] = canonical(code, operand)
-            code.insert_before(op)
-            if isinstance(op, tt.AtomicRMWOp) and op.atomic_rmw_op.value.data == RMWOp.FADD:
-                store_nan(op)
+@function_pass("tt-visible-nans")
+def visible_nans(function: Operation) -> None:
+    for op in [op for op in ops_in_order(*function.regions) if type(op) in SHOW_BITS]:
+        code = Emitter(op.location)
+        for place, operand in enumerate(op.operands):
+            if is_float(element_type(operand.type)) and may_be_nan(operand):
+                op.operands[place] = canonical(code, operand)
+        code.insert_before(op)
+        if isinstance(op, tt.AtomicRMWOp) and op.atomic_rmw_op.value.data == RMWOp.FADD:
+            store_nan(op)
 
 
 def may_be_nan(value: SSAValue) -> bool:

@@ -9,7 +9,6 @@ Stage: TTIR to TTIR. Cost: one walk.
 """
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.ir import tt
@@ -17,23 +16,17 @@ from tilework.ir.arith_ext import cmpi
 from tilework.ir.create import create_op
 from tilework.ir.rewrite import constant, constant_value, insert_before
 from tilework.ir.types import string_attr
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import op_pass
 
 MESSAGE = "the step of a loop must be positive"
 
 
-class CheckStepsPass(Pass):
-    name = "ttc-check-steps"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in tuple(module.walk()):
-            if type(loop) is scf.ForOp and constant_value(loop.operands[2]) is None:
-                check_step(loop)
-
-
+@op_pass("ttc-check-steps", scf.ForOp)
 def check_step(loop: Operation) -> None:
-    """Put the assertion in front of `loop`."""
+    """Put the assertion in front of `loop`, if its step is not known."""
     step = loop.operands[2]
+    if constant_value(step) is not None:
+        return
     zero = constant(0, step.type, loop.location)
     positive = cmpi("sgt", step, zero.results[0], loop.location)
     properties = {"message": string_attr(MESSAGE)}

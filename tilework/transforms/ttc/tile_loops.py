@@ -34,7 +34,7 @@ from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op, replace_values
 from tilework.ir.types import element_type, is_pointer, is_tensor, shape_of, tensor_type
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
 from tilework.transforms.ttc.loops.index_maps import (
@@ -55,12 +55,10 @@ DEPENDENT_LAUNCH = "griddepcontrol."  # how its instructions begin
 MAX_DEPTH = 40  # of the expression an element is computed by: deeper ones are cut by computing a value early
 
 
-class TileLoopsPass(FunctionPass):
-    name = "convert-triton-to-tile-loops"
-
-    def run_on(self, function: Operation) -> None:
-        if isinstance(function, tt.FuncOp):
-            Converter(function).run()
+@function_pass("convert-triton-to-tile-loops")
+def tile_loops(function: Operation) -> None:
+    if isinstance(function, tt.FuncOp):
+        Converter(function).run()
 
 
 class Converter:

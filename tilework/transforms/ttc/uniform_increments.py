@@ -20,16 +20,14 @@ from tilework.ir.arith_ext import binary, convert
 from tilework.ir.nesting import end_of, start_of
 from tilework.ir.rewrite import constant, constant_value, erase_op, insert_before, put, recreate, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i64, is_integer, is_pointer, is_tensor, with_element
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class UniformIncrementsPass(Pass):
-    name = "ttc-uniform-increments"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in tuple(module.walk(reverse=True)):  # inner loops first
-            if type(loop) is scf.ForOp:
-                rewrite_loop(loop)
+@module_pass("ttc-uniform-increments")
+def uniform_increments(module: ModuleOp) -> None:
+    for loop in tuple(module.walk(reverse=True)):  # inner loops first
+        if type(loop) is scf.ForOp:
+            rewrite_loop(loop)
 
 
 def rewrite_loop(loop: Operation) -> None:

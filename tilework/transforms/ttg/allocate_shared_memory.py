@@ -14,17 +14,15 @@ from tilework.analysis.allocation import allocations
 from tilework.ir.module_facts import ANY_GPU, find_target
 from tilework.ir.types import i32, int_attr
 from tilework.target import Target
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import Pass, module_pass
 
 OFFSET = "allocation.offset"
 SHARED = "ttg.shared"
 
 
-class AllocateSharedMemoryPass(Pass):
-    name = "allocate-shared-memory"
-
-    def run(self, module: ModuleOp) -> None:
-        allocate(module, ANY_GPU)
+@module_pass("allocate-shared-memory")
+def allocate_shared_memory(module: ModuleOp) -> None:
+    allocate(module, ANY_GPU)
 
 
 class AllocateSharedMemoryNvPass(Pass):

@@ -26,7 +26,7 @@ from tilework.ir.module_facts import (
     threads_per_warp,
 )
 from tilework.ir.types import array_values, i32, i32_array, int_attr
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 IDLE_REGISTERS = 16
@@ -34,27 +34,25 @@ LEAST_REGISTERS = 24  # that warps can have which give theirs away
 MOST_REGISTERS = 255  # that a kernel may start with
 
 
-class AllocateWarpGroupsPass(Pass):
-    name = "tritongpu-allocate-warp-groups"
-
-    def run(self, module: ModuleOp) -> None:
-        base = find_num_warps(module)
-        if base is None:
-            return
-        special = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.WarpSpecializeOp)]
-        extra = extra_warps(special)
+@module_pass("tritongpu-allocate-warp-groups")
+def allocate_warp_groups(module: ModuleOp) -> None:
+    base = find_num_warps(module)
+    if base is None:
+        return
+    special = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.WarpSpecializeOp)]
+    extra = extra_warps(special)
+    for inner in special:
+        pad(inner, extra - sum(warps_of(inner)))
+        inner.properties["warpGroupStartIds"] = i32_array(*start_ids(warps_of(inner), base))
+    module.attributes[TOTAL_WARPS] = int_attr(base + extra, i32)
+    if any("requestedRegisters" in inner.properties for inner in special):
+        limit = integer(module.attributes, MAX_REGISTERS)
+        if limit is None:
+            share = find_target(module).limits.registers // (threads_per_warp(module) * (base + extra))
+            limit = min(share, MOST_REGISTERS) // 8 * 8
+            module.attributes[MAX_REGISTERS] = int_attr(limit, i32)
         for inner in special:
-            pad(inner, extra - sum(warps_of(inner)))
-            inner.properties["warpGroupStartIds"] = i32_array(*start_ids(warps_of(inner), base))
-        module.attributes[TOTAL_WARPS] = int_attr(base + extra, i32)
-        if any("requestedRegisters" in inner.properties for inner in special):
-            limit = integer(module.attributes, MAX_REGISTERS)
-            if limit is None:
-                share = find_target(module).limits.registers // (threads_per_warp(module) * (base + extra))
-                limit = min(share, MOST_REGISTERS) // 8 * 8
-                module.attributes[MAX_REGISTERS] = int_attr(limit, i32)
-            for inner in special:
-                share_registers(inner, base, extra, limit)
+            share_registers(inner, base, extra, limit)
 
 
 def extra_warps(special: Iterable[ttg.WarpSpecializeOp]) -> int:

@@ -37,7 +37,7 @@ from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
 from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked
 from tilework.layouts.queries import shape_per_cta
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
 READS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
@@ -50,16 +50,14 @@ DESCRIPTOR_ACCESSES = frozenset({tt.DescriptorLoadOp, tt.DescriptorGatherOp, *TI
 WITH_ROWS = frozenset({tt.DescriptorGatherOp, tt.DescriptorScatterOp})  # operand 1 lists rows: it has its own layout
 
 
-class CoalescePass(Pass):
-    name = "tritongpu-coalesce"
-
-    def run(self, module: ModuleOp) -> None:
-        ops = ops_in_order(*module.regions)
-        accesses = [access for inner in ops if (access := pointer_access(inner)) is not None]
-        chosen = choose(accesses, axis_info(module), ops) if accesses else {}
-        for inner in ops:
-            if (encoding := chosen.get(inner) or descriptor_encoding(inner)) is not None:
-                access_in(inner, encoding)
+@module_pass("tritongpu-coalesce")
+def coalesce(module: ModuleOp) -> None:
+    ops = ops_in_order(*module.regions)
+    accesses = [access for inner in ops if (access := pointer_access(inner)) is not None]
+    chosen = choose(accesses, axis_info(module), ops) if accesses else {}
+    for inner in ops:
+        if (encoding := chosen.get(inner) or descriptor_encoding(inner)) is not None:
+            access_in(inner, encoding)
 
 
 @dataclass(frozen=True)

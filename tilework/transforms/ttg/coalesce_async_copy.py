@@ -24,19 +24,17 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, SwizzledShared
 from tilework.layouts.queries import contig_per_thread
 from tilework.transforms.building.conversions import laid_out
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class CoalesceAsyncCopyPass(Pass):
-    name = "tritongpu-coalesce-async-copy"
-
-    def run(self, module: ModuleOp) -> None:
-        copies = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
-        wanted = [(copy, encoding) for copy in copies if (encoding := clipped(copy)) is not None]
-        if wanted:
-            facts = axis_info(module)
-            for copy, encoding in wanted:
-                convert_operands(copy, encoding, facts)
+@module_pass("tritongpu-coalesce-async-copy")
+def coalesce_async_copy(module: ModuleOp) -> None:
+    copies = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
+    wanted = [(copy, encoding) for copy in copies if (encoding := clipped(copy)) is not None]
+    if wanted:
+        facts = axis_info(module)
+        for copy, encoding in wanted:
+            convert_operands(copy, encoding, facts)
 
 
 def clipped(copy: ttg.AsyncCopyGlobalToLocalOp) -> Blocked | None:

@@ -28,23 +28,21 @@ from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, replace_op
 from tilework.ir.scf_ext import make_yield
 from tilework.ir.types import is_tensor
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class CombineTensorSelectAndIfPass(Pass):
-    name = "tritongpu-combine-tensor-select-and-if"
-
-    def run(self, module: ModuleOp) -> None:
-        selects = [inner for inner in ops_in_order(*module.regions) if type(inner) is SelectOp and is_candidate(inner)]
-        chosen: dict[Operation, list[Operation]] = {}
-        for select in selects:
-            use_operands_in_branches(select)
-            if select.results[0].first_use is None:
-                erase_op(select)
-            elif is_tensor(select.results[0].type) and (branch := matching_branch(select)) is not None:
-                chosen.setdefault(branch, []).append(select)
-        for branch, members in chosen.items():
-            give_results(branch, members)
+@module_pass("tritongpu-combine-tensor-select-and-if")
+def combine_tensor_select_and_if(module: ModuleOp) -> None:
+    selects = [inner for inner in ops_in_order(*module.regions) if type(inner) is SelectOp and is_candidate(inner)]
+    chosen: dict[Operation, list[Operation]] = {}
+    for select in selects:
+        use_operands_in_branches(select)
+        if select.results[0].first_use is None:
+            erase_op(select)
+        elif is_tensor(select.results[0].type) and (branch := matching_branch(select)) is not None:
+            chosen.setdefault(branch, []).append(select)
+    for branch, members in chosen.items():
+        give_results(branch, members)
 
 
 def is_candidate(select: Operation) -> bool:

@@ -25,7 +25,7 @@ from tilework.ir.nesting import LOOPS, body_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, move_before
 from tilework.ir.types import bit_width, is_tensor
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
 ALIKE = frozenset({arith.ConstantOp, tt.SplatOp})  # one number for all elements
@@ -33,19 +33,17 @@ OTHERS = 16  # registers of a thread beside its parts of tiles
 LIVES = 3.5  # times as long as a block waits for its rows
 
 
-class EarlyLoadsPass(FunctionPass):
-    name = "tritongpu-early-loads"
-
-    def run_on(self, function: Operation) -> None:
-        if not has_body(function) or len(function.regions[0].blocks) != 1:
-            return
-        block = body_of(function)
-        first = next((op for op in block.ops if type(op) in WAITS), None)
-        if first is None or any(type(op) in LOOPS for op in block.ops):
-            return
-        moved = independent_loads(first)
-        if any(type(op) is tt.LoadOp for op in moved) and pays(first, moved):
-            move_before(first, *moved)
+@function_pass("tritongpu-early-loads")
+def early_loads(function: Operation) -> None:
+    if not has_body(function) or len(function.regions[0].blocks) != 1:
+        return
+    block = body_of(function)
+    first = next((op for op in block.ops if type(op) in WAITS), None)
+    if first is None or any(type(op) in LOOPS for op in block.ops):
+        return
+    moved = independent_loads(first)
+    if any(type(op) is tt.LoadOp for op in moved) and pays(first, moved):
+        move_before(first, *moved)
 
 
 def independent_loads(first: Operation) -> list[Operation]:

@@ -14,24 +14,22 @@ from xdsl.ir import Operation
 from tilework.analysis.global_scratch import Frame, global_scratch, public_functions
 from tilework.ir.functions import functions_by_name, modules
 from tilework.ir.types import i32, int_attr
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 OFFSET = "ttg.global_scratch_memory_offset"
 SIZE = "ttg.global_scratch_memory_size"
 ALIGNMENT = "ttg.global_scratch_memory_alignment"
 
 
-class GlobalScratchMemoryAllocationPass(Pass):
-    name = "tritongpu-global-scratch-memory-allocation"
-
-    def run(self, module: ModuleOp) -> None:
-        for table in modules(module):
-            found = global_scratch(table)
-            for inner, offset in found.offsets.items():
-                inner.attributes[OFFSET] = int_attr(offset, i32)
-            for name, function in functions_by_name(table).items():
-                record(function, found.frames[name])
-            record(table, found.whole(public_functions(table)))
+@module_pass("tritongpu-global-scratch-memory-allocation")
+def global_scratch_memory_allocation(module: ModuleOp) -> None:
+    for table in modules(module):
+        found = global_scratch(table)
+        for inner, offset in found.offsets.items():
+            inner.attributes[OFFSET] = int_attr(offset, i32)
+        for name, function in functions_by_name(table).items():
+            record(function, found.frames[name])
+        record(table, found.whole(public_functions(table)))
 
 
 def record(op: Operation, frame: Frame) -> None:

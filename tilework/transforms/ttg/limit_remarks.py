@@ -35,7 +35,7 @@ from tilework.ir.nesting import ops_around
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.queries import contig_per_thread
 from tilework.target import Rates
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.remarks import is_heard, remark
 
 ALL_WARPS = "all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions"
@@ -46,16 +46,14 @@ COPIES: dict[type[Operation], str] = {
 }
 
 
-class LimitRemarksPass(Pass):
-    name = "tritongpu-limit-remarks"
-
-    def run(self, module: ModuleOp) -> None:
-        if not is_heard():
-            return
-        for function in functions(module):
-            if type(function) is tt.FuncOp and has_body(function) and not is_private(function):
-                for codes in limited_codes(function):
-                    explain(codes)
+@module_pass("tritongpu-limit-remarks")
+def limit_remarks(module: ModuleOp) -> None:
+    if not is_heard():
+        return
+    for function in functions(module):
+        if type(function) is tt.FuncOp and has_body(function) and not is_private(function):
+            for codes in limited_codes(function):
+                explain(codes)
 
 
 def limited_codes(function: Operation) -> list[list[Operation]]:

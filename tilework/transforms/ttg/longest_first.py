@@ -18,7 +18,7 @@ from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import LONGEST_FIRST, num_ctas
 from tilework.ir.rewrite import constant_value, defining_op
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 SAME = frozenset({arith.ExtSIOp, arith.TruncIOp, arith.IndexCastOp})
 EITHER = frozenset({arith.MinSIOp, arith.MaxSIOp})
@@ -29,14 +29,12 @@ ALONE = frozenset({
 })  # fmt: skip
 
 
-class LongestFirstPass(Pass):
-    name = "tritongpu-longest-first"
-
-    def run(self, module: ModuleOp) -> None:
-        ops = ops_in_order(*module.regions)
-        slopes = [slope(loop.operands[1]) - slope(loop.operands[0]) for loop in ops if type(loop) is scf.ForOp]
-        if num_ctas(module) == 1 and max(slopes, default=0) > 0 <= min(slopes) and not any(map(may_wait, ops)):
-            module.attributes[LONGEST_FIRST] = UnitAttr()
+@module_pass("tritongpu-longest-first")
+def longest_first(module: ModuleOp) -> None:
+    ops = ops_in_order(*module.regions)
+    slopes = [slope(loop.operands[1]) - slope(loop.operands[0]) for loop in ops if type(loop) is scf.ForOp]
+    if num_ctas(module) == 1 and max(slopes, default=0) > 0 <= min(slopes) and not any(map(may_wait, ops)):
+        module.attributes[LONGEST_FIRST] = UnitAttr()
 
 
 def may_wait(op: Operation) -> bool:

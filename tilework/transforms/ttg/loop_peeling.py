@@ -17,20 +17,18 @@ from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import insert_after, replace_uses
 from tilework.ir.scf_ext import make_if, make_yield
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.pipeline.expand import copy_op
 from tilework.transforms.ttg.pipeline.loops import body_ops, is_inside, loops_in, yield_of
 
 MARK = "__test_peel_epilogue"
 
 
-class TestLoopPeelingPass(Pass):
-    name = "triton-test-loop-peeling"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in loops_in(module):
-            if loop.attributes.pop(MARK, None) is not None:
-                peel_last(loop)
+@module_pass("triton-test-loop-peeling")
+def loop_peeling(module: ModuleOp) -> None:
+    for loop in loops_in(module):
+        if loop.attributes.pop(MARK, None) is not None:
+            peel_last(loop)
 
 
 def peel_last(loop: Operation) -> Operation:

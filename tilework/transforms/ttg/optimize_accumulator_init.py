@@ -39,21 +39,19 @@ from tilework.ir.rewrite import (
 from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_tensor, shape_of
 from tilework.transforms.folding.tiles import is_zero
 from tilework.transforms.folding.worklist import Driver
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class OptimizeAccumulatorInitPass(Pass):
-    name = "tritongpu-optimize-accumulator-init"
-
-    def run(self, module: ModuleOp) -> None:
-        changed = False
-        for dot in [inner for inner in ops_in_order(*module.regions) if type(inner) is ttng.WarpGroupDotOp]:
-            loop = dot.parent_op()
-            if isinstance(loop, scf.ForOp) and may_ignore_accumulator(dot):
-                changed |= optimize(dot, loop)
-        if changed:
-            for function in functions(module):
-                Driver({}).run(function)  # constants move to the front
+@module_pass("tritongpu-optimize-accumulator-init")
+def optimize_accumulator_init(module: ModuleOp) -> None:
+    changed = False
+    for dot in [inner for inner in ops_in_order(*module.regions) if type(inner) is ttng.WarpGroupDotOp]:
+        loop = dot.parent_op()
+        if isinstance(loop, scf.ForOp) and may_ignore_accumulator(dot):
+            changed |= optimize(dot, loop)
+    if changed:
+        for function in functions(module):
+            Driver({}).run(function)  # constants move to the front
 
 
 def may_ignore_accumulator(dot: Operation) -> bool:

@@ -36,18 +36,16 @@ from tilework.transforms.common.canonicalize import canonicalize, first_of
 from tilework.transforms.folding import convert_layout as convert_canonicalize
 from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.worklist import Driver, Rewrite, rule_table
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.matmul.mma_choice import converted_from
 
 SWAP = (1, 0)
 
 
-class OptimizeDotOperandsPass(FunctionPass):
-    name = "tritongpu-optimize-dot-operands"
-
-    def run_on(self, function: Operation) -> None:
-        canonicalize(function)
-        Driver(RULES).run(function)
+@function_pass("tritongpu-optimize-dot-operands")
+def optimize_dot_operands(function: Operation) -> None:
+    canonicalize(function)
+    Driver(RULES).run(function)
 
 
 def swapped_source(value: SSAValue) -> tuple[Operation, SSAValue] | None:

@@ -27,21 +27,19 @@ from tilework.layouts.construct import default_blocked
 from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import is_expensive_view, order, shape_per_cta, thread_order, warp_order
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.carried_reductions import accumulate_in_threads
 
 UNIT = UnitAttr()
 
 
-class OptimizeThreadLocalityPass(Pass):
-    name = "tritongpu-optimize-thread-locality"
-
-    def run(self, module: ModuleOp) -> None:
-        ops = ops_in_order(*module.regions)
-        for inner in ops:
-            if (rule := RULES.get(type(inner))) is not None:
-                rule(inner)
-        accumulate_in_threads([inner for inner in ops if type(inner) is tt.ReduceOp and not follows_tree(inner)])
+@module_pass("tritongpu-optimize-thread-locality")
+def optimize_thread_locality(module: ModuleOp) -> None:
+    ops = ops_in_order(*module.regions)
+    for inner in ops:
+        if (rule := RULES.get(type(inner))) is not None:
+            rule(inner)
+    accumulate_in_threads([inner for inner in ops if type(inner) is tt.ReduceOp and not follows_tree(inner)])
 
 
 # Reordered views

@@ -31,7 +31,7 @@ from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, elems_per_thread, order, total_elems_per_thread
 from tilework.transforms.building.masks import mask_of
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import Access, contiguity_order, pointer_access
 
@@ -48,20 +48,18 @@ VERBS: dict[type[Operation], tuple[str, str]] = {
 WAYS = {"warp": "within each warp", "shared": "between warps", "cluster": "between the blocks of the cluster"}
 
 
-class PerformanceRemarksPass(Pass):
-    name = "tritongpu-performance-remarks"
-
-    def run(self, module: ModuleOp) -> None:
-        if not is_heard():
-            return
-        facts = axis_info(module)
-        for inner in module.walk():
-            if (access := pointer_access(inner)) is not None:
-                reasons = [*scalar_access(access, facts), *slow_access(access, facts)]
-                if reasons:
-                    remark(inner, ". ".join(reasons))
-            elif type(inner) is ttg.ConvertLayoutOp:
-                remark_conversion(inner)
+@module_pass("tritongpu-performance-remarks")
+def performance_remarks(module: ModuleOp) -> None:
+    if not is_heard():
+        return
+    facts = axis_info(module)
+    for inner in module.walk():
+        if (access := pointer_access(inner)) is not None:
+            reasons = [*scalar_access(access, facts), *slow_access(access, facts)]
+            if reasons:
+                remark(inner, ". ".join(reasons))
+        elif type(inner) is ttg.ConvertLayoutOp:
+            remark_conversion(inner)
 
 
 def scalar_access(access: Access, facts: AxisFacts) -> Iterator[str]:

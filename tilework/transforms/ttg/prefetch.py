@@ -19,19 +19,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
-from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, move_before, put, recreate, replace_all_uses
 from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import op_pass
 
 # What may fill the memory that an iteration reads, or wait until it is filled.
 FILLS = frozenset(
@@ -62,14 +60,7 @@ class Operand:
         return self.chain[0]
 
 
-class PrefetchPass(Pass):
-    name = "tritongpu-prefetch"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in [inner for inner in ops_in_order(*module.regions) if type(inner) is scf.ForOp]:
-            prefetch(loop)
-
-
+@op_pass("tritongpu-prefetch", scf.ForOp)
 def prefetch(loop: Operation) -> None:
     """Rewrite `loop` if it has the form above."""
     body = loop.regions[0].blocks[0]

@@ -17,15 +17,13 @@ from tilework.ir.functions import functions, symbol_of
 from tilework.ir.module_facts import find_target
 from tilework.ir.names import ValueNames
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 
-class PrintAliasPass(Pass):
-    name = "test-print-alias"
-
-    def run(self, module: ModuleOp) -> None:
-        for line in alias_lines(module):
-            print(line)
+@module_pass("test-print-alias")
+def print_alias(module: ModuleOp) -> None:
+    for line in alias_lines(module):
+        print(line)
 
 
 def alias_lines(module: ModuleOp) -> Iterator[str]:
@@ -40,23 +38,19 @@ def alias_lines(module: ModuleOp) -> Iterator[str]:
             yield f"{names[value]} -> {','.join(names[buffer] for buffer in known[value])}"
 
 
-class PrintAllocationPass(Pass):
-    name = "test-print-allocation"
-
-    def run(self, module: ModuleOp) -> None:
-        for allocation in allocations(module, find_target(module)):
-            print(f"@{symbol_of(allocation.function)}")
-            for buffer in allocation.buffers:
-                print(f"{buffer.owner.name} => offset = {buffer.offset}, size = {buffer.size}")
-            print(f"size = {allocation.size}")
+@module_pass("test-print-allocation")
+def print_allocation(module: ModuleOp) -> None:
+    for allocation in allocations(module, find_target(module)):
+        print(f"@{symbol_of(allocation.function)}")
+        for buffer in allocation.buffers:
+            print(f"{buffer.owner.name} => offset = {buffer.offset}, size = {buffer.size}")
+        print(f"size = {allocation.size}")
 
 
-class PrintMembarPass(Pass):
-    name = "test-print-membar"
-
-    def run(self, module: ModuleOp) -> None:
-        found = barriers(module, find_target(module))
-        for inner in found.before:
-            insert_before(inner, ttg.LocalBarrierOp.make(inner.location))
-        for inner in found.after:
-            insert_after(inner, ttg.LocalBarrierOp.make(inner.location))
+@module_pass("test-print-membar")
+def print_membar(module: ModuleOp) -> None:
+    found = barriers(module, find_target(module))
+    for inner in found.before:
+        insert_before(inner, ttg.LocalBarrierOp.make(inner.location))
+    for inner in found.after:
+        insert_after(inner, ttg.LocalBarrierOp.make(inner.location))

@@ -9,7 +9,6 @@ shared and hoisted. Only for conversions that pass through shared memory anyway.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.ir import ttg
@@ -18,23 +17,15 @@ from tilework.ir.encodings import (
     dot_operand_of,
     layout_of,
 )
-from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import replace_op
 from tilework.ir.types import bit_width, element_type, is_pointer, shape_of
 from tilework.layouts.construct import dot_shared
 from tilework.layouts.conversion import needs_shared
 from tilework.layouts.queries import order_for_memory
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import op_pass
 
 
-class ReduceDataDuplicationPass(Pass):
-    name = "tritongpu-reduce-data-duplication"
-
-    def run(self, module: ModuleOp) -> None:
-        for convert in [inner for inner in ops_in_order(*module.regions) if type(inner) is ttg.ConvertLayoutOp]:
-            through_buffer(convert)
-
-
+@op_pass("tritongpu-reduce-data-duplication", ttg.ConvertLayoutOp)
 def through_buffer(convert: Operation) -> None:
     """Replace a conversion to a dot operand that needs shared memory."""
     source, result = convert.operands[0], convert.results[0]

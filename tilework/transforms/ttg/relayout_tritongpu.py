@@ -10,17 +10,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.convert_triton_to_tritongpu import Machine, lay_out
 
 
-class RelayoutTritonGPUPass(Pass):
-    name = "relayout-tritongpu"
+@module_pass("relayout-tritongpu")
+def relayout_tritongpu(module: ModuleOp) -> None:
+    lanes, ctas = threads_per_warp(module), num_ctas(module)
 
-    def run(self, module: ModuleOp) -> None:
-        lanes, ctas = threads_per_warp(module), num_ctas(module)
+    def machine_of(inner: Operation) -> Machine:
+        return Machine(num_warps(inner), lanes, ctas)
 
-        def machine_of(inner: Operation) -> Machine:
-            return Machine(num_warps(inner), lanes, ctas)
-
-        lay_out(module, machine_of)
+    lay_out(module, machine_of)

@@ -25,20 +25,14 @@ from tilework.transforms.folding import structured as folding_scf
 from tilework.transforms.folding.blocks import simplify_blocks
 from tilework.transforms.folding.convert_layout import CLEAN_FOLDS, CLEAN_REWRITES, clean_converts
 from tilework.transforms.folding.worklist import MAX_ROUNDS, Driver, rule_table
-from tilework.transforms.passes import FunctionPass
+from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 from tilework.transforms.ttg.layouts.hoist_converts import hoist_converts
 from tilework.transforms.ttg.layouts.propagate_layouts import propagate_layouts
 from tilework.transforms.ttg.layouts.rematerialize import conversions, rematerialize
 
 
-class RemoveLayoutConversionsPass(FunctionPass):
-    name = "tritongpu-remove-layout-conversions"
-
-    def run_on(self, function: Operation) -> None:
-        remove_layout_conversions(function)
-
-
+@function_pass("tritongpu-remove-layout-conversions")
 def remove_layout_conversions(function: Operation) -> None:
     """Remove the conversions of one function; without any, only fold and drop what is dead."""
     if conversions(function):

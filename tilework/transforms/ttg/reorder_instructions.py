@@ -28,7 +28,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import enclosing_op, loop_around, ops_behind
 from tilework.ir.rewrite import defining_op, move_before, move_behind
 from tilework.ir.ttg.memdesc_types import is_memdesc
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 
 TRANSPOSITIONS = frozenset({tt.TransOp, ttg.MemDescTransOp})
 SPLATS = frozenset({tt.SplatOp, arith.ConstantOp})
@@ -45,25 +45,23 @@ CHANGES = frozenset(
 RELEASES = frozenset({tt.CallOp, ttng.ArriveBarrierOp})
 
 
-class ReorderInstructionsPass(Pass):
-    name = "tritongpu-reorder-instructions"
-
-    def run(self, module: ModuleOp) -> None:
-        ops = ops_in_order(*module.regions)
-        for inner in ops:
-            if type(inner) is ttg.ConvertLayoutOp:
-                sink_below_deallocs(inner)
-        known = aliases(module)
-        sink_into_loops(ops, known)
-        for inner in ops:
-            if type(inner) is ttg.LocalAllocOp and inner.operands:
-                raise_alloc(inner)
-        for inner in ops:
-            if type(inner) in TRANSPOSITIONS and (source := defining_op(inner.operands[0])) is not None:
-                move_behind(source, inner)
-        for inner in ops_in_order(*module.regions):
-            if type(inner) is ttg.LocalLoadOp and operand_index(inner.results[0].type) == 1:
-                load_a_first(inner)
+@module_pass("tritongpu-reorder-instructions")
+def reorder_instructions(module: ModuleOp) -> None:
+    ops = ops_in_order(*module.regions)
+    for inner in ops:
+        if type(inner) is ttg.ConvertLayoutOp:
+            sink_below_deallocs(inner)
+    known = aliases(module)
+    sink_into_loops(ops, known)
+    for inner in ops:
+        if type(inner) is ttg.LocalAllocOp and inner.operands:
+            raise_alloc(inner)
+    for inner in ops:
+        if type(inner) in TRANSPOSITIONS and (source := defining_op(inner.operands[0])) is not None:
+            move_behind(source, inner)
+    for inner in ops_in_order(*module.regions):
+        if type(inner) is ttg.LocalLoadOp and operand_index(inner.results[0].type) == 1:
+            load_a_first(inner)
 
 
 def users(value: SSAValue) -> Iterator[Operation]:

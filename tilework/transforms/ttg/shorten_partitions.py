@@ -8,14 +8,14 @@ Stage: TTGIR, behind the last pass that chooses layouts. Cost: one walk.
 """
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
 from tilework.analysis.cost import TENSOR, loop_cost
 from tilework.ir import ttg, ttng
-from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.ir.reproducible import is_reproducible
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.carried_row_sums import carry_row_sums
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
@@ -24,16 +24,13 @@ SKIP_ONES = "tilework.skip-ones"
 SUM = 2  # the operand that is the sum so far
 
 
-class ShortenPartitionsPass(Pass):
-    name = "tritongpu-shorten-partitions"
-
-    def run(self, module: ModuleOp) -> None:
-        for function in filter(has_body, functions(module)):
-            special = [op for op in ops_in_order(*function.regions) if type(op) is ttg.WarpSpecializeOp]
-            for loop in (loop for op in special for loop in loops_in(op)):
-                shorten(loop)
-            if special:
-                cut_dead_loop_arguments(function)
+@function_pass("tritongpu-shorten-partitions")
+def shorten_partitions(function: Operation) -> None:
+    special = [op for op in ops_in_order(*function.regions) if type(op) is ttg.WarpSpecializeOp]
+    for loop in (loop for op in special for loop in loops_in(op)):
+        shorten(loop)
+    if special:
+        cut_dead_loop_arguments(function)
 
 
 def shorten(loop: Operation) -> None:

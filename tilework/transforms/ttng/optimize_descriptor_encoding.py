@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import cf
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from tilework.analysis.value_flows import shared_places
@@ -22,26 +22,19 @@ from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import set_type
 from tilework.ir.encodings import descriptor_with_encoding, encoding_of
-from tilework.ir.functions import functions_by_name, modules, ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Bases, NvmmaShared
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import names_pass
 
 LOADS = (tt.DescriptorLoadOp, tt.DescriptorGatherOp)
 STORES = (tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp)
 
 
-class OptimizeDescriptorEncodingPass(Pass):
-    name = "triton-nvidia-optimize-descriptor-encoding"
-
-    def run(self, module: ModuleOp) -> None:
-        for table in modules(module):
-            encode(functions_by_name(table))
-
-
+@names_pass("triton-nvidia-optimize-descriptor-encoding")
 def encode(functions: dict[str, tt.FuncOp]) -> None:
     """Choose the encodings of all descriptors in the functions of a module."""
     values = [value for function in functions.values() for value in descriptors(function)]

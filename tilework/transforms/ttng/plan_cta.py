@@ -36,7 +36,7 @@ from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp})
@@ -63,15 +63,13 @@ INDEPENDENT = frozenset(
 )
 
 
-class PlanCTAPass(Pass):
-    name = "triton-nvidia-gpu-plan-cta"
-
-    def run(self, module: ModuleOp) -> None:
-        if (ctas := num_ctas(module)) == 1:
-            return
-        for function in functions(module):
-            if ops := ops_in_order(*function.regions):
-                Plan(ops, ctas).run()
+@module_pass("triton-nvidia-gpu-plan-cta")
+def plan_cta(module: ModuleOp) -> None:
+    if (ctas := num_ctas(module)) == 1:
+        return
+    for function in functions(module):
+        if ops := ops_in_order(*function.regions):
+            Plan(ops, ctas).run()
 
 
 @dataclass(eq=False)

@@ -52,18 +52,16 @@ from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
 from tilework.transforms.building.tma_copies import start_load, start_store, stored_value
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.pipeline.lower_copies import read_instead
 
 
-class TMALoweringPass(Pass):
-    name = "triton-nvidia-tma-lowering"
-
-    def run(self, module: ModuleOp) -> None:
-        made: set[SSAValue] = set()
-        for inner in ops_in_order(*module.regions):
-            if (rule := RULES.get(type(inner))) is not None:
-                rule(inner, made)
+@module_pass("triton-nvidia-tma-lowering")
+def tma_lowering(module: ModuleOp) -> None:
+    made: set[SSAValue] = set()
+    for inner in ops_in_order(*module.regions):
+        if (rule := RULES.get(type(inner))) is not None:
+            rule(inner, made)
 
 
 class EntryEmitter(Emitter):

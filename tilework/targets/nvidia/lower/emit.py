@@ -12,7 +12,7 @@ from tilework.target import Target
 from tilework.targets.gpu import codegen
 from tilework.targets.nvidia.lower import casts, mbarrier, mma, rescale_rules, tensormap_rules, tma_rules, wgmma_rules
 from tilework.targets.nvidia.lower.nvidia_gpu import NvidiaGpu
-from tilework.transforms.ttg.allocate_warp_groups import AllocateWarpGroupsPass
+from tilework.transforms.ttg.allocate_warp_groups import allocate_warp_groups
 
 RULE_FILES = (
     casts,
@@ -32,5 +32,5 @@ def emit_module(
     if (most := getattr(options, "maxnreg", None)) is not None:
         module.attributes[MAX_REGISTERS] = int_attr(most, i32)
     if any(isinstance(op, ttg.WarpSpecializeOp) for op in ops_in_order(*module.regions)):
-        AllocateWarpGroupsPass().run(module)
+        allocate_warp_groups(module)
     return codegen.emit_module(module, NvidiaGpu(Target.parse(f"cuda:{capability}"), options), fuses=fuses, lines=lines)

@@ -23,7 +23,7 @@ from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
 from tilework.ir.hints import SKIPS
 from tilework.ir.nesting import body_of
-from tilework.transforms.passes import Pass
+from tilework.transforms.passes import module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
 from tilework.transforms.ttg.pipeline.loops import (
@@ -42,19 +42,17 @@ from tilework.transforms.ttg.pipeline.loops import (
 )
 
 
-class ScheduleLoopsPass(Pass):
-    name = "tritongpu-schedule-loops"
-
-    def run(self, module: ModuleOp) -> None:
-        for loop in loops_in(module):
-            latencies = {inner: found for inner in body_ops(loop) if (found := integer_attribute(inner, LATENCY))}
-            if not latencies:
-                continue
-            if (reason := refusal(loop)) is None:
-                schedule_loop(loop, latencies).write(loop)
-            else:
-                remark(loop, f"the loop is not pipelined: {reason}")
-        drop_attributes(ops_in_order(*module.regions), LATENCY, SELF_LATENCY)
+@module_pass("tritongpu-schedule-loops")
+def schedule_loops(module: ModuleOp) -> None:
+    for loop in loops_in(module):
+        latencies = {inner: found for inner in body_ops(loop) if (found := integer_attribute(inner, LATENCY))}
+        if not latencies:
+            continue
+        if (reason := refusal(loop)) is None:
+            schedule_loop(loop, latencies).write(loop)
+        else:
+            remark(loop, f"the loop is not pipelined: {reason}")
+    drop_attributes(ops_in_order(*module.regions), LATENCY, SELF_LATENCY)
 
 
 def schedule_loop(loop: Operation, latencies: dict[Operation, int]) -> Schedule:
