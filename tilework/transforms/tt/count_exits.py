@@ -28,6 +28,7 @@ from tilework.ir import tt
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import ops_in_order
+from tilework.ir.integer_ops import INVERSE, SGE, SGT, SLT, SWAPPED
 from tilework.ir.nesting import body_of, end_of, is_inside, owner_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
@@ -35,7 +36,6 @@ from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, m
 from tilework.ir.types import i1, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
-from tilework.transforms.folding.arith import INVERSE, SGE, SGT, SLT, SWAPPED
 from tilework.transforms.remarks import remark
 from tilework.transforms.tt.flag_logic import (
     arguments_in,

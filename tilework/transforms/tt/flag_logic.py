@@ -11,10 +11,10 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.integer_ops import INVERSE, predicate_of
 from tilework.ir.nesting import enclosing_op, end_of, start_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, put, replace_uses
 from tilework.ir.types import i1
-from tilework.transforms.folding.arith import INVERSE, predicate_of
 
 LOGIC: dict[type[Operation], Callable[[bool, bool], bool]] = {
     arith.AndIOp: operator.and_,
