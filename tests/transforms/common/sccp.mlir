@@ -131,3 +131,11 @@ tt.func public @blocks(%n: i32) -> i32 {
   %r = arith.addi %a, %a : i32
   tt.return %r : i32
 }
+
+// CHECK-LABEL: tt.func public @a_value_compared_with_itself(
+// CHECK: %[[T:[^ :,)]+]] = arith.constant true
+// CHECK: tt.return %[[T]] : i1
+tt.func public @a_value_compared_with_itself(%n: i32) -> i1 {
+  %r = arith.cmpi sle, %n, %n : i32
+  tt.return %r : i1
+}

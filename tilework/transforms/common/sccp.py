@@ -19,14 +19,13 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tilework.analysis.value_flows import control_flows
-from tilework.ir import tt
+from tilework.ir import integer_ops, tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
-from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding.blocks import edges
 from tilework.transforms.folding.worklist import ISOLATED, is_removable
@@ -230,7 +229,7 @@ def decided(op: Operation, known: Sequence[Fact]) -> Fact:
     """The value of an op that one operand decides, or that has the same operand twice: ``x * 0``, ``x ^ x``."""
     kind = type(op)
     if kind is arith.CmpiOp and op._operands[0] is op._operands[1]:
-        return int(folding_arith.predicate_of(op) in folding_arith.TRUE_OF_EQUALS)
+        return int(integer_ops.compare(integer_ops.predicate_of(op), 0, 0, 1))
     if kind in (arith.XOrIOp, arith.SubiOp) and op._operands[0] is op._operands[1]:
         return 0
     if kind in (arith.MuliOp, arith.AndIOp) and 0 in known:
@@ -258,15 +257,15 @@ def compute(op: Operation, numbers: Sequence[int | float]) -> int | float | None
         return numbers[0]
     source, result = op._operands[0].type, op.results[0].type
     width = bit_width(source)
-    if (integer := folding_arith.EVALUATE.get(kind)) is not None:
+    if (integer := integer_ops.EVALUATE.get(kind)) is not None:
         value = integer(int(numbers[0]), int(numbers[1]), width)
         return None if value is None else wrapped(value, bit_width(result))
     if kind is arith.CmpiOp:
-        return int(folding_arith.compare(folding_arith.predicate_of(op), int(numbers[0]), int(numbers[1]), width))
+        return int(integer_ops.compare(integer_ops.predicate_of(op), int(numbers[0]), int(numbers[1]), width))
     if kind in (arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.IndexCastOp):
         number = int(numbers[0])
         if kind is arith.ExtUIOp:
-            number = folding_arith.unsigned(number, width)
+            number = integer_ops.unsigned(number, width)
         elif kind is arith.ExtSIOp and width == 1:
             number = -number
         return wrapped(number, bit_width(result))
@@ -283,7 +282,7 @@ def compute(op: Operation, numbers: Sequence[int | float]) -> int | float | None
 
 def wrapped(value: int, width: int) -> int:
     """`value` as a signed number of `width` bits; i1 is 0 or 1."""
-    return value & 1 if width == bit_width(i1) else folding_arith.signed(value, width)
+    return value & 1 if width == bit_width(i1) else integer_ops.signed(value, width)
 
 
 RULES = {
