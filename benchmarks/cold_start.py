@@ -1,14 +1,15 @@
 """The part of `make bench-launch` about new processes: `import`, and the first launch of `add`, with and without a cache.
 
-Three tables. The first has milliseconds of importing and of the first launch, as the clock on the wall and as CPU time of all
+Four tables. The first has milliseconds of importing and of the first launch, as the clock on the wall and as CPU time of all
 threads and child processes (the smallest of several processes: other programs take the wall's time, not this one), beside
 Triton where it is installed. The second divides the CPU time of a first launch into phases. The third has the first compilation of a
 process that loads the compiler, of one that asks a compile server, a later one of the second process (the server's, too), and one of the
 first, which has the compiler by then. CPU time is that of the process, without the server's. NumPy has one thread there: after `import numpy`
-those of its BLAS spin for a tenth of a second, on the cores that the server needs. Without a GPU the kernel is only compiled for one,
-if there is a ptxas.
+those of its BLAS spin for a tenth of a second, on the cores that the server needs. The fourth has the first compilation of a process that
+does something else between the definition of its kernel and that, alone and with a server that it starts itself. Without a GPU the kernel is
+only compiled for one, if there is a ptxas.
 
-    python -m benchmarks.cold_start [--processes 5] [--triton PYTHON] [--first]      # an interpreter that has Triton; the third table alone
+    python -m benchmarks.cold_start [--processes 5] [--triton PYTHON] [--first]      # an interpreter that has Triton; only the last tables
 """
 
 import argparse
@@ -30,11 +31,12 @@ from benchmarks.cold_start_process import PHASES, TILES
 
 Run = dict[str, Any]
 NO_SERVER = {"TILEWORK_COMPILE_SERVER": "off"}
+GAPS = ("0", "100", "200", "300", "500")  # milliseconds
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def measured(
-    python: str, folder: str, package: str, device: str, mode: str, settings: Mapping[str, str] = NO_SERVER
+    python: str, folder: str, package: str, device: str, mode: str, settings: Mapping[str, str] = NO_SERVER, *more: str
 ) -> Run | None:
     """What one new process says; None if it cannot run."""
     environment = {**os.environ, "TRITON_CACHE_DIR": folder, **settings}
@@ -42,7 +44,7 @@ def measured(
     environment["PYTHONPATH"] = os.pathsep.join((str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")))
     if device == "cpu":
         environment["TILEWORK_DEVICE"] = "native"
-    command = [python, "-m", "benchmarks.cold_start_process", package, device, mode]
+    command = [python, "-m", "benchmarks.cold_start_process", package, device, mode, *more]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
@@ -97,10 +99,23 @@ def first_compiles(processes: int, device: str) -> Iterator[str]:
         end_server(folder)
 
 
-def one(name: str, device: str, folder: str, mode: str) -> Run | None:
+def one(name: str, device: str, folder: str, mode: str, *more: str) -> Run | None:
     """What a new process says of its first compilation."""
     settings = {"XDG_RUNTIME_DIR": folder, "TILEWORK_COMPILE_SERVER": mode, **ONE_THREAD}
-    return measured(sys.executable, folder, name, device, "first", settings)
+    return measured(sys.executable, f"{folder}/cache{time.time_ns()}", name, device, "first", settings, *more)
+
+
+def after_gaps(processes: int, device: str) -> Iterator[str]:
+    """The lines of the fourth table for a device: the smallest and the largest of some processes."""
+    with tempfile.TemporaryDirectory(prefix="tw") as folder:
+        os.chmod(folder, 0o700)
+        for gap in GAPS:
+            cells = ""
+            pairs = [[one("add", device, folder, mode, gap) for mode in ("off", "auto")] for _ in range(processes)]
+            for found in zip(*pairs, strict=True):
+                times = [run["first"][0] * 1e3 for run in found if run is not None]
+                cells += f"{min(times, default=0):10.0f}{max(times, default=0):10.0f}"
+            yield f"{'add, ' + device + ', after ' + gap + ' ms':28}{cells}"
 
 
 def end_server(folder: str) -> None:
@@ -116,7 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--triton", default=sys.executable, help="an interpreter that has Triton")
-    parser.add_argument("--first", action="store_true", help="only the third table")
+    parser.add_argument("--first", action="store_true", help="only the last tables")
     options = parser.parse_args()
     chosen = devices()
     if not options.first:
@@ -125,6 +140,10 @@ def main() -> None:
     print(f"{'first compilation, ms':28}" + "".join(f"{name:>10}" for name in columns))
     for device in chosen:
         for line in first_compiles(options.processes, "cuda:90" if device == "cuda" else device):
+            print(line, flush=True)
+    print(f"\n{'first compilation, ms':28}{'alone':>20}{'with its server':>20}")
+    for device in chosen:
+        for line in after_gaps(options.processes, "cuda:90" if device == "cuda" else device):
             print(line, flush=True)
 
 
