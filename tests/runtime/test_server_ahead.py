@@ -1,6 +1,7 @@
 """A compile server that is started when a kernel is defined: once for each change of a file, and gone with who started it."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 from tests.runtime.server_fixture import place as place
 from tilework import knobs
 from tilework.runtime.compile import compiler_presence
-from tilework.runtime.workers import server_ahead, server_place
+from tilework.runtime.workers import compile_server, server_ahead, server_place, warm_compiler
 
 ROOT = Path(__file__).parent.parent.parent
 NOW = time.time()
@@ -160,3 +161,24 @@ def processes_with(word: str) -> list[str]:
         if word.encode() in command:
             found.append(process)
     return found
+
+
+def test_a_backend_is_loaded_once_and_what_was_asked_for_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[Any] = []
+    monkeypatch.setattr(compile_server, "load_compiler", loads.append)
+    server = compile_server.Server(socket.socket(), loaded=[["cuda", 90, 32]])
+    for target in (["cuda", 100, 32], ["cpu", "host", 1], ["cpu", "host", 1]):
+        server.load(target)
+    assert loads == server.half_loaded == [["cpu", "host", 1]]
+    assert server.targets == [["cuda", 100, 32], ["cpu", "host", 1]]
+    server.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("device", "backend"),
+    [("native", "cpu"), ("evaluator", "cpu"), ("cuda", "cuda"), ("hip", "hip"), ("emulator:90", "cuda")],
+)
+def test_the_likely_target_is_the_device_that_is_asked_for(device: str, backend: str) -> None:
+    with knobs.runtime.scope():
+        knobs.runtime.device = device
+        assert warm_compiler.likely_target()[0] == backend

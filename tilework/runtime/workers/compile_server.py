@@ -86,8 +86,9 @@ class Server:
     waiting: list[Job] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
     spare: Worker | None = None
-    targets: list[Any] = field(default_factory=list)
-    half_loaded: list[Any] = field(default_factory=list)  # targets
+    targets: list[Any] = field(default_factory=list)  # that somebody has asked for, the last one last
+    loaded: list[Any] = field(default_factory=list)  # one of each backend
+    half_loaded: list[Any] = field(default_factory=list)  # those of them of which simple kernels need nothing more
     ends: int | None = None  # a handle that is readable when the server is to end
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
@@ -103,7 +104,7 @@ class Server:
                 load_compiler(self.half_loaded.pop(), all_of_it=True)
                 gc.freeze()
             elif self.spare is None and not self.half_loaded and self.is_quiet():
-                self.spare = self.forked(self.targets[-MOST_WARM:])
+                self.spare = self.forked(self.targets[-MOST_WARM:] or self.loaded)
             look_after = LOOK_EVERY if self.spare is not None else PAUSE
             events = self.selector.select(min(look_after, idle_seconds))
             for key, mask in events:
@@ -214,14 +215,14 @@ class Server:
 
     def load(self, target: Any) -> None:
         """Have the compiler for a target, and workers who have it, too."""
-        if target in self.targets:
-            return
-        if target[0] not in [backend for backend, *_ in self.targets]:
+        if target not in self.targets:
+            self.targets.append(target)
+        if target[0] not in [backend for backend, *_ in self.loaded]:
             load_compiler(target)
+            self.loaded.append(target)
             self.half_loaded.append(target)
             if self.spare is not None:
                 self.bury(self.spare)
-        self.targets.append(target)
 
     def next_job(self) -> Job | None:
         """Of those who have fewer at work than they may, the first request of the one with the fewest."""
@@ -254,9 +255,11 @@ class Server:
 
     def from_worker(self, worker: Worker, messages: list[Message] | None) -> None:
         for message in messages or ():
-            worker.is_warm |= message["state"] == "warm"
             worker.loaded |= message["state"] == "loaded"
-            if worker.job is None or message["state"] == "warm":
+            if message["state"] in ("warm", "busy"):
+                worker.is_warm = message["state"] == "warm"
+                continue
+            if worker.job is None:
                 continue
             if message["state"] in SIGNS_OF_LIFE:
                 self.answer(worker.job, message, only_described=True)
@@ -344,7 +347,8 @@ def serve(
     gc.freeze()  # workers share these pages as long as nobody writes to them
     gc.disable()
     tell_ready()
-    Server(listener, targets=[chosen], half_loaded=[chosen], ends=ends).run(knobs.autotuning.server_idle)
+    asked = [] if target is None else [chosen]
+    Server(listener, targets=asked, loaded=[chosen], half_loaded=[chosen], ends=ends).run(knobs.autotuning.server_idle)
 
 
 def load_when_idle(target: Sequence[Any]) -> None:

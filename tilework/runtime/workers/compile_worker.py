@@ -9,6 +9,7 @@ was printed when the client imported it. It ends when nobody asks any more, or w
 import ctypes
 import gc
 import os
+import select
 import signal
 import socket
 import sys
@@ -41,7 +42,7 @@ MOST_FILES = 1 << 20
 
 
 def fork_worker(targets: Sequence[Any] = ()) -> tuple[int, Channel]:
-    """The process and the channel of a new worker, which compiles a small kernel for some targets before it reads what it should do."""
+    """The process and the channel of a new worker, which compiles small kernels for some targets as long as there is nothing to do."""
     for thread in set(threading.enumerate()) - {threading.current_thread()}:
         thread.join()  # a fork has only the thread that makes it, and what others hold stays locked
     here, there = socket.socketpair()
@@ -52,10 +53,16 @@ def fork_worker(targets: Sequence[Any] = ()) -> tuple[int, Channel]:
         return process, Channel(here)
     try:
         become_worker(there.fileno(), server)
+        channel = Channel(there)
         with captured({}):
-            for target in targets:
-                compile_once(target)
-        work(there, {"state": "warm"})
+            for number, _ in enumerate(compile_once(targets), start=1):
+                if number >= len(targets):
+                    channel.send({"state": "warm"})
+                    if is_asked(there, seconds=EVERY):
+                        break
+                    channel.send({"state": "busy"})
+        channel.send({"state": "warm"})
+        work(channel)
     finally:
         os._exit(0)  # nothing to clean up, and user modules may have left threads
 
@@ -71,10 +78,14 @@ def become_worker(channel: int, server: int) -> None:
     WORKERS[:] = [os.getpid()]
 
 
-def work(connection: socket.socket, greeting: Message) -> None:
+def is_asked(connection: socket.socket, seconds: float) -> bool:
+    """Whether there is something to do, within some seconds."""
+    return bool(select.select([connection], (), (), seconds)[0])
+
+
+def work(channel: Channel) -> None:
     """Serve until the server closes the channel."""
-    channel, context = Channel(connection), None
-    channel.send(greeting)
+    context = None
     while (messages := channel.receive()) is not None:
         for message in messages:
             if context is None:

@@ -7,7 +7,7 @@ copied then, page by page, which takes as long as compiling a simple kernel.
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import tilework.language as tl
@@ -84,13 +84,14 @@ def sources() -> Iterator[Any]:
         yield ASTSource(kernel, types, constants)
 
 
-def compile_once(target: Sequence[Any]) -> None:
-    """Compile for ``(backend, architecture, warp size)`` as for a client, into a cache that nobody has."""
+def compile_once(targets: Sequence[Sequence[Any]]) -> Iterator[None]:
+    """Compile each kernel for each target, simple ones first, as for a client, into a cache that nobody has; yields behind each of them."""
     from tempfile import TemporaryDirectory  # lazily, as what follows: only workers come here
 
     from tilework.runtime.compile.cached import compile  # the compiler
 
-    with suppress(Exception), knobs.cache.scope(), TemporaryDirectory() as folder:
-        knobs.cache.dir = folder
-        for source in sources():
+    for source, target in product(sources(), targets):
+        with suppress(Exception), knobs.cache.scope(), TemporaryDirectory() as folder:
+            knobs.cache.dir = folder
             compile(source, GPUTarget(*target))
+        yield
