@@ -167,10 +167,6 @@ def atomic_scratch(op: Operation, target: Target) -> int:
     return max(1, prod(shape_per_cta(encoding, shape_of(result.type))) * element_bytes(result.type))
 
 
-def tensormap_scratch(op: Operation, target: Target) -> int:
-    return TENSORMAP_BYTES
-
-
 def specialize_scratch(op: Operation, target: Target) -> int:
     """The captured values, packed; a memory descriptor is its address and an offset per dimension."""
     return sum(captured_bytes(operand.type) for operand in op.operands)
@@ -194,5 +190,5 @@ RULES: dict[type[Operation], Callable[[Operation, Target], int]] = {
     tt.AtomicCASOp: atomic_scratch,
     amdg.BufferAtomicRMWOp: atomic_scratch,
     amdg.BufferAtomicCASOp: atomic_scratch,
-    ttng.TensormapCreateOp: tensormap_scratch,
+    ttng.TensormapCreateOp: lambda op, target: TENSORMAP_BYTES,
 }

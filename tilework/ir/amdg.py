@@ -143,11 +143,6 @@ class BufferAtomicCASOp(Op):
         verify_access(self, self.ptr, self.offsets, None, self.result.type)
 
 
-@cache
-def copied_mask(offsets: Attribute) -> Attribute:
-    return mask_type(offsets)
-
-
 class BufferLoadToLocalOp(Op):
     """Start copying elements at offsets from a pointer to LDS; they are there after a wait.
 
@@ -168,7 +163,7 @@ class BufferLoadToLocalOp(Op):
         "$ptr[$offsets](? mask = $mask)(? other = $other)(? stride = $stride)(? cacheModifier = $cache) into $dest {} : "
         "bare($ptr)[type($offsets)] (?type($other)) -> bare($dest)"
     )
-    infer = {"mask": (copied_mask, "offsets")}
+    infer = {"mask": (mask_type, "offsets")}
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:

@@ -23,7 +23,8 @@ from tilework.ir.form_writer import WRITERS, attributes_text
 from tilework.ir.forms import EXTRA, FORMS, Form, Property
 from tilework.ir.infer import OPERANDS
 from tilework.ir.property_text import Codec, OpPrinter, keywords, same
-from tilework.ir.types import i1, i64, with_element
+from tilework.ir.tt.memory_ops import mask_type
+from tilework.ir.types import i64
 
 FAST_MATH = ("reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn")
 OVERFLOW = ("nsw", "nuw")
@@ -73,11 +74,6 @@ def predicate_property(words: tuple[str, ...]) -> Property:
     return Property("predicate", "predicate", replace(codec, parse=parse), None, is_optional=False)
 
 
-def compared_type(type: Attribute) -> Attribute:
-    """What comparing values of `type` gives."""
-    return with_element(type, i1)
-
-
 def declare_form(cls: type[Operation]) -> None:
     """The form of `cls`, by what kind of op it is."""
     EXTRA[cls] = FLAGS
@@ -85,7 +81,7 @@ def declare_form(cls: type[Operation]) -> None:
         FORMS[cls] = Form("$input(? $fastmath)(? $overflowFlags) {} : type($input) to type($result)")
     elif cls in COMPARISONS:
         EXTRA[cls] = {**FLAGS, "predicate": predicate_property(tuple(COMPARISONS[cls]))}
-        infer = {"rhs": "lhs", "result": (compared_type, "lhs")}
+        infer = {"rhs": "lhs", "result": (mask_type, "lhs")}
         FORMS[cls] = Form("$predicate, $lhs, $rhs(? $fastmath) {} : type($lhs)", infer)
     else:
         infer = {OPERANDS: "result"}

@@ -223,10 +223,6 @@ def location_body(texts: AttributeText, location: Attribute) -> str:
     return "unknown"
 
 
-def write_integer_type(texts: AttributeText, type: IntegerType) -> str:
-    return f"{SIGNS[type.signedness.data]}{type.width.data}"
-
-
 SIGNS = {Signedness.SIGNLESS: "i", Signedness.SIGNED: "si", Signedness.UNSIGNED: "ui"}
 
 
@@ -239,10 +235,6 @@ def write_tensor(texts: AttributeText, type: TensorType[Attribute]) -> str:
 def write_pointer(texts: AttributeText, type: PointerType) -> str:
     space = type.address_space.value.data
     return f"!tt.ptr<{texts.of(type.pointee)}{'' if space == GLOBAL_ADDRESS_SPACE else f', {space}'}>"
-
-
-def write_function_type(texts: AttributeText, type: FunctionType) -> str:
-    return signature(texts, type.inputs, type.outputs)
 
 
 def signature(texts: AttributeText, inputs: Iterable[Attribute], outputs: Iterable[Attribute]) -> str:
@@ -264,14 +256,6 @@ def write_integer(texts: AttributeText, attribute: IntegerAttr) -> str:
     return f"{value} : {texts.of(type)}"
 
 
-def write_float(texts: AttributeText, attribute: FloatAttr[AnyFloat]) -> str:
-    return f"{number_text(attribute.value.data, attribute.type)} : {texts.of(attribute.type)}"
-
-
-def write_array(texts: AttributeText, attribute: ArrayAttr[Attribute]) -> str:
-    return f"[{', '.join(array_element(texts, element) for element in attribute)}]"
-
-
 def array_element(texts: AttributeText, element: Attribute) -> str:
     """The default types i64 and f64 are left out inside an array."""
     text = texts.of(element)
@@ -291,10 +275,6 @@ def write_dense_array(texts: AttributeText, attribute: Any) -> str:
     else:
         items = [str(value) for value in attribute.get_values()]
     return f"array<{texts.of(type)}{': ' if items else ''}{', '.join(items)}>"
-
-
-def write_dense(texts: AttributeText, attribute: DenseIntOrFPElementsAttr) -> str:
-    return f"dense<{dense_elements(attribute)}> : {texts.of(attribute.type)}"
 
 
 def dense_elements(attribute: DenseIntOrFPElementsAttr) -> str:
@@ -351,20 +331,20 @@ class NestedPrinter(Printer):
 
 
 WRITERS: dict[type[Attribute], Callable[[AttributeText, Any], str]] = {
-    IntegerType: write_integer_type,
+    IntegerType: lambda texts, type: f"{SIGNS[type.signedness.data]}{type.width.data}",
     IndexType: lambda texts, type: "index",
     TensorType: write_tensor,
     PointerType: write_pointer,
     TensorDescType: lambda texts, type: f"!tt.tensordesc<{texts.of(type.block)}>",
-    FunctionType: write_function_type,
+    FunctionType: lambda texts, type: signature(texts, type.inputs, type.outputs),
     IntegerAttr: write_integer,
-    FloatAttr: write_float,
+    FloatAttr: lambda texts, number: f"{number_text(number.value.data, number.type)} : {texts.of(number.type)}",
     StringAttr: lambda texts, attribute: quoted(attribute.data),
     UnitAttr: lambda texts, attribute: "unit",
-    ArrayAttr: write_array,
+    ArrayAttr: lambda texts, array: f"[{', '.join(array_element(texts, element) for element in array)}]",
     DictionaryAttr: lambda texts, attribute: dictionary(texts, attribute.data),
     DenseArrayBase: write_dense_array,
-    DenseIntOrFPElementsAttr: write_dense,
+    DenseIntOrFPElementsAttr: lambda texts, dense: f"dense<{dense_elements(dense)}> : {texts.of(dense.type)}",
     SymbolRefAttr: write_symbol,
     **dict.fromkeys(FLOAT_WIDTHS, lambda texts, type: type.name),
 }

@@ -73,7 +73,7 @@ def reader_of(cls: type[Operation]) -> Reader | None:
 def compile_reader(cls: type[Operation], form: str, older: Older | None = None) -> Reader:
     """The function that reads ops of `cls`."""
     nodes, fields = parse_form(form), fields_of(cls)
-    steps = make_steps(nodes, fields)
+    steps = [required(*part) for node in nodes for part in node_parts(node, fields)]
     has_signature = any(isinstance(node, Signature) for node in nodes)
     written = {node.name for node in walk(nodes) if isinstance(node, TypeOf)}
     rules = [] if has_signature else solve(cls, fields, written)
@@ -162,10 +162,6 @@ def check_sizes(parser: Parser, cls: type[Operation], fields: Fields, groups: Se
     if len(set(sizes.values())) > 1:
         first, *others = ("sizes" if name == "shape" else name for name in sizes)
         parser.raise_error(f"{cls.name} needs as many {first} as {' and '.join(others)}, not {list(sizes.values())}")
-
-
-def make_steps(nodes: Sequence[Node], fields: Fields) -> list[Step]:
-    return [required(*part) for node in nodes for part in node_parts(node, fields)]
 
 
 def required(attempt: Attempt, fail: Callable[[Parser], object] | None) -> Step:

@@ -107,12 +107,8 @@ def element_of(type: Attribute) -> Attribute:
     return type.element if isinstance(type, BufferType) else type
 
 
-def is_printable(type: Attribute) -> bool:
-    return is_buffer(type) or is_element(type)
-
-
 BUFFER = Kind("a buffer", is_buffer)
-BUFFER_OR_SCALAR = Kind("a buffer, float, integer or pointer", is_printable)
+BUFFER_OR_SCALAR = Kind("a buffer, float, integer or pointer", lambda type: is_buffer(type) or is_element(type))
 INT_BUFFER = Kind("a buffer of integers", lambda type: isinstance(type, BufferType) and is_integer(type.element))
 MASK = Kind(
     "an i1 or a buffer of them", lambda type: type == i1 or (isinstance(type, BufferType) and type.element == i1)

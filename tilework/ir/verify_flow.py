@@ -48,18 +48,10 @@ def while_problem(op: Operation) -> str | None:
     return end_problem(before, scf.ConditionOp, 1, passed) or end_problem(after, scf.YieldOp, 0, carried)
 
 
-def execute_region_problem(op: Operation) -> str | None:
-    return end_problem(op.regions[0], scf.YieldOp, 0, types_of(op.results))
-
-
 def edge_problem(block: Block, values: Iterable[SSAValue]) -> str | None:
     if (found := types_of(values)) != (wanted := types_of(block.args)):
         return f"passes {names(found)} to a block of {names(wanted)}"
     return None
-
-
-def branch_problem(op: Operation) -> str | None:
-    return edge_problem(op.successors[0], op.operands)
 
 
 def conditional_branch_problem(op: Operation) -> str | None:
@@ -68,9 +60,9 @@ def conditional_branch_problem(op: Operation) -> str | None:
 
 
 FLOWS: dict[type[Operation], Callable[[Operation], str | None]] = {
-    cf.BranchOp: branch_problem,
+    cf.BranchOp: lambda op: edge_problem(op.successors[0], op.operands),
     cf.ConditionalBranchOp: conditional_branch_problem,
-    scf.ExecuteRegionOp: execute_region_problem,
+    scf.ExecuteRegionOp: lambda op: end_problem(op.regions[0], scf.YieldOp, 0, types_of(op.results)),
     scf.ForOp: for_problem,
     scf.IfOp: if_problem,
     scf.WhileOp: while_problem,

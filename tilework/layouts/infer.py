@@ -28,22 +28,11 @@ from tilework.layouts.encodings import (
 )
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.linear import LinearLayout
-from tilework.layouts.reshape import infer_memdesc_reshape, infer_reshape
+from tilework.layouts.reshape import infer_memdesc_reshape as infer_memdesc_reshape
+from tilework.layouts.reshape import infer_reshape as infer_reshape
 from tilework.layouts.to_linear import MEMO, dim_names, to_linear
 
 Ints = tuple[int, ...]
-
-__all__ = [
-    "infer_expand_dims",
-    "infer_fp4_to_fp",
-    "infer_join",
-    "infer_memdesc_reshape",
-    "infer_memdesc_trans",
-    "infer_reduce",
-    "infer_reshape",
-    "infer_split",
-    "infer_trans",
-]
 
 
 def infer_reduce(encoding: Distributed, axis: int) -> Slice:

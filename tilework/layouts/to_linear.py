@@ -154,11 +154,6 @@ def mma(encoding: NvidiaMma, shape: Shape) -> LinearLayout:
     return tile.grid("warp", encoding.warps_per_cta, mma_warp_order(encoding)).fit(encoding.cga, shape)
 
 
-def dot_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
-    """A and B as the instruction wants them: every warp along K holds the same elements."""
-    return OPERAND_RULES[type(encoding.parent)](encoding, shape)
-
-
 def blocked_operand(encoding: DotOperand, shape: Shape) -> LinearLayout:
     """A thread has all of K."""
     parent, k = encoding.parent, encoding.k_dim
@@ -298,12 +293,12 @@ OPERAND_RULES: dict[type, Callable[[DotOperand, Shape], LinearLayout]] = {
     Blocked: blocked_operand,
     NvidiaMma: mma_operand,
 }
-"""Layouts of operands by the layout of the result."""
+"""Layouts of operands, as instructions want them, by the layout of the result: every warp along K holds the same elements."""
 
 RULES: dict[type, Callable[[Any, Shape], LinearLayout]] = {
     Blocked: blocked,
     NvidiaMma: mma,
-    DotOperand: dot_operand,
+    DotOperand: lambda encoding, shape: OPERAND_RULES[type(encoding.parent)](encoding, shape),
     Slice: slice_of,
     Linear: linear,
     SwizzledShared: swizzled,

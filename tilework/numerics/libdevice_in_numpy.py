@@ -148,10 +148,6 @@ def low_product(x: Array, y: Array) -> Array:
     return integers.low_24(x) * integers.low_24(y)
 
 
-def upper_word(x: Array) -> Array:
-    return bits_of(x) >> np.uint64(32)
-
-
 OWN: dict[str, Function] = {
     "abs": np.abs,
     "as_float": bits_of,
@@ -160,7 +156,7 @@ OWN: dict[str, Function] = {
     "byte_perm": integers.selected_bytes,
     "clz": integers.leading_zeros,
     "copysign": np.copysign,
-    "double2hiint": upper_word,
+    "double2hiint": lambda x: bits_of(x) >> np.uint64(32),
     "double2loint": lambda x: bits_of(x) & np.uint64(0xFFFFFFFF),
     "ffs": integers.first_set,
     "fma": lambda x, y, z: Arithmetic.of(x.dtype).fma(x, y, z),

@@ -171,11 +171,6 @@ def is_memdesc(type: Attribute) -> bool:
     return type.__class__ is MemDescType
 
 
-def is_barrier(type: Attribute) -> bool:
-    """Memory of one or more i64: an mbarrier."""
-    return isinstance(type, MemDescType) and type.element_type == i64
-
-
 @cache
 def buffer_bytes(type: MemDescType) -> int:
     """The bytes of the elements of `type`, without padding."""
@@ -192,7 +187,7 @@ def read_memdesc(parser: Parser) -> MemDescType:
 
 MEMDESC = Kind("a memory descriptor", is_memdesc, bare=read_memdesc)
 TOKEN = exactly("an async token", async_token)
-BARRIER = Kind("memory of i64, a barrier", is_barrier)
+BARRIER = Kind("memory of i64, a barrier", lambda type: isinstance(type, MemDescType) and type.element_type == i64)
 
 
 def as_mutable(type: Attribute) -> MemDescType:

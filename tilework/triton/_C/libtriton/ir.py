@@ -30,27 +30,6 @@ from tilework.triton._C.libtriton.enums import ENUMERATIONS, MEMBERS
 
 globals().update(MEMBERS | ENUMERATIONS)
 
-__all__ = [
-    "OpState",
-    "attribute",
-    "block",
-    "block_argument",
-    "context",
-    "function",
-    "load_dialects",
-    "location",
-    "module",
-    "op_result",
-    "operation",
-    "parse_mlir_module",
-    "pass_manager",
-    "region",
-    "type",
-    "value",
-    *MEMBERS,
-    *ENUMERATIONS,
-]
-
 
 class context:
     """What modules belong to. It holds nothing: types and attributes are values here."""
