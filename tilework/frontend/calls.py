@@ -20,11 +20,12 @@ from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, call_un
 from tilework.frontend.expressions import visit_elements
 from tilework.frontend.known_values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
 from tilework.frontend.misuse import wrong_argument
-from tilework.frontend.scopes import LANGUAGE, compile_time_function, is_named_tuple_class
+from tilework.frontend.scopes import compile_time_function, is_named_tuple_class
 from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import visits
 from tilework.language import core as tl
 from tilework.language.annotations import signature_of
+from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import array_library
 from tilework.language.extra import libdevice
 from tilework.language.function import (
@@ -102,7 +103,7 @@ def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
         if gen.options.front_end_debugging or isinstance(error, RecursionError) or is_jit(callee):
             raise
         is_plain = isinstance(visited, tl.constexpr) and inspect.isfunction(callee) and not tl.is_builtin(callee)
-        is_users = isinstance(callee, ConstexprFunction) or (is_plain and not is_in_language(callee))
+        is_users = isinstance(callee, ConstexprFunction) or (is_plain and not is_of_language(callee))
         title = user_error(callee, error) if is_users else wrong_argument(callee, args, kwargs, error)
         raise gen.error(node, error, from_builtin=True, title=title) from error
 
@@ -259,24 +260,23 @@ def check_compile_time(callee: Any, args: Sequence[Any], kwargs: Mapping[str, An
 def call_compile_time(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of the math or copy module, or a class, on compile-time values."""
     check_compile_time(callee, args, kwargs)
-    plain = [unwrap_nested(arg, unwrap) for arg in args]
+    return as_constexpr(call_nested(callee, args, kwargs))
+
+
+def call_nested(callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call a Python function with the values inside of constexprs, also those in lists and tuples."""
     named = {key: unwrap_nested(value, unwrap) for key, value in kwargs.items()}
-    return as_constexpr(callee(*plain, **named))
+    return callee(*[unwrap_nested(arg, unwrap) for arg in args], **named)
 
 
 def is_language_object(callee: Any) -> bool:
     """A class of the language package: `tl.tuple`, `tl.dtype`, `tl.pointer_type`, `tl.range`."""
-    return isinstance(callee, type) and is_in_language(callee)
+    return isinstance(callee, type) and is_of_language(callee)
 
 
 def is_language_function(callee: Any) -> bool:
     """A plain function of the language package, which runs now: `tl.core.get_int_dtype`."""
-    return inspect.isfunction(callee) and not takes_hidden(callee) and is_in_language(callee)
-
-
-def is_in_language(callee: Any) -> bool:
-    module = getattr(callee, "__module__", None) or ""
-    return module == LANGUAGE or module.startswith(LANGUAGE + ".")
+    return inspect.isfunction(callee) and not takes_hidden(callee) and is_of_language(callee)
 
 
 def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -292,9 +292,7 @@ def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], 
         return as_constexpr(unwrap(args[0]))
     if issubclass(callee, tl.base_value):
         raise TypeError(f"{callee.__name__} cannot be made in a kernel\nhelp: use tl.full or tl.arange")
-    return callee(
-        *[unwrap_nested(arg, unwrap) for arg in args], **{k: unwrap_nested(v, unwrap) for k, v in kwargs.items()}
-    )
+    return call_nested(callee, args, kwargs)
 
 
 def is_python_function_of_value(callee: Any) -> bool:

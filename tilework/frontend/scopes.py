@@ -15,10 +15,9 @@ from typing import Any
 import tilework.language as language
 from tilework.errors import SourceMap
 from tilework.language import core as tl
+from tilework.language.constant_text import is_of_language
+from tilework.language.dependencies import COMPILE_TIME_MODULES
 from tilework.language.function import JITCallable
-
-COMPILE_TIME_MODULES = ("math", "copy")
-LANGUAGE = tl.__name__.rpartition(".")[0]
 
 NOT_CONSTEXPR = (
     "Cannot access global variable {name} from within @jit'ed function. Kernels can only access global variables that"
@@ -117,8 +116,7 @@ def is_allowed_global(value: Any) -> bool:
         return True
     if getattr(value, "__triton_aggregate__", False):
         return True
-    module = getattr(value, "__module__", None) or ""
-    return module == LANGUAGE or module.startswith(LANGUAGE + ".") or module in COMPILE_TIME_MODULES
+    return is_of_language(value) or getattr(value, "__module__", None) in COMPILE_TIME_MODULES
 
 
 def is_named_tuple_class(value: Any) -> bool:

@@ -209,9 +209,9 @@ def is_generated(function: FunctionType) -> bool:
     return function.__code__.co_filename.startswith("<")
 
 
-def is_of_language(function: FunctionType) -> bool:
-    """Whether it belongs to this package, whose version is part of every key."""
-    return f"{function.__module__}.".startswith(f"{LANGUAGE}.")
+def is_of_language(value: Any) -> bool:
+    """Whether a function or a class belongs to this package, whose version is part of every key."""
+    return f"{getattr(value, '__module__', None)}.".startswith(f"{LANGUAGE}.")
 
 
 def is_installed(function: FunctionType) -> bool:

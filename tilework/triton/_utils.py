@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+from tilework.frontend.scopes import is_named_tuple_class as is_namedtuple
 from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.dtypes import TRITON_MAX_TENSOR_NUMEL, validate_block_shape
 from tilework.language.signature_types import (
@@ -62,11 +63,6 @@ def set_iterable_path(iterable: Any, path: Path, val: Any) -> None:
 def get_primitive_bitwidth(dtype: str) -> int:
     """The bits of a type by any of its names: ``"fp16"``, ``"float16"``, ``"half"``."""
     return BITWIDTH_DICT[dtype]
-
-
-def is_namedtuple(val: Any) -> bool:
-    """Whether a class is a NamedTuple."""
-    return isinstance(val, type) and issubclass(val, builtins.tuple) and hasattr(val, "_fields")
 
 
 def is_power_of_two(x: int) -> bool:
