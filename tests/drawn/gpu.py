@@ -66,9 +66,11 @@ def warps_of(seed: int) -> int:
 
 def compiled(kernel: Kernel, folder: Path, warps: int, target: Target) -> str:
     """The PTX or LLVM text of a drawn kernel."""
-    pointers = tuple(name for name in kernel.divisible if name in kernel.inputs)  # numbers are not
+    numbers = {name: x for name, x in arguments(kernel, kernel.seed).items() if name not in kernel.inputs}
+    multiples = [name for name, x in numbers.items() if isinstance(x, int) and not isinstance(x, bool) and x % 16 == 0]
+    divisible = (*(name for name in kernel.divisible if name in kernel.inputs), *multiples)
     ranges = tuple(kernel.inputs) if kernel.seed % 2 else ()  # which AMD's GPUs access through buffers
-    module = compile_drawn(replace(kernel, divisible=pointers), folder, target.name, ranges)
+    module = compile_drawn(replace(kernel, divisible=divisible), folder, target.name, ranges)
     passes = PIPELINES[target.backend](target, warps)
     run_pipeline(module, [one for item in (*ttir_pipeline(target), *passes) for one in parse_pipeline(item)])
     if target.backend == "hip":

@@ -359,6 +359,6 @@ def draw_kernel(
         writer.store(value)
     made = writer.finish(HELPERS if about_python else "")
     if about_loops:
-        choices = {"n": (37, 5, 16, 40), "m": (6, 0, 15, -3), "big": (11, 1, 3000), "flag": (True, False)}
+        choices = {"n": (37, 5, 16, 40), "m": (6, 0, 15, -3, -16), "big": (11, 1, 3000), "flag": (True, False)}
         made.numbers = {name: writer.random.choice(numbers) for name, numbers in choices.items()}
     return made

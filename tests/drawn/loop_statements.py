@@ -153,6 +153,8 @@ class LoopStatements(Statements):
             f"({o} - {s}) // {k} == 0",
             f"(({o} + {s}) & 31) < 20",
             f"({o} - {s}).to(tl.uint32) < 40",
+            f"{o} + ({s} ^ {MOST}) < n",  # which wraps around within the tile
+            f"({o} + ({s} ^ {LEAST})) >= m",
         )
         return self.random.choice(
             (
@@ -222,6 +224,7 @@ class LoopStatements(Statements):
         x, q, r, d = self.fresh("x"), self.fresh("q"), self.fresh("r"), self.random.choice(DIVISORS)
         start = self.random.choice(
             ("0", "5", "-7", "n * 16", "-n * 3", "pid * 100", "m - 70", "big", "-big * 3", "n * m - 250")
+            + ("m * 16", "m * 128 - 256", f"n + {MOST - 100}")
         )
         self.line(f"{x} = {start} + {self.offsets(shape)}")
         if self.random.random() < 0.3:
