@@ -13,10 +13,10 @@ from tests.drawn.rounding import RoundingError
 from tests.drawn.rules import DType
 from tests.drawn.run import capability, compile_drawn, pipelines, prove
 from tests.pipeline.compiled import first_difference, location_difference
+from tilework.explain.gaps import RTOL
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.oracles.evaluator import evaluate
-from tilework.tools.check_each import RTOL
 from tilework.transforms.registry import run_pipeline
 
 KERNELS, ELEMENTWISE, READ_BACK, CHUNK = amount(12), amount(20), amount(8), 4
