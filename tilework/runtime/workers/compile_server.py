@@ -101,11 +101,10 @@ class Server:
         last, events = time.monotonic(), [None]
         while time.monotonic() - last < idle_seconds and not is_over(self.ends):
             if self.half_loaded and not events and self.is_quiet():
-                load_compiler(self.half_loaded.pop(), all_of_it=True)
-                gc.freeze()
-            elif self.spare is None and not self.half_loaded and self.is_quiet():
+                self.load_the_rest()
+            if self.spare is None and self.is_quiet():
                 self.spare = self.forked(self.targets[-MOST_WARM:] or self.loaded)
-            look_after = LOOK_EVERY if self.spare is not None else PAUSE
+            look_after = LOOK_EVERY if self.spare is not None and not self.half_loaded else PAUSE
             events = self.selector.select(min(look_after, idle_seconds))
             for key, mask in events:
                 now = self.selector.get_map().get(key.fd)
@@ -223,6 +222,13 @@ class Server:
             self.half_loaded.append(target)
             if self.spare is not None:
                 self.bury(self.spare)
+
+    def load_the_rest(self) -> None:
+        """Have the compiler for all kernels, and a worker who has it, too."""
+        load_compiler(self.half_loaded.pop(), all_of_it=True)
+        gc.freeze()
+        if self.spare is not None:
+            self.bury(self.spare)
 
     def next_job(self) -> Job | None:
         """Of those who have fewer at work than they may, the first request of the one with the fewest."""
