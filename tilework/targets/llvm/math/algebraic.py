@@ -109,9 +109,14 @@ def fmod(x: Lanes, y: Lanes) -> Lanes:
         return [elementwise_calls(b, "tilework.fmod", f64, [a.v, d.v], fmod_body)]
 
     (result,) = b.if_else(b.any_lane((~fits).v), slow, fast, weights=(1, 100))
-    r = copysign(Lanes(b, result), x)
-    r = where(d.equal(math.inf) & (a < math.inf), x, r)
-    return where((a < math.inf) & y.differs(0.0) & ~y.is_nan(), r, where(x.is_nan() | y.is_nan(), x + y, math.nan))
+    return remainder_edges(x, y, copysign(Lanes(b, result), x))
+
+
+def remainder_edges(x: Lanes, y: Lanes, result: Lanes) -> Lanes:
+    """By infinity it is x; by 0, and of infinity, there is none."""
+    a, d = abs(x), abs(y)
+    result = where(d.equal(math.inf) & (a < math.inf), x, result)
+    return where((a < math.inf) & y.differs(0.0) & ~y.is_nan(), result, where(x.is_nan() | y.is_nan(), x + y, math.nan))
 
 
 def fmod_body(b: Builder, args: tuple[Value, ...]) -> Value:
@@ -163,9 +168,7 @@ def remainder(x: Lanes, y: Lanes) -> Lanes:
     r = where(above, r - d, r)
     again = where(small, r + r >= d, r >= d * 0.5)
     r = where(above & again, r - d, r)
-    result = from_bits(bits(r) ^ (bits(x) & -(1 << 63)))
-    result = where(d.equal(math.inf) & (a < math.inf), x, result)
-    return where((a < math.inf) & y.differs(0.0) & ~y.is_nan(), result, where(x.is_nan() | y.is_nan(), x + y, math.nan))
+    return remainder_edges(x, y, from_bits(bits(r) ^ (bits(x) & -(1 << 63))))
 
 
 def nextafter(x: Lanes, y: Lanes) -> Lanes:

@@ -39,10 +39,8 @@ def nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
     """(n, n as an integer in the low bits) for n = rint(x * factor)."""
     magic = MAGIC[x.scalar]
     shifted = fma(x, factor, magic)
-    width = x.scalar.bits
-    kept = FRACTION[x.scalar] - 1
-    whole = (bits(shifted) << (width - kept)) >> (width - kept)  # drop the exponent of the magic number, keep the sign
-    return shifted - magic, whole
+    dropped = x.scalar.bits - FRACTION[x.scalar] + 1  # the exponent of the magic number; the sign is kept
+    return shifted - magic, (bits(shifted) << dropped) >> dropped
 
 
 def shifted_nearest(x: Lanes, factor: Number) -> tuple[Lanes, Lanes]:
@@ -70,30 +68,33 @@ def grow(a: Lanes, n: Lanes, exponent: Lanes, x: Lanes, least: float) -> Lanes:
 
 
 def exp(x: Lanes) -> Lanes:
-    if x.scalar is f32:
-        x = clamp(x, *RANGE[f32])
-        n, exponent = shifted_nearest(x, c.LOG2E[0])
-        r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], x))
-        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, n, exponent, x, RANGE[f32][0])
-    x = clamp(x, *RANGE[f64])
+    least, most = RANGE[x.scalar]
+    x = clamp(x, least, most)
     n, exponent = shifted_nearest(x, c.LOG2E[0])
+    if x.scalar is f32:
+        r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], x))
+        return grow(above_one(r) + 1.0, n, exponent, x, least)
     r, tail = fast_two_sum(fma(n, -c.LN2[0], x), n * -c.LN2[1])
     square = r * r
     rest = fma(square * r, polynomial_paired(r, c.EXP), fma(square, 0.5, tail))
-    return grow(1.0 + (r + rest), n, exponent, x, RANGE[f64][0])
+    return grow(1.0 + (r + rest), n, exponent, x, least)
+
+
+def above_one(r: Lanes) -> Lanes:
+    """e^r - 1 of f32 for |r| <= log(2) / 2, to a unit of e^r."""
+    return fma(polynomial_paired(r, c.EXPF), r * r, r)
 
 
 def exp2(x: Lanes) -> Lanes:
-    if x.scalar is f32:
-        x = clamp(x, -151.0, 129.0)
-        n, exponent = shifted_nearest(x, 1.0)
-        r = x - n
-        return grow(fma(polynomial_paired(r, c.EXP2F), r, 1.0), n, exponent, x, -151.0)
-    x = clamp(x, -1076.0, 1025.0)
+    least, most = (-151.0, 129.0) if x.scalar is f32 else (-1076.0, 1025.0)
+    x = clamp(x, least, most)
     n, exponent = shifted_nearest(x, 1.0)
-    r, low = two_product(x - n, c.LN2_PAIR[0])
-    high, low = exp_reduced(r, fma(x - n, c.LN2_PAIR[1], low))
-    return grow(high + low, n, exponent, x, -1076.0)
+    r = x - n
+    if x.scalar is f32:
+        return grow(fma(polynomial_paired(r, c.EXP2F), r, 1.0), n, exponent, x, least)
+    high, low = two_product(r, c.LN2_PAIR[0])
+    high, low = exp_reduced(high, fma(r, c.LN2_PAIR[1], low))
+    return grow(high + low, n, exponent, x, least)
 
 
 def exp10(x: Lanes) -> Lanes:
@@ -104,7 +105,7 @@ def exp10(x: Lanes) -> Lanes:
     r = fma(n, -parts[1], fma(n, -parts[0], x))
     if single:
         r = r * c.LN10[0]
-        return grow(fma(polynomial_paired(r, c.EXPF), r * r, r) + 1.0, n, exponent, x, -46.0)
+        return grow(above_one(r) + 1.0, n, exponent, x, -46.0)
     high, low = two_product(r, c.LN10[0])
     high, low = exp_reduced(high, fma(r, c.LN10[1], low))
     return grow(high + low, n, exponent, x, -324.5)
@@ -150,11 +151,10 @@ def expm1(x: Lanes) -> Lanes:
         n, whole = nearest(y, c.LOG2E[0])
         r = fma(n, -c.LN2_F[1], fma(n, -c.LN2_F[0], y))
         half = power_of_two(whole - 1)  # 2^n itself may be infinite
-        result = fma(fma(polynomial_paired(r, c.EXPF), r * r, r), half, half - 0.5) * 2.0
-        return where(x.equal(0.0), x, result)
-    y = clamp(x, -50.0, 710.0)
-    (high, low), n = expm1_parts(y)
-    result = scale(high + low, n)
+        result = fma(above_one(r), half, half - 0.5) * 2.0
+    else:
+        (high, low), n = expm1_parts(clamp(x, -50.0, 710.0))
+        result = scale(high + low, n)
     return where(x.equal(0.0), x, result)
 
 

@@ -72,10 +72,7 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     a, b = abs(y), abs(x)
     infinite = a.equal(math.inf) | b.equal(math.inf)
     one = a.const(1.0)
-    a, b = (
-        where(infinite, where(a.equal(math.inf), one, 0.0), a),
-        where(infinite, where(b.equal(math.inf), one, 0.0), b),
-    )
+    a, b = (where(infinite, where(side.equal(math.inf), one, 0.0), side) for side in (a, b))
     plain = a / b
     big = where(a > b, a, b)
     factor, _ = into_range(big)
@@ -86,9 +83,8 @@ def atan2(y: Lanes, x: Lanes) -> Lanes:
     pi, pi_low = PI[x.scalar]
     turned, turned_low = fast_two_sum(high.const(pi), -high)
     result = where(left, turned + (turned_low + (pi_low - low)), high + low)
-    result = where(
-        ~left & (plain < STRAIGHT[x.scalar]) & ~nothing, plain, result
-    )  # the angle is the quotient; a pair would underflow
+    # the angle is the quotient; a pair would underflow
+    result = where(~left & (plain < STRAIGHT[x.scalar]) & ~nothing, plain, result)
     return where(x.is_nan() | y.is_nan(), x + y, copysign(result, y))
 
 

@@ -123,16 +123,11 @@ class Pair:
         return fast_two_sum(high, fma(self.hi, other.lo, fma(self.lo, other.hi, low)))
 
     def __truediv__(self, other: "Pair") -> "Pair":
-        if (
-            self.hi.scalar is f32
-        ):  # one division, whose rounding the rest takes back; there are no quotients near the ends of the range
-            inverse = 1.0 / other.hi
-            quotient = self.hi * inverse
-            rest = fma(-quotient, other.hi, self.hi) + (self.lo - quotient * other.lo)
-            return fast_two_sum(quotient, rest * inverse)
-        quotient = self.hi / other.hi
+        # of f32 one division, whose rounding the rest takes back: there are no quotients near the ends of the range
+        inverse = 1.0 / other.hi if self.hi.scalar is f32 else None
+        quotient = self.hi / other.hi if inverse is None else self.hi * inverse
         rest = fma(-quotient, other.hi, self.hi) + (self.lo - quotient * other.lo)
-        return fast_two_sum(quotient, rest / other.hi)
+        return fast_two_sum(quotient, rest / other.hi if inverse is None else rest * inverse)
 
     def root(self) -> "Pair":
         """The square root; 0 stays 0."""
@@ -190,10 +185,9 @@ def from_bits(a: Lanes) -> Lanes:
     return Lanes(a.b, a.b.bitcast(a.v, a.v.type.with_scalar(f32 if a.scalar.bits == 32 else f64)))
 
 
-def to_int(a: Lanes, scalar: Type | None = None) -> Lanes:
+def to_int(a: Lanes) -> Lanes:
     """A float known to be a small integer, as one; NaN and others give 0 or a limit."""
-    type = integer_like(a) if scalar is None else a.v.type.with_scalar(scalar)
-    return Lanes(a.b, a.b.fptosi_sat(a.v, type))
+    return Lanes(a.b, a.b.fptosi_sat(a.v, integer_like(a)))
 
 
 def to_float(a: Lanes, scalar: Type | None = None) -> Lanes:

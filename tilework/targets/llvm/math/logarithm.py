@@ -40,14 +40,14 @@ HIDES_ONE = 2.0**25  # 1 + x is x in f32
 
 
 def decompose(x: Lanes) -> tuple[Lanes, Lanes]:
-    """(m, k) with x = m * 2^k and m in [1/sqrt(2), sqrt(2)], for a positive finite x; k is an integer."""
+    """(f, k) with x = (1 + f) * 2^k and 1 + f in [1/sqrt(2), sqrt(2)], for a positive finite x; k is an integer."""
     scalar: Type = x.scalar
     fraction, root = FRACTION[scalar], ROOT_HALF_BITS[scalar]
     tiny = x < SMALLEST[scalar]
     pattern = bits(where(tiny, x * 2.0**fraction, x)) - root
     k = pattern >> fraction
     m = from_bits((pattern & ((1 << fraction) - 1)) + root)
-    return m, where(tiny, k - fraction, k)
+    return m - 1.0, where(tiny, k - fraction, k)
 
 
 def edges(x: Lanes, result: Lanes) -> Lanes:
@@ -65,28 +65,26 @@ def plus_log_two_f32(k: Lanes, f: Lanes) -> Lanes:
 
 def log(x: Lanes) -> Lanes:
     if x.scalar is f32:
-        m, whole = decompose(x)
-        return edges(x, plus_log_two_f32(to_float(whole), m - 1.0))
+        f, whole = decompose(x)
+        return edges(x, plus_log_two_f32(to_float(whole), f))
     high, low = log_pair(x)
     return edges(x, high + low)
 
 
 def log2(x: Lanes) -> Lanes:
+    f, whole = decompose(x)
     if x.scalar is f32:
-        m, whole = decompose(x)
-        f, k = m - 1.0, to_float(whole)
         rest = f * fma(f, polynomial_paired(f, c.LOG2F), c.LOG2E_F[1])
-        return edges(x, k + fma(f, c.LOG2E_F[0], rest))
-    m, whole = decompose(x)
-    scaled = log_reduced(m - 1.0, x.const(0.0)) * Pair(x.const(c.LOG2E[0]), x.const(c.LOG2E[1]))
+        return edges(x, to_float(whole) + fma(f, c.LOG2E_F[0], rest))
+    scaled = log_reduced(f, x.const(0.0)) * constant_pair(x, c.LOG2E)
     high, low = fast_two_sum(to_float(whole), scaled.hi)
     return edges(x, high + (low + scaled.lo))
 
 
 def log10(x: Lanes) -> Lanes:
     if x.scalar is f32:
-        m, whole = decompose(x)
-        f, k = m - 1.0, to_float(whole)
+        f, whole = decompose(x)
+        k = to_float(whole)
         rest = fma(k, c.LOG10_2_F[1], f * fma(f, polynomial_paired(f, c.LOG10F), c.LOG10E_F[1]))
         return edges(x, fma(k, c.LOG10_2_F[0], fma(f, c.LOG10E_F[0], rest)))
     high, low = log_pair(x) * constant_pair(x, c.LOG10E)
@@ -95,8 +93,8 @@ def log10(x: Lanes) -> Lanes:
 
 def log_pair(x: Lanes) -> Pair:
     """log x of a positive finite x as a pair."""
-    m, whole = decompose(x)
-    return plus_log_two(to_float(whole), log_reduced(m - 1.0, x.const(0.0)))
+    f, whole = decompose(x)
+    return plus_log_two(to_float(whole), log_reduced(f, x.const(0.0)))
 
 
 def plus_log_two(k: Lanes, part: Pair) -> Pair:
@@ -127,20 +125,19 @@ def log1p_pair(t: Lanes, tail: Lanes, extra: Lanes | None = None) -> Pair:
     """log(1 + t + tail), relative accuracy also for small t; plus `extra` times log 2."""
     one, one_low = two_sum(t, 1.0)
     one_low = one_low + tail
-    m, whole = decompose(one)
+    f, whole = decompose(one)
     most = BIAS[t.scalar] - 23
     small = -where(whole > most, whole.const(most), whole)
-    f, f_low = two_sum(m - 1.0, one_low * power_of_two(small))
+    f, f_low = two_sum(f, one_low * power_of_two(small))
     k = to_float(whole)
     return plus_log_two(k if extra is None else k + extra, log_reduced(f, f_low))
 
 
 def log1p(x: Lanes) -> Lanes:
     if x.scalar is f32:
-        m, whole = decompose(x + 1.0)
+        f, whole = decompose(x + 1.0)
         small = power_of_two(-whole)  # f has one rounding: that of 1 + x only chose k
-        f, k = where(x > HIDES_ONE, m - 1.0, fma(x, small, small - 1.0)), to_float(whole)
-        result = plus_log_two_f32(k, f)
+        result = plus_log_two_f32(to_float(whole), where(x > HIDES_ONE, f, fma(x, small, small - 1.0)))
     else:
         high, low = log1p_pair(x, x.const(0.0))
         result = high + low
@@ -157,16 +154,11 @@ def asinh(x: Lanes) -> Lanes:
     huge = a > BIG
     y = where(huge, 1.0, a)
     square = two_product(y, y)
-    root = fast_two_sum_any(square, 1.0).root()
-    below = root + Pair(y.const(1.0), y.const(0.0))
+    high, low = two_sum(square.hi, 1.0)
+    root = Pair(high, low + square.lo).root()
+    below = root + exact(y.const(1.0))
     t = square / below + exact(y)
     return where((a < math.inf) & (a > STRAIGHT[x.scalar]), copysign(grown_log(huge, a, t, 0.25), x), x)
-
-
-def fast_two_sum_any(a: Pair, number: float) -> Pair:
-    """A pair plus a number."""
-    high, low = two_sum(a.hi, number)
-    return Pair(high, low + a.lo)
 
 
 def grown_log(huge: Lanes, a: Lanes, t: Pair, sign: float) -> Lanes:
@@ -181,7 +173,7 @@ def acosh(x: Lanes) -> Lanes:
     huge = x > BIG
     y = where(huge, 2.0, x)
     d = y - 1.0
-    root = (two_product(d, d) + Pair(d + d, d.const(0.0))).root()
+    root = (two_product(d, d) + exact(d + d)).root()
     t = root + exact(d)
     result = where(x.equal(1.0), 0.0, grown_log(huge, x, t, -0.25))
     return where((x >= 1.0) & (x < math.inf), result, where(x < 1.0, math.nan, x))
@@ -191,7 +183,7 @@ def atanh(x: Lanes) -> Lanes:
     a = abs(x)
     y = where(a < 1.0, a, 0.5)
     below = fast_two_sum(y.const(1.0), -y)
-    t = Pair(y + y, y.const(0.0)) / below
+    t = exact(y + y) / below
     high, low = log1p_pair(*t)
     result = copysign(0.5 * (high + low), x)
     edge = where(a.equal(1.0), copysign(x.const(math.inf), x), math.nan)

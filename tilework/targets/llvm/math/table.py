@@ -65,30 +65,19 @@ OUTLINED = frozenset(
 CHUNK = 2
 
 
-def direct(name: str, formula: Formula) -> Function:
-    def body(b: Builder, args: Sequence[Value]) -> Value:
-        return formula(*[Lanes(b, arg) for arg in args]).v
-
-    def function(b: Builder, args: Sequence[Value]) -> Value:
-        with b.fast_math():  # the formulas count on each rounding: the caller's flags stay outside
-            is_short = name not in OUTLINED or args[0].type.scalar is f32
-            return body(b, args) if is_short else in_chunks(b, f"tilework.{name}", args, body)
-
-    return function
-
-
-def through_f64(name: str, formula: Formula) -> Function:
-    """f32 arguments are widened, the result narrowed; integers stay as they are."""
+def listed(name: str, formula: Formula, is_through_f64: bool) -> Function:
+    """By way of f64, f32 arguments are widened and the result is narrowed; integers stay as they are."""
 
     def body(b: Builder, args: Sequence[Value]) -> Value:
         lanes = [Lanes(b, arg) for arg in args]
-        if not any(lane.scalar is f32 for lane in lanes):
+        if not is_through_f64 or not any(lane.scalar is f32 for lane in lanes):
             return formula(*lanes).v
         return narrow(formula(*[widen(lane) if lane.scalar is f32 else lane for lane in lanes])).v
 
     def function(b: Builder, args: Sequence[Value]) -> Value:
-        with b.fast_math():
-            return in_chunks(b, f"tilework.{name}", args, body) if name in OUTLINED else body(b, args)
+        with b.fast_math():  # the formulas count on each rounding: the caller's flags stay outside
+            is_short = name not in OUTLINED or (args[0].type.scalar is f32 and not is_through_f64)
+            return body(b, args) if is_short else in_chunks(b, f"tilework.{name}", args, body)
 
     return function
 
@@ -110,5 +99,5 @@ def in_chunks(b: Builder, name: str, args: Sequence[Value], body: Function) -> V
     return b.shuffle(parts[0], None, range(count))
 
 
-FUNCTIONS: dict[str, Function] = {name: direct(name, formula) for name, formula in DIRECT.items()}
-FUNCTIONS |= {name: through_f64(name, formula) for name, formula in THROUGH_F64.items()}
+FUNCTIONS: dict[str, Function] = {name: listed(name, formula, False) for name, formula in DIRECT.items()}
+FUNCTIONS |= {name: listed(name, formula, True) for name, formula in THROUGH_F64.items()}

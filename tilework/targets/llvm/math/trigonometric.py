@@ -119,7 +119,7 @@ def reduced(b: Builder, x: Value, less: int) -> Value:
     first = b.and_(b.trunc(b.lshr(normal, 64), i64), ~2047 & (2**64 - 1))
     scale = b.bitcast(b.shl(b.sub(constant(i64, 1023 - 64), b.trunc(zeros, i64)), 52), f64)
     high = Lanes(b, b.fmul(b.uitofp(first, f64), scale))
-    rest = Lanes(b, b.fmul(b.uitofp(low_word(b, normal), f64), scale)) * 2.0**-53
+    rest = Lanes(b, b.fmul(b.uitofp(b.trunc(b.lshr(b.shl(normal, 53), 64), i64), f64), scale)) * 2.0**-53
     product, product_low = two_product(high, c.HALF_PI[0])
     r, tail = fast_two_sum(product, fma(high, c.HALF_PI[1], fma(rest, c.HALF_PI[0], product_low)))
     backwards = Lanes(b, negative) ^ Lanes(b, b.icmp("slt", pattern, 0))
@@ -127,11 +127,6 @@ def reduced(b: Builder, x: Value, less: int) -> Value:
     turns = b.select(b.icmp("slt", pattern, 0), b.neg(turns), turns)
     fields = [turns, b.select(finite, r.v, constant(f64, math.nan)), b.select(finite, tail.v, constant(f64, 0.0))]
     return b.build_struct(REDUCED, fields)
-
-
-def low_word(b: Builder, normal: Value) -> Value:
-    """The 64 bits below the 53 that the first float took."""
-    return b.trunc(b.lshr(b.shl(normal, 53), 64), i64)
 
 
 def sine(r: Lanes, tail: Lanes) -> Lanes:
