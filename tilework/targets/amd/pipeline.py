@@ -20,6 +20,9 @@ def ttgir_pipeline(
     target: Target, num_warps: int = 4, num_stages: int = 2, side: int = 0, kpack: int = 1, hints: str = "none"
 ) -> list[str]:
     """The passes from optimised TTIR to TTGIR."""
+    transposes = by_target(knobs.amd.use_in_thread_transpose, target, AmdFeature.IN_THREAD_TRANSPOSE)
+    takes_turns = by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
+    hint = "triton-amdgpu-insert-instruction-sched-hints{variant=attention}"
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas=1}}",
         "tritongpu-coalesce",
@@ -37,24 +40,12 @@ def ttgir_pipeline(
         f"tritonamdgpu-schedule-loops{{num-stages={num_stages}}}",
         *pipeline_passes(),
         "canonicalize",
-        *(
-            ["triton-amdgpu-insert-instruction-sched-hints{variant=attention}"]
-            if "attention" in hints.split(",")
-            else ()
-        ),
+        *([hint] if "attention" in hints.split(",") else ()),
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
-        *(
-            ["tritonamdgpu-in-thread-transpose", "tritongpu-remove-layout-conversions"]
-            if by_target(knobs.amd.use_in_thread_transpose, target, AmdFeature.IN_THREAD_TRANSPOSE)
-            else ()
-        ),
+        *(["tritonamdgpu-in-thread-transpose", "tritongpu-remove-layout-conversions"] if transposes else ()),
         "tritonamdgpu-reorder-instructions",
-        *(
-            [f"tritonamdgpu-block-pingpong{{num-stages={num_stages}}}"]
-            if num_stages > 1 and by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
-            else ()
-        ),
+        *([f"tritonamdgpu-block-pingpong{{num-stages={num_stages}}}"] if num_stages > 1 and takes_turns else ()),
         *(["tritongpu-performance-remarks"] if wants_remarks() else ()),  # while accesses have pointers
         *buffer_passes(),
         "tritonamdgpu-fold-true-cmpi",

@@ -63,28 +63,12 @@ def spread_of(low: Lowering, layout: LinearLayout, out: str, more: Mapping[str, 
     return image(low.builder, parts)
 
 
-def register_images(layout: LinearLayout) -> list[dict[str, int]]:
-    """What each register adds to each out."""
-    names = layout.out_names
-    return [dict(zip(names, layout.vector(image), strict=True)) for image in layout.images("register")]
-
-
 def coordinates(low: Lowering, layout: LinearLayout) -> list[tuple[Value, ...]]:
     """The coordinates of each register of this thread, dimension 0 first."""
     names = sorted(layout.out_names, key=lambda name: int(name.removeprefix("dim")))
-    spreads = {name: spread_of(low, layout, name) for name in names}
-    return [
-        tuple(combined(low.builder, spreads[name], fixed[name]) for name in names) for fixed in register_images(layout)
-    ]
-
-
-def offsets(
-    low: Lowering, layout: LinearLayout, extra: int = 0, more: Mapping[str, Value] | None = None
-) -> tuple[Spread, list[int]]:
-    """For a layout with the only out `offset`: the thread's part of it (xor `extra`), and what each register adds by xor."""
-    own = spread_of(low, layout, "offset", more)
-    fixed = [found["offset"] ^ extra for found in register_images(layout)]
-    return own, fixed
+    spreads = [(layout.out_names.index(name), spread_of(low, layout, name)) for name in names]
+    images = [layout.vector(image) for image in layout.images("register")]
+    return [tuple(combined(low.builder, spread, image[at]) for at, spread in spreads) for image in images]
 
 
 def chosen(

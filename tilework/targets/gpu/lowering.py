@@ -26,7 +26,7 @@ from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Around, Gpu, Warps
-from tilework.targets.gpu.words import fill_words, pack_words, unpack_word, word_count
+from tilework.targets.gpu.words import WORD, fill_words, pack_words, unpack_word
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.op_lowering import OpLowering
@@ -142,7 +142,7 @@ class Lowering(OpLowering[Any]):
         return self.flat([tuple(pack_words(self, value)) if fill_words(value) else value for value in values])
 
     def taken(self, values: Sequence[Any], carried: Sequence[Value]) -> list[Any]:
-        forms = [value[: word_count(value)] if fill_words(value) else value for value in values]
+        forms = [value[: value[0].type.bits * len(value) // WORD] if fill_words(value) else value for value in values]
         return [
             tuple(element for word in found for element in unpack_word(self, word, value[0].type))
             if fill_words(value)

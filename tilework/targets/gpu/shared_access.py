@@ -23,7 +23,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import shape_per_cta
 from tilework.targets.gpu.axes import subsets
 from tilework.targets.gpu.device import Access, MatrixForm
-from tilework.targets.gpu.indices import combined, offsets
+from tilework.targets.gpu.indices import combined, spread_of
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, lowers
 from tilework.targets.gpu.words import WORD, from_memory, held_type, pack, pack_words, to_memory, unpack_word, words
 from tilework.targets.llvm.scalar_types import register_type
@@ -59,7 +59,9 @@ class Move:
         run = vector_bits(layout, self.held.bits)
         self.run = 0 if origin & ((1 << run) - 1) else run
         self.form = self.matrix_form(layout, origin) if matrices else None
-        self.spread, self.fixed = offsets(low, self.form.addresses(layout) if self.form else layout, origin, more)
+        places = self.form.addresses(layout) if self.form else layout
+        self.spread = spread_of(low, places, "offset", more)
+        self.fixed = [image ^ origin for image in places.images("register")]
 
     def matrix_form(self, layout: LinearLayout, origin: int) -> MatrixForm | None:
         """How registers move as matrices, if that is possible and moves more of them at a time."""

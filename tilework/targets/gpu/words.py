@@ -84,10 +84,6 @@ def fill_words(value: Any) -> bool:
     )
 
 
-def word_count(elements: Sequence[Value]) -> int:
-    return elements[0].type.bits * len(elements) // WORD
-
-
 def unpack_word(low: Emission, word: Value, element: Type) -> list[Value]:
     """The elements of a word."""
     b = low.builder

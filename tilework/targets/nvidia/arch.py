@@ -79,12 +79,16 @@ def of_option(value: str) -> str:
     return f"cuda:{value}"
 
 
-def number_of(arch: str) -> int:
-    """``"sm90"`` and ``"sm90a"`` -> 90."""
-    found = re.fullmatch(r"sm_?(\d+)[af]?", arch)
+def parts_of(arch: str) -> tuple[int, str]:
+    """``"sm90"`` -> 90, ""; ``"sm_90a"`` -> 90, "a"."""
+    found = re.fullmatch(r"sm_?(\d+)([af]?)", arch)
     if found is None:
         raise ValueError(f"arch {arch!r}: expected sm and a number, for example sm90")
-    return int(found[1])
+    return int(found[1]), found[2]
+
+
+def number_of(arch: str) -> int:
+    return parts_of(arch)[0]
 
 
 def target_of(arch: str) -> Target:

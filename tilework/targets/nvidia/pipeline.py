@@ -195,15 +195,10 @@ class CudaBackend(LaterStages):
             passes = ttgir_pipeline(target, options.num_warps, stages, options.num_ctas, level)
             return ["tt-scaled-maximum", *passes] if options.enable_fp_fusion and not options.sanitize else passes
 
-        ttir = (
-            ttir_pipeline(
-                target.without(Feature.TMA),
-                checks=checking_pipeline(options.sanitize),
-                reproducible=options.reproducible,
-            )
-            if options.sanitize
-            else [*ttir_pipeline(target, reproducible=options.reproducible), *copying(target, options)]
-        )
+        checks = checking_pipeline(options.sanitize) if options.sanitize else ()
+        source = target.without(Feature.TMA) if options.sanitize else target
+        ttir = ttir_pipeline(source, checks=checks, reproducible=options.reproducible)
+        ttir = ttir if options.sanitize else [*ttir, *copying(target, options)]
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
             "ttgir": lambda module: make_ttgir(module, target, ttgir(most), lambda: ttgir("unfit")),

@@ -10,10 +10,10 @@ gets the lowest version that has the processor. The option `ptx_version` decides
 """
 
 import ctypes
-import re
 
 from tilework.errors import StageError
 from tilework.targets.nvidia import libcuda
+from tilework.targets.nvidia.arch import parts_of
 
 # the lowest PTX that has each processor; LLVM aborts when asked for less, and takes an unknown name for an old GPU
 LOWEST = {
@@ -28,11 +28,8 @@ SPECIFIC = 90  # from here on instructions exist only for one architecture, whos
 
 def cpu_name(arch: str) -> str:
     """The processor of an `arch` option; from Hopper on with the instructions that are its own, if it says nothing else."""
-    found = re.fullmatch(r"sm_?(\d+)([af]?)", arch)
-    if found is None:
-        raise ValueError(f"arch {arch!r}: expected sm and a number, for example sm90")
-    number, suffix = found[1], found[2]
-    name = f"sm_{number}{suffix or ('a' if int(number) >= SPECIFIC else '')}"
+    number, suffix = parts_of(arch)
+    name = f"sm_{number}{suffix or ('a' if number >= SPECIFIC else '')}"
     if name not in LOWEST:
         raise ValueError(f"no GPU is called {name}; known: {', '.join(LOWEST)}")
     return name

@@ -49,7 +49,10 @@ def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
     if target in tiny and given in WIDE and type(op) is tt.FpToFpOp and not to_zero:
         return to_tiny(low, [single(low, value, source) for value in values], target, tiny[target])
     if wanted is f16 and given in (bf16, f32) and to_zero:
-        return in_pairs(low, [widen(low.builder, value, source) for value in values], "cvt.pkrtz", vector(f16, 2))
+        pair = [*(widen(low.builder, value, source) for value in values), constant(f32, 0.0)][:2]
+        return low.builder.lanes(low.builder.call("llvm.amdgcn.cvt.pkrtz", vector(f16, 2), pair, is_pure=True))[
+            : len(values)
+        ]
     if wanted is bf16 and given in (f16, f32, f64) and not to_zero and low.gpu.has(AmdFeature.PACKED_BF16):
         wide = [single(low, value, source) for value in values]
         return low.builder.lanes(low.builder.fptrunc(low.builder.build_vector(wide), vector(bf16, len(wide))))
@@ -67,12 +70,6 @@ def exactly(low: Lowering, value: Value, wanted: Type) -> Value:
     if wanted is bf16:
         return upper_half(b, value)
     return b.fptrunc(value, f16) if wanted is f16 else b.fpext(value, f64) if wanted is f64 else value
-
-
-def in_pairs(low: Lowering, values: list[Value], name: str, type: Type) -> list[Value]:
-    """What an instruction makes of two values, the first in the lowest bits."""
-    pair = [*values, constant(f32, 0.0)][:2]
-    return low.builder.lanes(low.builder.call(f"llvm.amdgcn.{name}", type, pair, is_pure=True))[: len(values)]
 
 
 def from_tiny(low: Lowering, values: list[Value], name: str) -> list[Value]:

@@ -20,14 +20,11 @@ def tell(low: Lowering, name: str, *args: Value) -> None:
     low.builder.call(f"llvm.amdgcn.{name}", void, args, attributes="convergent")
 
 
-@lowers(amdg.SetPrioOp)
-def lower_setprio(low: Lowering, op: Operation) -> None:
-    tell(low, "s.setprio", constant(i16, number_of(op, "priority")))
-
-
-@lowers(amdg.SchedBarrierOp)
-def lower_sched_barrier(low: Lowering, op: Operation) -> None:
-    tell(low, "sched.barrier", constant(i32, number_of(op, "mask")))
+@lowers(amdg.SetPrioOp, amdg.SchedBarrierOp)
+def lower_setting(low: Lowering, op: Operation) -> None:
+    is_priority = type(op) is amdg.SetPrioOp
+    setting = constant(i16, number_of(op, "priority")) if is_priority else constant(i32, number_of(op, "mask"))
+    tell(low, "s.setprio" if is_priority else "sched.barrier", setting)
 
 
 @lowers(amdg.InstructionSchedHintOp)

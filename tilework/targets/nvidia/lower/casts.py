@@ -31,10 +31,6 @@ from tilework.targets.nvidia.lower.own_rules import lowers
 TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
 
 
-def rounds_to_zero(op: Operation) -> bool:
-    return number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
-
-
 @lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
 def lower_float_cast(low: Lowering, op: Operation) -> Registers:
     return in_words(low, op, partial(cast, low, op))
@@ -43,7 +39,7 @@ def lower_float_cast(low: Lowering, op: Operation) -> Registers:
 def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
     """A group of floats in another format."""
     source, target = operand_type(op), result_type(op)
-    wanted, to_zero = register_type(target), rounds_to_zero(op)
+    wanted, to_zero = register_type(target), number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
     found: list[Value] | None = None
     if source in TINY and wanted is not i8:
         found = from_half(low, from_tiny(low, values, source), wanted)

@@ -120,14 +120,8 @@ def lower_fence(low: Lowering, op: Operation) -> None:
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
 
 
-@lowers(ttng.ClusterArriveOp)
-def lower_cluster_arrive(low: Lowering, op: Operation) -> None:
+@lowers(ttng.ClusterArriveOp, ttng.ClusterWaitOp)
+def lower_cluster_barrier(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.CLUSTERS, "a barrier of a cluster")
-    relaxed = ".relaxed" if number_of(op, "relaxed", 0) else ""
-    ptx(low.builder, f"barrier.cluster.arrive{relaxed}.aligned;", [], [], effect="write", convergent=True)
-
-
-@lowers(ttng.ClusterWaitOp)
-def lower_cluster_wait(low: Lowering, op: Operation) -> None:
-    needs(low, op, Feature.CLUSTERS, "a barrier of a cluster")
-    ptx(low.builder, "barrier.cluster.wait.aligned;", [], [], effect="write", convergent=True)
+    step = "wait" if type(op) is ttng.ClusterWaitOp else "arrive.relaxed" if number_of(op, "relaxed", 0) else "arrive"
+    ptx(low.builder, f"barrier.cluster.{step}.aligned;", [], [], effect="write", convergent=True)

@@ -32,7 +32,7 @@ from tilework.target import Feature
 from tilework.targets.gpu.dot_rules import lines, multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.views import Places, register_places
-from tilework.targets.gpu.words import WORD, pack_word, unpack_word
+from tilework.targets.gpu.words import WORD, pack_word, pack_words, unpack_word
 from tilework.targets.llvm.types import f16, f64
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import ptx
@@ -148,8 +148,8 @@ def first_only(low: Lowering, word: Value, copied: int) -> Value:
 
 
 def pack_sums(low: Lowering, sums: list[Value]) -> list[Value]:
-    """The accumulator of a tile as the instruction takes it: f16 in pairs."""
-    return [pack_word(low, sums[:2]), pack_word(low, sums[2:])] if sums[0].type is f16 else sums
+    """Accumulators as instructions take them: f16 in pairs."""
+    return pack_words(low, sums) if sums[0].type is f16 else sums
 
 
 def unpack_sums(low: Lowering, sums: list[Value]) -> list[Value]:

@@ -34,7 +34,7 @@ from tilework.targets.llvm.types import Type, f16, f32, i32, i64, vector
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import ptx
 from tilework.targets.nvidia.lower.matrix_descriptors import Form, form_of, unswizzled
-from tilework.targets.nvidia.lower.mma import FACTORS, SUMS
+from tilework.targets.nvidia.lower.mma import FACTORS, SUMS, pack_sums
 from tilework.targets.nvidia.lower.own_rules import lowers
 
 M = 64  # rows of one instruction
@@ -57,11 +57,8 @@ class Matrix:
 
     def step(self, row: int, depth: int) -> int:
         """What to add to the descriptor for the tile at these coordinates."""
-        return unswizzled(offset_at(self, row, depth), self.form.span) >> 4
-
-
-def offset_at(matrix: Matrix, row: int, depth: int) -> int:
-    return byte_offset(matrix.places, matrix.row_dim, row, depth, matrix.bytes) ^ matrix.origin * matrix.bytes
+        offset = byte_offset(self.places, self.row_dim, row, depth, self.bytes) ^ self.origin * self.bytes
+        return unswizzled(offset, self.form.span) >> 4
 
 
 def byte_offset(places: LinearLayout, row_dim: int, row: int, depth: int, bytes: int) -> int:
@@ -155,7 +152,7 @@ class Product:
     def run(self, sums: list[Value] | None, use: Value | None, start: int, end: int, wait: bool) -> list[Value]:
         """The sums of the products from `start` to `end` along K, on top of `sums` (where `use` is true)."""
         low = self.low
-        before = words_of(low, sums) if sums is not None else []
+        before = pack_sums(low, sums) if sums is not None else []
         count = len(self.tiles) * self.n * self.sum_type.bits // 64
         inputs = list(before)
         lines = ["{ .reg .b64 da, db; wgmma.fence.sync.aligned;"]
@@ -201,11 +198,6 @@ def advanced(lines: list[str], name: str, start: str, step: int) -> str:
         return start
     lines.append(f"add.s64 {name}, {start}, {step};")
     return name
-
-
-def words_of(low: Lowering, sums: list[Value]) -> list[Value]:
-    """Accumulators as the instruction takes them: two of f16 in a register."""
-    return pack(low, sums, i32) if sums[0].type is f16 else sums
 
 
 def sums_of(low: Lowering, words: list[Value], type: Type) -> list[Value]:
