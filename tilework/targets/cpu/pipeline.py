@@ -115,19 +115,18 @@ def tile_loops(module: Any, sanitize: bool | str = False) -> Any:
 
 
 def llvm_text(module: Any, fuses: bool = True, arch: str = "host") -> str:
-    """Loop nests to LLVM text: the functions, the one that takes chunks of programs, and the interface."""
+    """Loop nests to LLVM text: the functions, and the interface."""
     # lazily: the compiler loads when something is compiled
     from tilework.targets.cpu.lower.codegen import arena_size, emit_module
     from tilework.targets.cpu.lower.interface_of import interface_of
     from tilework.targets.cpu.machines import named_machine
-    from tilework.targets.cpu.run.interface import work_function
     from tilework.targets.recording import is_recording
 
     lines = knobs.compilation.dump_ir_extract_di_local_variables or is_recording()
     machine = named_machine(arch)
     text = emit_module(module, machine.facts, fuses=fuses, lines=lines, layout=machine.layout)
     interface = interface_of(module, arena_size(module))
-    return interface.line() + text + work_function(interface.name)
+    return interface.line() + text
 
 
 def object_code(text: str, arch: str = "host") -> bytes:

@@ -29,7 +29,6 @@ from tilework.targets.cpu.run.interface import (
     PRINT_SYMBOL,
     STARVED,
     Interface,
-    work_function,
 )
 from tilework.targets.cpu.run.launch_record import places_of
 from tilework.targets.cpu.run.machine_code import LETTERS, NULL, Code, Platform, num, word
@@ -93,7 +92,7 @@ def standalone_object(
         raise TritonError(f"kernel {interface.name} has parameters that a C function cannot take")
     made = entry_text(interface, name, args, grid, first_code)
     exports = {name, f"{name}_error_string", f"load_{name}", f"unload_{name}"}
-    return linked_object(text + work_function(interface.name), made, interface.name, exports, machine), interface
+    return linked_object(text, made, interface.name, exports, machine), interface
 
 
 @apart

@@ -1,7 +1,8 @@
-"""Tile loops to LLVM text: one module, two exported functions per kernel.
+"""Tile loops to LLVM text: one module, three exported functions per kernel.
 
     void @NAME(ptr %args, i32 %pid0, i32 %pid1, i32 %pid2, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
     i32  @NAME_range(ptr %args, i64 %first, i64 %last, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
+    i32  @NAME_work(ptr %args, ptr %next, i64 %total, i64 %chunk, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
 
 `%args` holds one 8-byte slot per parameter of the kernel, in order; a value sits in the low bytes of its slot. The
 second function runs the programs `first` to `last - 1`, counted with axis 0 fastest, and returns 0 or the fault code
@@ -26,10 +27,10 @@ from tilework.targets.cpu.lower import checks, debug, gather, histogram, scan_tr
 from tilework.targets.cpu.lower import control_rules as control
 from tilework.targets.cpu.lower import dot_rules as dot
 from tilework.targets.cpu.lower.arena import aligned, plan
-from tilework.targets.cpu.lower.lowering import FAULT_BYTES, Lowering, lowers
+from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
 from tilework.targets.cpu.run import fork
-from tilework.targets.cpu.run.interface import PROGRAM
+from tilework.targets.cpu.run.interface import CONTROL, COUNT, PROGRAM
 from tilework.targets.cpu.run.launch_record import LAUNCH_PLACES
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
@@ -40,7 +41,7 @@ from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import bf16, f32, i32, i64, ptr, result_of, void
+from tilework.targets.llvm.types import bf16, f32, i1, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
 # Importing these fills the table of rules
@@ -72,6 +73,7 @@ def emit_module(
     functions = [op for op in module.body.block.ops if isinstance(op, tt.FuncOp)]
     for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
         emitter.range(name, slots, cost)
+        emitter.work(name)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
     return with_bfloat_rounding(emitter.module.text(), target)
 
@@ -101,7 +103,7 @@ class Emitter:
         self.module = Module("tilework", data_layout=layout or data_layout(host_target_machine()))
         self.module.scales = "avx512f" in target.features
         self.lines = LineTable(self.module) if lines else None
-        self.arena_bytes = FAULT_BYTES
+        self.arena_bytes = CONTROL
         self.uses_faults = False
         self.sanitizes = self.uses_checks = False
         self.turn = 0
@@ -111,7 +113,7 @@ class Emitter:
         name, type_, is_kernel = symbol_of(op), op.properties["function_type"], not is_private(op)
         assert isinstance(type_, FunctionType)
         low = self.kernel(name, op) if is_kernel else self.internal(name, op, type_)
-        low.is_kernel, low.fuses, low.sanitizes, low.turn = is_kernel, self.fuses, self.sanitizes, self.turn
+        low.fuses, low.sanitizes, low.turn = self.fuses, self.sanitizes, self.turn
         if self.lines is not None:
             low.describe(self.lines, op)
         placed = plan(op, self.arena_bytes)
@@ -188,6 +190,30 @@ class Emitter:
                 if self.uses_faults:
                     leave_if_over(loop.index)
         b.ret(constant(i32, 0))
+
+    def work(self, name: str) -> None:
+        """``NAME_work``: chunks of programs, from a counter that threads share, until none are left; a fault ends the work of all."""
+        params = [(ptr, "args"), (ptr, "next"), (i64, "total"), (i64, "chunk"), *CONTEXT[3:]]
+        b = Builder(self.module.function(f"{name}_work", i32, params))
+        args, following, total, chunk, *context = b.function.args
+        count = b.gep(context[-1], COUNT)
+
+        def take(ran: Value) -> tuple[Value, Value]:
+            first = b.atomic_rmw("add", following, chunk, align=8)
+            with b.if_(b.icmp("sge", first, total)):
+                b.store(ran, count, align=8)
+                b.ret(constant(i32, 0))
+            last = b.smin(b.add(first, chunk), total)
+            code = b.call(f"{name}_range", i32, [args, first, last, *context])
+            programs = b.add(ran, b.sub(last, first))
+            with b.if_(b.icmp("ne", code, 0)):
+                b.store(total, following, ordering="monotonic", align=8)
+                b.store(programs, count, align=8)
+                b.ret(code)
+            return programs, constant(i1, 0)
+
+        b.until(constant(i64, 0), take)
+        b.ret(constant(i32, 0))  # nobody comes here
 
 
 def split(b: Builder, number: Value, size: Value) -> tuple[Value, Value]:

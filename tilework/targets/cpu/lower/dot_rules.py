@@ -110,7 +110,8 @@ def share_strips(low: Lowering, op: Operation, product: Product, plan: Plan) -> 
     left, right, total = (low[operand] for operand in op.operands)
     sums = constant(ptr, 0)
     if plan.left_bytes:
-        left, sums = prepare_left(low.builder, low.target, product, plan, left, low.scratch(plan.left_bytes))
+        emitter = Emitter(low.builder, low.target, product, plan)
+        left, sums = emitter.prepare_left(left, low.scratch(plan.left_bytes))
     if name not in low.builder.module.functions:
         emit_strips(low.builder.module, low.target, product, plan, name)
 
@@ -163,7 +164,7 @@ def emit_product(module: Module, target: HostTarget, product: Product, plan: Pla
             return b.gep(base, b.mul(batch, size * (memory_type(element).bits // 8)))
 
         one = matrix_of(left, product.rows * product.depth, product.left)
-        one, sums = prepare_left(b, target, product, plan, one, scratch)
+        one, sums = emitter.prepare_left(one, scratch)
         emitter.strips(
             one,
             sums,
@@ -198,35 +199,6 @@ def product_function(module: Module, target: HostTarget, name: str, plan: Plan, 
     return module.function(name, void, parameters, linkage="internal", attributes=attributes, param_attributes=noalias)
 
 
-def prepare_left(
-    b: Builder, target: HostTarget, product: Product, plan: Plan, left: Value, scratch: Value
-) -> tuple[Value, Value]:
-    """Where A is as the instructions take it, and what the sums of its rows amount to."""
-    if plan.converts_left:
-        convert_left(b, target, product, plan, left, scratch)
-        left = scratch
-    sums = b.gep(scratch, plan.converted_bytes)
-    if plan.unit.right_offset:
-        rows, unit = Operand(left, plan.depth * (plan.unit.element.bits // 8)), plan.unit
-        sum_rows(b, unit, rows, sums, product.rows, plan.depth // unit.group, target.lanes(unit.sum.bits))
-    return left, sums
-
-
-def convert_left(
-    b: Builder, target: HostTarget, product: Product, plan: Plan, source: Value, converted_left: Value
-) -> None:
-    element, lanes = plan.unit.element, 2 * target.lanes(plan.unit.element.bits)
-    if plan.depth == product.depth:
-        convert_all(b, source, product.left, converted_left, element, product.rows * product.depth, lanes)
-        return
-    missing, size = plan.depth - product.depth, element.bits // 8
-    with b.loop(constant(i64, 0), product.rows, unroll=1) as row:
-        start = b.gep(source, b.mul(row, product.depth), memory_type(product.left))
-        to = b.gep(converted_left, b.mul(row, plan.depth), element)
-        convert_all(b, start, product.left, to, element, product.depth, lanes)
-        b.store(constant(vector(element, missing), 0), b.gep(to, product.depth * size), align=size)
-
-
 class Emitter:
     """Writes the loops of one product."""
 
@@ -245,6 +217,31 @@ class Emitter:
         if self.plan.unit.tiles:
             amx.release(self.b)
         self.b.ret()
+
+    def prepare_left(self, left: Value, scratch: Value) -> tuple[Value, Value]:
+        """Where A is as the instructions take it, and what the sums of its rows amount to."""
+        b, plan, unit = self.b, self.plan, self.plan.unit
+        if plan.converts_left:
+            self.convert_left(left, scratch)
+            left = scratch
+        sums = b.gep(scratch, plan.converted_bytes)
+        if unit.right_offset:
+            rows, lanes = Operand(left, plan.depth * (unit.element.bits // 8)), self.target.lanes(unit.sum.bits)
+            sum_rows(b, unit, rows, sums, self.product.rows, plan.depth // unit.group, lanes)
+        return left, sums
+
+    def convert_left(self, source: Value, target: Value) -> None:
+        b, product, depth, element = self.b, self.product, self.plan.depth, self.plan.unit.element
+        lanes = 2 * self.target.lanes(element.bits)
+        if depth == product.depth:
+            convert_all(b, source, product.left, target, element, product.rows * depth, lanes)
+            return
+        missing, size = depth - product.depth, element.bits // 8
+        with b.loop(constant(i64, 0), product.rows, unroll=1) as row:
+            start = b.gep(source, b.mul(row, product.depth), memory_type(product.left))
+            to = b.gep(target, b.mul(row, depth), element)
+            convert_all(b, start, product.left, to, element, product.depth, lanes)
+            b.store(constant(vector(element, missing), 0), b.gep(to, product.depth * size), align=size)
 
     def strips(
         self, left: Value, sums: Value, right: Value, total: Value, panel: Value, first: Value, last: Value

@@ -34,8 +34,6 @@ from tilework.targets.llvm.values import Value, constant
 CPU = Rules(COMMON)
 lowers = CPU.lowers
 
-FAULT_BYTES = 64  # the first bytes of the arena; the fault code is the i32 at its start
-
 
 def shaped(type: Type, lanes: int) -> Type:
     """A vector of `lanes` elements; the scalar itself for 1."""
@@ -54,7 +52,6 @@ class Lowering(OpLowering[Value]):
         self.grid: tuple[Value, Value, Value] = ()  # type: ignore[assignment]  # numbers of programs
         self.arena: Value = constant(ptr, 0)
         self.offsets: dict[SSAValue, int] = {}
-        self.is_kernel = True
         self.uses_faults = False  # whether it may end before its end
         self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
         self.uses_checks = False

@@ -84,36 +84,3 @@ class Interface:
 
 def tuples(value: Any) -> Any:
     return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
-
-
-def work_function(name: str) -> str:
-    """The LLVM text of `NAME_work`; the result is 0 or a fault code, and a fault ends the work of all threads."""
-    return f"""
-define i32 @"{name}_work"(ptr %args, ptr %next, i64 %total, i64 %chunk, i32 %np0, i32 %np1, i32 %np2, ptr %arena) {{
-entry:
-  %count = getelementptr i8, ptr %arena, i64 {COUNT}
-  br label %claim
-claim:
-  %ran = phi i64 [ 0, %entry ], [ %sum, %run ]
-  %first = atomicrmw add ptr %next, i64 %chunk monotonic, align 8
-  %more = icmp slt i64 %first, %total
-  br i1 %more, label %run, label %done
-run:
-  %end = add i64 %first, %chunk
-  %whole = icmp sle i64 %end, %total
-  %last = select i1 %whole, i64 %end, i64 %total
-  %code = call i32 @"{name}_range"(ptr %args, i64 %first, i64 %last, i32 %np0, i32 %np1, i32 %np2, ptr %arena)
-  %size = sub i64 %last, %first
-  %sum = add i64 %ran, %size
-  %good = icmp eq i32 %code, 0
-  br i1 %good, label %claim, label %stop
-stop:
-  store atomic i64 %total, ptr %next monotonic, align 8
-  br label %done
-done:
-  %programs = phi i64 [ %ran, %claim ], [ %sum, %stop ]
-  %result = phi i32 [ 0, %claim ], [ %code, %stop ]
-  store i64 %programs, ptr %count, align 8
-  ret i32 %result
-}}
-"""
