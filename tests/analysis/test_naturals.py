@@ -32,6 +32,20 @@ def carried(out, n, B: tl.constexpr):
 
 
 @tilework.jit
+def flattened(out, n, m, S, B: tl.constexpr):
+    """Its counter starts a step before the first number."""
+    i = tl.arange(0, B)
+    for t in tl.range(tl.program_id(0), n, S, flatten=True):
+        x = (t // 3 * B + i) % 64
+        for k in range(0, m):
+            tl.store(out + k * B + i, x)
+    for t in tl.range(tl.program_id(0), n, 7, flatten=True):
+        x = (t // 3 * B + i) % 64
+        for k in range(0, m):
+            tl.store(out + k * B + i, x)
+
+
+@tilework.jit
 def assumed(out, n, B: tl.constexpr):
     tl.assume(n >= 0)
     tl.store(out + (n + tl.arange(0, B)) % 64, 1)
@@ -49,12 +63,18 @@ def differences(out, n, B: tl.constexpr):
 
 @pytest.mark.parametrize(
     ("kernel", "numbers", "expected"),
-    [(products, "MNK", True), (carried, "n", True), (assumed, "n", True), (differences, "n", False)],
+    [
+        (products, "MNK", True),
+        (carried, "n", True),
+        (flattened, "nmS", True),
+        (assumed, "n", True),
+        (differences, "n", False),
+    ],
 )
 def test_dividends_that_are_natural(kernel: tilework.JITFunction, numbers: str, expected: bool) -> None:
     constants = {name: 16 for name in ("GROUP", "B") if name in kernel.arg_names}
     source = ASTSource(kernel, {"out": "*i32", **dict.fromkeys(numbers, "i32")}, constants)
-    module = parse_module(str(lower(source, GPUTarget("cuda", 90, 32), ["ttir"])["ttir"]))
+    module = parse_module(str(lower(source, GPUTarget("cuda", 90, 32), ["ttgir"])["ttgir"]))
     dividends = [op.operands[0] for op in module.walk() if type(op) is arith.RemSIOp]
     found = [value for value in dividends if is_natural(value) == expected]
     assert len(found) == len(dividends) >= 1, [str(value.owner) for value in dividends if value not in found]
