@@ -115,5 +115,5 @@ def test_recompilations_are_told_while_a_program_runs(
 
 def test_a_copy_of_the_process_may_die() -> None:
     assert isolated(lambda: {"a": (1, 2)}) == {"a": [1, 2]}
-    assert isolated(lambda: os.kill(os.getpid(), signal.SIGKILL)) == Died("SIGKILL")
+    assert isolated(lambda: os.kill(os.getpid(), signal.SIGKILL)) == Died("signal SIGKILL")
     assert isolated(lambda: signal.pause(), seconds=0.05) == Died("no answer in 0 s")

@@ -21,8 +21,10 @@ from tilework.errors import CompilationError
 Answer = tuple[int, Any, str | None]  # number, result, error
 
 
-def results(function: Callable[[int], Any], count: int, workers: int) -> Iterator[Answer]:
-    """The answers, in the order in which they come."""
+def results(
+    function: Callable[[int], Any], count: int, workers: int, died: str = "%s", seconds: float | None = None
+) -> Iterator[Answer]:
+    """The answers, in the order in which they come; `died` says how one ended. After so many `seconds` without an answer all are given up."""
     context = multiprocessing.get_context("fork")
     waiting, running = list(range(count))[::-1], {}  # by connection: process and the number that it works on
 
@@ -45,7 +47,12 @@ def results(function: Callable[[int], Any], count: int, workers: int) -> Iterato
         for _ in range(min(workers, count)):
             start()
         while running:
-            for connection in wait(list(running)):
+            answered = wait(list(running), seconds)
+            for number in [number for _, number in running.values() if number is not None and not answered]:
+                yield number, None, f"no answer in {seconds:.0f} s"
+            if not answered:
+                return
+            for connection in answered:
                 assert isinstance(connection, Connection)
                 process, number = running[connection]
                 try:
@@ -56,12 +63,13 @@ def results(function: Callable[[int], Any], count: int, workers: int) -> Iterato
                     del running[connection]
                     connection.close()
                     if number is not None:
-                        yield number, None, f"the compiler did not survive it ({ended(process.exitcode)})"
+                        yield number, None, died % ended(process.exitcode)
                     if waiting:
                         start()
     finally:
         for process, _ in running.values():
             process.kill()
+            process.join()
 
 
 def work(connection: Connection, function: Callable[[int], Any]) -> None:

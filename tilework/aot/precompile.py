@@ -92,7 +92,8 @@ def precompile(
     finder = finder or Finder()
     made: dict[int, Product] = {}
     failures: dict[int, str] = {}
-    for number, product, error in results(lambda number: compiled(jobs[number], finder), len(jobs), workers):
+    work = lambda number: compiled(jobs[number], finder)  # noqa: E731
+    for number, product, error in results(work, len(jobs), workers, "the compiler did not survive it (%s)"):
         step(jobs[number], error)
         if error is not None:
             failures[number] = error

@@ -187,6 +187,10 @@ def slow_section(
         return why_slow(
             [], [Finding(fn.__name__, f"nothing of {fn.__name__} has been compiled in this process", help=help)]
         )
+    return slow_of(found)
+
+
+def slow_of(found: Sequence[Case | Finding]) -> Section:
     cases = [one for one in found if isinstance(one, Case)]
     return why_slow(cases, [one for one in found if isinstance(one, Finding)])
 
@@ -215,9 +219,7 @@ def explain_compiled(kernel: Any, target: str | Sequence[str] | None = None) -> 
             f"{kernel.name} was compiled from a file of IR: `tilework opt` and `tilework compile` explain those"
         )
     targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
-    found = list(case_of_kernel(kernel, targets))
-    cases = [one for one in found if isinstance(one, Case)]
-    return Explanation((why_slow(cases, [one for one in found if isinstance(one, Finding)]),))
+    return Explanation((slow_of(list(case_of_kernel(kernel, targets))),))
 
 
 __all__ = ["DEVICES", "explain_compiled", "explain_kernel"]

@@ -94,11 +94,8 @@ def extent_of(array: Any) -> tuple[int, int]:
     root = array
     while isinstance(root.base, np.ndarray):
         root = root.base
-    if not root.size:
-        return root.ctypes.data, 0
-    steps = [(size - 1) * stride for size, stride in zip(root.shape, root.strides, strict=True)]
-    low = sum(step for step in steps if step < 0)
-    return root.ctypes.data + low, sum(step for step in steps if step > 0) - low + root.itemsize
+    low, high = np.lib.array_utils.byte_bounds(root) if root.size else (root.ctypes.data,) * 2
+    return low, high - low
 
 
 def values_of(array: Any) -> Array:

@@ -36,8 +36,10 @@ def parts_of(file: str, used: Collection[int]) -> list[Part]:
     used = {line for line in used if 0 < line <= len(lines)}
     if not used:
         return []
-    found = {(first, last): name for name, first, last in functions("\n".join(lines)) if covers(first, last, used)}
-    ranges = [*found, *((max(1, line - AROUND), line + AROUND) for line in used if not inside(line, found))]
+    known = functions("\n".join(lines))
+    found = {(first, last): name for name, first, last in known if any(first <= line <= last for line in used)}
+    alone = [line for line in used if not any(first <= line <= last for first, last in found)]
+    ranges = [*found, *((max(1, line - AROUND), line + AROUND) for line in alone)]
     merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if merged and first <= merged[-1][1]:
@@ -67,11 +69,3 @@ def functions(text: str) -> Iterator[tuple[str, int, int]]:
             yield node.name, first, node.end_lineno or node.lineno
         else:
             waiting += ast.iter_child_nodes(node)
-
-
-def covers(first: int, last: int, used: Collection[int]) -> bool:
-    return any(first <= line <= last for line in used)
-
-
-def inside(line: int, ranges: Collection[tuple[int, int]]) -> bool:
-    return any(first <= line <= last for first, last in ranges)

@@ -121,23 +121,16 @@ class Rewriter(ast.NodeTransformer):
         loaded = {node.id for node in ast.walk(self.definition) if isinstance(node, ast.Name)}
         hidden = sorted(name for name in self.assigned & loaded if name in self.scope or name in SPECIAL)
         first = self.definition.body[0]
-        return [
-            ast.copy_location(
-                ast.Assign([ast.Name(name, ast.Store())], self.helper("outer", first, ast.Constant(name))), first
-            )
-            for name in hidden
-        ]
+        values = [self.helper("outer", first, ast.Constant(name)) for name in hidden]
+        return [self.assigned_to(name, value, first) for name, value in zip(hidden, values, strict=True)]
+
+    def assigned_to(self, name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+        return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), at)
 
     def helper(self, name: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        """``__tw__.name(*args)`` at the place of a node."""
+        """``__tw__.name(*args)`` at the place of a node; what is new inside gets that place when all is done."""
         function = ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load())
-        call = ast.Call(function, list(args), [])
-        for node in (function.value, function, call):
-            ast.copy_location(node, at)
-        for argument in args:
-            if not hasattr(argument, "lineno"):
-                ast.copy_location(argument, at)
-        return call
+        return ast.copy_location(ast.Call(function, list(args), []), at)
 
     def beyond(self, node: ast.stmt, words: str) -> ast.stmt:
         """In front of what Triton refuses in these words."""
@@ -175,16 +168,14 @@ class Rewriter(ast.NodeTransformer):
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
         names = [name.id for name in starred if isinstance(name, ast.Name)]
         made = [self.helper("tuple_of", node, ast.Name(name, ast.Load())) for name in names]
-        tuples = [ast.Assign([ast.Name(name, ast.Store())], value) for name, value in zip(names, made, strict=True)]
-        return [*refused, node, *(ast.copy_location(statement, node) for statement in tuples)]
+        return [*refused, node, *(self.assigned_to(*pair, node) for pair in zip(names, made, strict=True))]
 
     def new_part(self, target: ast.Subscript, value: ast.expr) -> ast.stmt:
         """``x[i] = v`` gives `x` a new value."""
         assert isinstance(target.value, ast.Name)
         name = target.value.id
-        owner = ast.copy_location(ast.Name(name, ast.Load()), target)
-        call = self.helper("with_item", target, owner, self.key(target.slice), value)
-        return ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), target)], call), target)
+        call = self.helper("with_item", target, ast.Name(name, ast.Load()), self.key(target.slice), value)
+        return self.assigned_to(name, call, target)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
         if isinstance(target := node.target, ast.Subscript) and isinstance(target.value, ast.Name):
@@ -287,7 +278,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) > 1:
-            kinds = ast.copy_location(ast.Constant(" ".join(type(op).__name__ for op in node.ops)), node)
+            kinds = ast.Constant(" ".join(type(op).__name__ for op in node.ops))
             return self.helper("chain", node, kinds, *map(self.visit, (node.left, *node.comparators)))
         if isinstance(node.ops[0], ast.Is | ast.IsNot):
             same = self.helper("same", node, self.visit(node.left), self.visit(node.comparators[0]))
@@ -298,8 +289,7 @@ class Rewriter(ast.NodeTransformer):
         """``(a, b)`` and ``[a, b]`` are tuples of the tile language; targets of assignments stay."""
         if not isinstance(node.ctx, ast.Load):
             return node
-        items = ast.copy_location(ast.List([self.visit(item) for item in node.elts], ast.Load()), node)
-        return self.helper("tuple_of", node, items)
+        return self.helper("tuple_of", node, ast.List([self.visit(item) for item in node.elts], ast.Load()))
 
     def visit_List(self, node: ast.List) -> ast.AST:
         return self.visit_Tuple(ast.copy_location(ast.Tuple(node.elts, node.ctx), node))
@@ -307,7 +297,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         words = triton_words.NESTED_COMPREHENSIONS if len(node.generators) > 1 else ""
         for generator in node.generators:
-            is_name = ast.copy_location(ast.Constant(isinstance(generator.target, ast.Name)), generator.iter)
+            is_name = ast.Constant(isinstance(generator.target, ast.Name))
             generator.iter = self.helper("items", generator.iter, self.visit(generator.iter), is_name)
             generator.ifs = [self.helper("truth", test, self.visit(test)) for test in generator.ifs]
         node.elt = self.visit(node.elt)
