@@ -9,7 +9,7 @@ The stream says who runs the programs of the grid: NULL is the calling thread, o
 from collections.abc import Sequence
 
 from tilework.aot.grid import GridError, parse_expression
-from tilework.aot.signature import POINTER, Entry, Names, linked, passed
+from tilework.aot.signature import POINTER, Entry, Names, passed, values_of
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.machine_code import num
 from tilework.targets.cpu.standalone import CODES, Argument, GridCode
@@ -85,10 +85,6 @@ TTresult {name}(TTstream stream{parameters});
 """
 
 
-def c_type(entry: Entry) -> str:
-    return "TTptr" if entry.c_type == POINTER else entry.c_type
-
-
 def includes() -> str:
     """What the headers of all kernels begin with."""
     values = ", ".join(f"TT_{name} = {code}" for name, code in CODES.items())
@@ -97,21 +93,14 @@ def includes() -> str:
 
 def header_text(entries: Sequence[Entry], names: Names, arch: str, interface: Interface) -> str:
     """The header of a compiled kernel."""
-    settings = [*(f"{entry.name}={entry.value}" for entry in entries if entry.type == "constexpr"), *names.settings]
-    return HEADER.format(
-        includes=includes(),
-        settings=", ".join(settings).replace("*/", "* /"),
-        arch=arch or "host",
-        name=names.function,
-        full=", ".join(f"{c_type(entry)} {entry.c_name}" for entry in linked(entries)),
-        algorithm=names.algorithm,
-        hints=",".join(str(entry.hint or 0) for entry in linked(entries)),
-        parameters="".join(f", {c_type(entry)} {entry.c_name}" for entry in passed(entries)),
-    )
+    settings = [*(f"{entry.name}={entry.value}" for entry in values_of(entries)), *names.settings]
+    words = {key: word.replace(POINTER, "TTptr") for key, word in names.words(entries).items()}
+    shown = ", ".join(settings).replace("*/", "* /")
+    return HEADER.format(includes=includes(), settings=shown, arch=arch or "host", **words)
 
 
 def arguments_of(entries: Sequence[Entry]) -> list[Argument]:
-    return [Argument(entry.c_name, c_type(entry).replace("TTptr", "void *")) for entry in passed(entries)]
+    return [Argument(entry.c_name, entry.c_type.replace(POINTER, "void *")) for entry in passed(entries)]
 
 
 def grid_code(parts: Sequence[str], args: Sequence[Argument]) -> GridCode:

@@ -9,7 +9,7 @@ a call gives the driver's code instead. For AMD GPUs the words are HIP's.
 from collections.abc import Sequence
 from typing import Any
 
-from tilework.aot.signature import Entry, Names, linked, passed, values_of
+from tilework.aot.signature import Entry, Names, passed, values_of
 
 PLAIN_SHARED = 49152  # a block has more only when it is asked for
 EXTENSIONS = {"cuda": ".c", "hip": ".cpp"}
@@ -126,12 +126,8 @@ def c_texts(compiled: Any, entries: Sequence[Entry], names: Names, grid: Sequenc
     binary, arguments = compiled.asm[metadata.binary_ext], passed(entries)
     needs_more = backend == "cuda" and metadata.shared > PLAIN_SHARED
     facts = {
-        "name": names.function,
-        "parameters": "".join(f", {entry.c_type} {entry.c_name}" for entry in arguments),
-        "full": ", ".join(f"{entry.c_type} {entry.c_name}" for entry in linked(entries)),
-        "algorithm": names.algorithm,
+        **names.words(entries),
         "target": backend,
-        "hints": ",".join(str(entry.hint or 0) for entry in linked(entries)),
         "size": len(binary),
         "data": ", ".join(f"0x{byte:02x}" for byte in binary),
         "symbol": metadata.name,

@@ -12,8 +12,9 @@ compile ahead of time can also say ``:S`` (``:16S``), an array of less than 2 Gi
 import ast
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,16 @@ class Names:
     def file(self, base: Path, extension: str) -> Path:
         return base.with_suffix(f".{self.digest}_{self.suffix}{extension}")
 
+    def words(self, entries: "Sequence[Entry]") -> dict[str, str]:
+        """What headers have of it: the function, its parameters, and what the linker is told."""
+        return {
+            "name": self.function,
+            "parameters": "".join(f", {entry.c_type} {entry.c_name}" for entry in passed(entries)),
+            "full": ", ".join(f"{entry.c_type} {entry.c_name}" for entry in linked(entries)),
+            "algorithm": self.algorithm,
+            "hints": ",".join(str(entry.hint or 0) for entry in linked(entries)),
+        }
+
     @classmethod
     def of(cls, base: str, entries: Sequence[Entry], num_warps: int, num_stages: int) -> "Names":
         meta = f"warps{num_warps}xstages{num_stages}"
@@ -137,20 +148,20 @@ def parse_signature(kernel: JITFunction, text: str, hints: Sequence[str] = ("1",
 
 def split_entries(text: str) -> list[str]:
     """Split at commas outside brackets and quotes."""
-    entries, depth, start, quote = [], 0, 0, ""
+    commas = [position for position, char, depth in unquoted(text) if char == "," and depth == 0]
+    entries = [text[start + 1 : end].strip() for start, end in pairwise([-1, *commas, len(text)])]
+    return entries if entries[-1] else entries[:-1]
+
+
+def unquoted(text: str) -> Iterator[tuple[int, str, int]]:
+    """(position, character, brackets that are open behind it) of all that is not in quotes."""
+    depth, quote = 0, ""
     for position, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "<[(":
-            depth += 1
-        elif char in ">])":
-            depth -= 1
-        elif char == "," and depth == 0:
-            entries.append(text[start:position].strip())
-            start = position + 1
-    return [*entries, text[start:].strip()] if text[start:].strip() else entries
+        if char in "\"'" and quote in ("", char) and text[position - 1 : position] != "\\":
+            quote = "" if quote else char
+        elif not quote:
+            depth += (char in "<[({") - (char in ">])}")
+            yield position, char, depth
 
 
 def parse_entry(param: Any, text: str, hints: Sequence[str]) -> Entry:

@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Callable, Iterable
 
+from tilework.aot.signature import split_entries, unquoted
+
 Place = tuple[str, int, int]
 Places = tuple[Place, ...]
 Located = tuple[str, Places]
@@ -70,18 +72,7 @@ def without_locations(line: str) -> tuple[str, str]:
 
 def closing(text: str, start: int) -> int:
     """Where the bracket that opens at `start` is closed; brackets in quotes do not count. -1: nowhere."""
-    depth, quoted = 0, False
-    for index in range(start, len(text)):
-        char = text[index]
-        if char == '"' and text[index - 1] != "\\":
-            quoted = not quoted
-        elif not quoted and char in "([<{":
-            depth += 1
-        elif not quoted and char in ")]>}":
-            depth -= 1
-            if depth == 0:
-                return index
-    return -1
+    return next((start + index for index, _, depth in unquoted(text[start:]) if depth == 0), -1)
 
 
 def places_of(location: str, aliases: dict[str, str], places: Callable[[str], Places]) -> Iterable[Place]:
@@ -96,7 +87,7 @@ def places_of(location: str, aliases: dict[str, str], places: Callable[[str], Pl
         return [*places(callee), *places(caller)]
     if location.startswith("fused"):
         inside = location[location.index("[") + 1 : location.rindex("]")]
-        return [place for part in split_commas(inside) for place in places(part)]
+        return [place for part in split_entries(inside) for place in places(part)]
     if NAMED.match(location) is not None:
         return places(location[location.index('"(') + 2 : -1])
     return ()
@@ -104,31 +95,8 @@ def places_of(location: str, aliases: dict[str, str], places: Callable[[str], Pl
 
 def split_call(text: str) -> tuple[str, str]:
     """``a at b``, where `a` may have calls in it."""
-    at = outside(text, " at ")
+    at = next((index for index, _, depth in unquoted(text) if depth == 0 and text.startswith(" at ", index)), -1)
     return (text[:at], text[at + 4 :]) if at >= 0 else (text, "")
-
-
-def split_commas(text: str) -> list[str]:
-    parts = []
-    while (at := outside(text, ", ")) >= 0:
-        parts.append(text[:at])
-        text = text[at + 2 :]
-    return [*parts, text]
-
-
-def outside(text: str, word: str) -> int:
-    """Where `word` stands outside of brackets and quotes; -1: nowhere."""
-    depth, quoted = 0, False
-    for index, char in enumerate(text):
-        if char == '"':
-            quoted = not quoted
-        elif not quoted and char in "([<":
-            depth += 1
-        elif not quoted and char in ")]>":
-            depth -= 1
-        elif depth == 0 and not quoted and text.startswith(word, index):
-            return index
-    return -1
 
 
 # ---- LLVM text

@@ -7,7 +7,7 @@ tree.dataframe                               # one row per frame, if pandas is i
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,17 @@ class FrameTree:
             return Frame(frame.name, frame.metrics, [visit(child) for child in frame.children if not drops(child)])
 
         return FrameTree(visit(self.root), self.inclusive, self.exclusive)
+
+
+def drawn(
+    node: Any, below: Callable[[Any, int], Sequence[Any]], head: str = "", rest: str = "", level: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """(what is drawn in front of it, node) of a tree, line by line; `below` gives the nodes below one at a level."""
+    yield head, node
+    nodes = below(node, level)
+    for index, child in enumerate(nodes):
+        corner, line = ("└─ ", "   ") if index == len(nodes) - 1 else ("├─ ", "│  ")
+        yield from drawn(child, below, rest + corner, rest + line, level + 1)
 
 
 def read(filename: Any) -> tuple[FrameTree, list[str], list[str], dict[str, Any]]:

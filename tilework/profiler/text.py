@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tilework.explain.findings import counted
 from tilework.profiler.advice import advice
+from tilework.profiler.frames import drawn
 from tilework.profiler.report import COLUMNS, MEMORY, Report, Row
 
 WIDTH = 9
@@ -18,9 +19,11 @@ def text_of(report: Report, most: int = 40) -> str:
     """The whole report."""
     lines = [headline(report), *compile_lines(report), ""]
     if report.kernels:
-        rows = list(tree_rows(report.root, report))
-        lines += [f"  {'  '.join(f'{name:>{WIDTH}}' for name in COLUMNS)}"]
-        lines += [f"  {cells}  {name}" for cells, name in rows[:most]]
+        rows = [
+            (cells_of(row, report), head + row.name) for head, row in drawn(report.root, lambda row, _: row.children)
+        ]
+        for cells, name in [(COLUMNS, ""), *rows[:most]]:
+            lines.append(f"  {'  '.join(f'{cell:>{WIDTH}}' for cell in cells)}  {name}".rstrip())
         if len(rows) > most:
             lines.append(f"  ... and {len(rows) - most} more; --top N shows more of them")
         body = "\n".join(lines)
@@ -59,20 +62,6 @@ def limit_lines(report: Report) -> list[str]:
     rates = ", ".join(f"{kind} {rate / 1e12:.3g} TFLOP/s" for kind, rate in report.rates.items())
     text = f"limits of this machine, measured: copies {report.bandwidth / 1e9:.3g} GB/s{', ' if rates else ''}{rates}"
     return [f"  {text}"]
-
-
-def tree_rows(root: Row, report: Report) -> list[tuple[str, str]]:
-    """(cells, name with its place in the tree) of every row."""
-    found: list[tuple[str, str]] = []
-
-    def visit(row: Row, head: str, rest: str) -> None:
-        found.append(("  ".join(f"{cell:>{WIDTH}}" for cell in cells_of(row, report)), f"{head}{row.name}"))
-        for index, child in enumerate(row.children):
-            is_last = index == len(row.children) - 1
-            visit(child, rest + ("└─ " if is_last else "├─ "), rest + ("   " if is_last else "│  "))
-
-    visit(root, "", "")
-    return found
 
 
 def cells_of(row: Row, report: Report) -> Sequence[str]:

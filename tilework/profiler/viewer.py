@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tilework.profiler import specs
-from tilework.profiler.frames import Frame, FrameTree, ProfileError, number, read
+from tilework.profiler.frames import Frame, FrameTree, ProfileError, drawn, number, read
 
 TIMES = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 TIME_BASES = {"time": "time (ns)", "cpu_time": "cpu_time (ns)"}
@@ -251,18 +251,9 @@ def print_tree(
 
 
 def tree_lines(root: Frame, metrics: Sequence[str], depth: int) -> list[str]:
-    lines: list[str] = []
-
-    def visit(frame: Frame, head: str, rest: str, level: int) -> None:
-        values = " ".join(shown(frame.metrics.get(name)) for name in metrics)
-        lines.append(f"{head}{values} {frame.name}" if values else f"{head}{frame.name}")
-        children = ordered(frame, metrics) if level < depth else []
-        for index, child in enumerate(children):
-            is_last = index == len(children) - 1
-            visit(child, rest + ("└─ " if is_last else "├─ "), rest + ("   " if is_last else "│  "), level + 1)
-
-    visit(root, "", "", 0)
-    return lines
+    tree = drawn(root, lambda frame, level: ordered(frame, metrics) if level < depth else [])
+    rows = [(head, *(shown(frame.metrics.get(name)) for name in metrics), frame.name) for head, frame in tree]
+    return [head + " ".join(cells) for head, *cells in rows]
 
 
 def ordered(frame: Frame, metrics: Sequence[str]) -> list[Frame]:

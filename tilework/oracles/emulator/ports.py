@@ -116,6 +116,27 @@ class Port:
         else:
             view[first[:, None] + COLUMNS[count]] = bits
 
+    def read_bytes(self, addresses: Array, size: int, align: int, threads: Array) -> Array:
+        """Rows of bytes, which need not be aligned to their size."""
+        self.check(addresses, size, align, threads)
+        width = element_width(size, align)
+        return np.ascontiguousarray(self.read(addresses, f"u{width}", size // width, threads, align=width)).view(
+            np.uint8
+        )
+
+    def write_bytes(self, addresses: Array, rows: Array, align: int, threads: Array) -> None:
+        width = element_width(rows.shape[1], align)
+        self.check(addresses, rows.shape[1], align, threads)
+        self.write(addresses, np.ascontiguousarray(rows).view(f"u{width}"), threads, align=width)
+
+
+def element_width(size: int, align: int) -> int:
+    """The widest element that accesses of this size and alignment consist of."""
+    width = min(align, 8)
+    while size % width:
+        width //= 2
+    return width
+
 
 class ArenaPort(Port):
     """Global, constant and parameter memory."""

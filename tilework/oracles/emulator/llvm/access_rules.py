@@ -19,7 +19,6 @@ from tilework.oracles.emulator.llvm.ir_types import (
     size_of,
 )
 from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, flatten, from_bytes, to_bytes, unflatten
-from tilework.oracles.emulator.llvm.lds import element_width
 from tilework.oracles.emulator.llvm.translate_ir import (
     Compute,
     Mask,
@@ -53,12 +52,10 @@ def fetch(
         return fetch_flat(group, addresses, size, align, threads, ins, atomic)
     if space == LDS:
         return group.lds.read(addresses, size, threads, align, ins, atomic)
-    port = group.private if space == PRIVATE else group.arena
-    port.check(addresses, size, align, threads)
-    width = element_width(size, align)
-    rows = np.ascontiguousarray(port.read(addresses, f"u{width}", size // width, threads, align=width)).view(np.uint8)
-    if space != PRIVATE:
-        group.count_access(threads)
+    if space == PRIVATE:
+        return group.private.read_bytes(addresses, size, align, threads), None
+    rows = group.arena.read_bytes(addresses, size, align, threads)
+    group.count_access(threads)
     return rows, None
 
 
@@ -74,13 +71,11 @@ def send(
             )
     elif space == LDS:
         group.lds.write(addresses, rows, threads, align, ins, undefined, atomic)
+    elif space == PRIVATE:
+        group.private.write_bytes(addresses, rows, align, threads)
     else:
-        port = group.private if space == PRIVATE else group.arena
-        port.check(addresses, rows.shape[1], align, threads)
-        width = element_width(rows.shape[1], align)
-        port.write(addresses, np.ascontiguousarray(rows).view(f"u{width}"), threads, align=width)
-        if space != PRIVATE:
-            group.count_access(threads)
+        group.arena.write_bytes(addresses, rows, align, threads)
+        group.count_access(threads)
 
 
 def fetch_flat(

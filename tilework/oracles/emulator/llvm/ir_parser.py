@@ -211,27 +211,20 @@ class Reader:
     def read_store(self, cursor: Cursor, extra: dict[str, Any]) -> tuple[Type, list[Typed]]:
         extra["atomic"] = "atomic" in (cursor.next, cursor.tokens[cursor.at + 1])
         cursor.skip_words()
-        operands = [cursor.typed()]
-        cursor.expect(",")
-        operands.append(cursor.typed())
+        operands = cursor.several(2)
         self.access(cursor, extra)
         return VOID, operands
 
     def read_atomicrmw(self, cursor: Cursor, extra: dict[str, Any]) -> tuple[Type, list[Typed]]:
         cursor.skip_words()
         extra["operation"] = cursor.tokens[cursor.at - 1]
-        operands = [cursor.typed()]
-        cursor.expect(",")
-        operands.append(cursor.typed())
+        operands = cursor.several(2)
         self.access(cursor, extra)
         return operands[1][0], operands
 
     def read_cmpxchg(self, cursor: Cursor, extra: dict[str, Any]) -> tuple[Type, list[Typed]]:
         cursor.skip_words()
-        operands = [cursor.typed()]
-        for _ in range(2):
-            cursor.expect(",")
-            operands.append(cursor.typed())
+        operands = cursor.several(3)
         self.access(cursor, extra)
         return Struct((operands[1][0], Int(1))), operands
 
@@ -320,9 +313,7 @@ class Reader:
         return kind, operands
 
     def read_insertvalue(self, cursor: Cursor, extra: dict[str, Any]) -> tuple[Type, list[Typed]]:
-        operands = [cursor.typed()]
-        cursor.expect(",")
-        operands.append(cursor.typed())
+        operands = cursor.several(2)
         extra["indices"] = self.numbers(cursor)
         return operands[0][0], operands
 
@@ -339,11 +330,7 @@ class Reader:
             cursor.skip_brackets()
         extra["callee"] = cursor.operand(kind)
         cursor.expect("(")
-        operands = []
-        while not cursor.accept(")"):
-            operands.append(cursor.typed())
-            cursor.accept(",")
-        return kind, operands
+        return kind, cursor.until(")", cursor.typed)
 
 
 def indices(mask: Operand, count: int) -> list[int]:

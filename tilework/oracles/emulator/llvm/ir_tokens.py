@@ -2,8 +2,8 @@
 
 import re
 import struct
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ TOKEN = re.compile(
     | [-+]?\d+\.\d*(?:[eE][-+]?\d+)? | -?\d+ | [A-Za-z_.$][\w.$-]* | [()\[\]{}<>,=*:|]) | (.+)""",
     re.VERBOSE | re.MULTILINE,
 )
+Item = TypeVar("Item")
 SIMPLE = {name: Float(name) for name in ("half", "bfloat", "float", "double")} | {
     name: Other(name) for name in ("void", "label", "metadata", "token", "x86_fp80", "fp128")
 }
@@ -111,26 +112,27 @@ class Cursor:
             return Pointer(self.address_space())
         if token in ("<", "["):
             if token == "<" and self.accept("{"):
-                fields = self.types("}")
+                fields = self.until("}", self.type)
                 self.expect(">")
-                return Struct(fields, True)
+                return Struct(tuple(fields), True)
             count = int(self.take())
             self.expect("x")
             found = Sequence(count, self.type(), token == "<")
             self.expect(">" if token == "<" else "]")
             return found
         if token == "{":
-            return Struct(self.types("}"))
+            return Struct(tuple(self.until("}", self.type)))
         if token in self.named:
             return self.named[token]
         raise LlvmSyntaxError(f"LLVM line {self.line}: {token!r} is no type in {self.text}")
 
-    def types(self, end: str) -> tuple[Type, ...]:
+    def until(self, end: str, one: Callable[[], Item]) -> list[Item]:
+        """All that is listed before an end, with commas between."""
         found = []
         while not self.accept(end):
-            found.append(self.type())
+            found.append(one())
             self.accept(",")
-        return tuple(found)
+        return found
 
     def address_space(self) -> int:
         if not self.accept("addrspace"):
@@ -189,11 +191,7 @@ class Cursor:
             return Many((part,), True)
         if token in ("<", "[", "{"):
             packed = token == "<" and self.accept("{")
-            end = {"<": ">", "[": "]", "{": "}"}["{" if packed else token]
-            parts = []
-            while not self.accept(end):
-                parts.append(self.typed())
-                self.accept(",")
+            parts = self.until({"<": ">", "[": "]", "{": "}"}["{" if packed else token], self.typed)
             if packed:
                 self.expect(">")
             return Many(tuple(parts))
@@ -221,15 +219,20 @@ class Cursor:
         if opcode == "getelementptr":
             extra["element"] = self.type()
             self.expect(",")
-        operands = [self.typed()]
-        while self.accept(","):
-            operands.append(self.typed())
+        operands = self.several()
         kind = operands[0][0]
         if opcode in CASTS:
             self.expect("to")
             kind = self.type()
         self.expect(")")
         return Instruction(opcode, kind, tuple(operands), extra, None, self.line, self.text)
+
+    def several(self, most: int = 1 << 16) -> list[Typed]:
+        """Operands with commas between."""
+        found = [self.typed()]
+        while len(found) < most and self.accept(","):
+            found.append(self.typed())
+        return found
 
     def rest(self) -> list[Typed]:
         """Operands after commas, each with its type."""

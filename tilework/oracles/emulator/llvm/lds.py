@@ -12,14 +12,13 @@ Tables have an element for each *grain*: the largest power of two that all acces
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array, Bytes
 from tilework.oracles.emulator.llvm.ir_text import Instruction
 from tilework.oracles.emulator.llvm.lane_values import UNWRITTEN
-from tilework.oracles.emulator.ports import Port
+from tilework.oracles.emulator.ports import Port, element_width
 
 GRAIN = 16
 ATOMIC = 128  # set in the record of an atomic access; two of them do not race
@@ -118,10 +117,7 @@ class Lds:
         self, addresses: Array, size: int, threads: Array, align: int, ins: Instruction, atomic: bool = False
     ) -> tuple[Array, Array | None]:
         """The bytes [address, byte], and why they mean nothing [address, byte] (None: they do)."""
-        width = element_width(size, align)
-        self.port.check(addresses, size, align, threads)
-        rows = self.port.read(addresses, f"u{width}", size // width, threads, align=width)
-        rows = np.ascontiguousarray(rows).view(np.uint8)
+        rows = self.port.read_bytes(addresses, size, align, threads)
         if not self.checks:
             return rows, None
         units = self.units(addresses, size)
@@ -141,27 +137,24 @@ class Lds:
     ) -> None:  # fmt: skip
         """Rows of bytes; `undefined` is [address, byte]."""
         size = rows.shape[1]
-        width = element_width(size, align)
-        self.port.check(addresses, size, align, threads)
-        values = np.ascontiguousarray(rows).view(f"u{width}")
         if not self.checks:
-            self.port.write(addresses, values, threads, align=width)
+            self.port.write_bytes(addresses, rows, align, threads)
             return
+        self.port.check(addresses, size, align, threads)
         if undefined is not None:
-            self.refine(width)
+            self.refine(element_width(size, align))
         units = self.units(addresses, size)
         self.check_arrived(units, threads, ins)
         waves = threads // self.wave
         before = self.writer[units]
         if (before != 0).any():
-            same = np.ascontiguousarray(self.port.read(addresses, f"u{width}", size // width, threads, align=width))
-            changed = (same.view(np.uint8) != values.view(np.uint8)).reshape(*units.shape, -1).any(axis=2)
+            there = self.port.read_bytes(addresses, size, align, threads)
+            changed = (there != rows).reshape(*units.shape, -1).any(axis=2)
             self.check_order(np.where(changed, before, 0), units, waves, threads, ins, "writes", "wrote", atomic)
         for wave in np.flatnonzero(self.readers[:, units.reshape(-1)].any(axis=1)).tolist():
             self.check_order(self.readers[wave, units], units, waves, threads, ins, "writes", "read")
-        self.port.write(addresses, values, threads, align=width)
-        there = np.ascontiguousarray(self.port.read(addresses, f"u{width}", size // width, threads, align=width))
-        lost = (there != values).any(axis=1)
+        self.port.write_bytes(addresses, rows, align, threads)
+        lost = (self.port.read_bytes(addresses, size, align, threads) != rows).any(axis=1)
         if lost.any():
             at = int(lost.argmax())
             what = f"writes LDS address {int(addresses[at]):#x} together with another thread, and something else"
@@ -210,11 +203,3 @@ class Lds:
     def crossed(self, wave: int, time: int) -> bool:
         """Whether a wave has passed a barrier after this time, without a wait: its ticks since then are barriers."""
         return bool(self.time[wave] > time)
-
-
-def element_width(size: int, align: int) -> int:
-    """The widest element that accesses of this size and alignment consist of."""
-    width: Any = min(align, 8)
-    while size % width:
-        width //= 2
-    return width
