@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 
 from tilework.ir.create import add_result
 from tilework.ir.nesting import body_of, end_of
+from tilework.ir.scf_ext import make_yield
 
 
 def also_carry(loop: Operation, values: Sequence[SSAValue]) -> list[BlockArgument]:
@@ -33,6 +34,14 @@ def also_yield(block: Block, values: Sequence[SSAValue]) -> None:
     """Hand `values` on at the end of `block`, too."""
     end = end_of(block)
     end.operands = (*end.operands, *values)
+
+
+def both_sides(branch: Operation) -> list[Block]:
+    """The blocks of an `scf.if`; one that it lacks is made."""
+    for region in branch.regions:
+        if not region.blocks:
+            region.add_block(Block([make_yield((), branch.location)]))
+    return [region.blocks[0] for region in branch.regions]
 
 
 def carry_beside(

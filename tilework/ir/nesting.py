@@ -102,6 +102,11 @@ def predecessors(blocks: Iterable[Block]) -> dict[Block, list[Block]]:
     return found
 
 
+def values_of(op: Operation) -> list[SSAValue]:
+    """The results of `op`, and the arguments of its blocks."""
+    return [*op.results, *(argument for region in op.regions for block in region.blocks for argument in block.args)]
+
+
 def only_op(block: Block) -> Operation | None:
     """The op that is all that a function of two values does: it takes both, and its result is what the function returns."""
     first, last = block.first_op, block.last_op

@@ -177,6 +177,12 @@ def number_of(op: Operation, name: str) -> int:
     return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def with_shape(type: Attribute, shape: Shape) -> Tensor:
+    """A tensor of `shape` with the elements and the layout of another."""
+    assert isinstance(type, TensorType), type
+    return tensor_type(shape, type.element_type, type.encoding)
+
+
 def axis_of(op: Operation) -> int:
     """The property `axis`."""
     return number_of(op, "axis")

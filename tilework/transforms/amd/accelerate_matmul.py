@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import tt
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import ScaleDotElemType
-from tilework.ir.functions import functions, ops_in_order
+from tilework.ir.functions import functions
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import insert_before, put, recreate, replace_op
@@ -41,7 +41,7 @@ from tilework.layouts.encodings import DotOperand, Linear
 from tilework.target import Target
 from tilework.transforms.amd.matrix_choice import Choice, choose, choose_scaled
 from tilework.transforms.building.conversions import cast, laid_out_there
-from tilework.transforms.building.scaled_dot import expand_dot_scaled
+from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
@@ -56,12 +56,7 @@ class AmdAccelerateMatmulPass(Pass):
     kpack: int = 1
 
     def run(self, module: ModuleOp) -> None:
-        dots = [
-            op
-            for op in ops_in_order(*module.regions)
-            if type(op) in (tt.DotOp, tt.DotScaledOp) and encoding_of(op.results[0].type) is not None
-        ]
-        if not dots:
+        if not (dots := laid_out_dots(module)):
             return
         target, in_order = target_of(module), is_reproducible(module)
         for op in dots:

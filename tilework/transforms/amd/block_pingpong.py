@@ -31,7 +31,7 @@ from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op
-from tilework.ir.types import bit_width, i32, is_tensor, shape_of, tensor_type
+from tilework.ir.types import bit_width, i32, shape_of, with_shape
 from tilework.layouts.families import Accumulator
 from tilework.target import Target
 from tilework.transforms.building.emitter import Emitter
@@ -159,12 +159,10 @@ def run_behind(loop: Operation, found: Matmul, parts: int) -> None:
 def slice_of(read: Operation, axis: int, start: int, size: int) -> tuple[Operation, Operation]:
     """The part of what `read` reads from `start` on along `axis`: the view, and the load."""
     whole = read.results[0].type
-    assert is_tensor(whole)
     shape = tuple(size if dim == axis else length for dim, length in enumerate(shape_of(whole)))
     offsets = [start if dim == axis else 0 for dim in range(2)]
     view = ttg.MemDescSubsliceOp.make(read.operands[0], offsets, shape, read.location)
-    part = tensor_type(shape, whole.element_type, whole.encoding)  # pyright: ignore[reportAttributeAccessIssue]
-    return view, ttg.LocalLoadOp.make(view.results[0], part, read.location, *read.operands[1:])
+    return view, ttg.LocalLoadOp.make(view.results[0], with_shape(whole, shape), read.location, *read.operands[1:])
 
 
 def stagger(loop: Operation) -> None:

@@ -17,6 +17,7 @@ in registers, is the one that is multiplied.
 from typing import cast
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import PassError
@@ -24,6 +25,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, convert
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.enums import ScaleDotElemType
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import replace_op
@@ -59,6 +61,12 @@ NAN_SCALE = -1  # the byte 255
 PATTERNS: dict[Attribute, tuple[Attribute, Format]] = {
     type: (bits, of_ir(str(type))) for type, bits in ((f16, i16), (bf16, i16), (f32, i32))
 }
+
+
+def laid_out_dots(module: ModuleOp) -> list[Operation]:
+    """The dots of a module, with and without scales, that are spread over threads."""
+    dots = [op for op in ops_in_order(*module.regions) if type(op) in (tt.DotOp, tt.DotScaledOp)]
+    return [dot for dot in dots if encoding_of(dot.results[0].type) is not None]
 
 
 def expand_dot_scaled(op: Operation) -> Operation:
@@ -135,7 +143,7 @@ class Expansion:
             type = with_encoding(tensor_type(full, self.compute), layout)
             return self.code.append(ttg.Fp4ToFpOp.make(value, axis, type, self.code.loc))
         wide = self.code.append(convert(arith.ExtUIOp, value, with_element(value.type, i16), self.code.loc))
-        low, high = self.small_float(wide), self.small_float(self.shifted(arith.ShRUIOp, wide, 4))
+        low, high = self.small_float(wide), self.small_float(self.of_bits(arith.ShRUIOp, wide, 4))
         pairs = self.code.append(tt.JoinOp.make(low, high, self.code.loc))
         return self.reshaped(pairs if axis == len(shape) - 1 else self.transposed(pairs), full)
 
@@ -143,16 +151,15 @@ class Expansion:
         """The lowest four bits, a sign, two bits of exponent and one of fraction, moved to the places they have in a wider float.
         A product with a power of two corrects the bias, and makes subnormals right."""
         format = PATTERNS[self.compute][1]
-        magnitude = self.shifted(arith.ShLIOp, self.masked(bits, 7), format.fraction - 1)
-        pattern = self.code.binary(arith.OrIOp, magnitude, self.shifted(arith.ShLIOp, self.masked(bits, 8), 12))
+        magnitude = self.of_bits(arith.ShLIOp, self.of_bits(arith.AndIOp, bits, 7), format.fraction - 1)
+        pattern = self.code.binary(
+            arith.OrIOp, magnitude, self.of_bits(arith.ShLIOp, self.of_bits(arith.AndIOp, bits, 8), 12)
+        )
         value = self.bitcast(pattern, self.compute)
         return self.code.binary(arith.MulfOp, value, self.code.constant(2.0 ** (format.bias - 1), value.type))
 
-    def masked(self, bits: SSAValue, mask: int) -> SSAValue:
-        return self.code.binary(arith.AndIOp, bits, self.code.constant(mask, bits.type))
-
-    def shifted(self, kind: type[Operation], bits: SSAValue, places: int) -> SSAValue:
-        return self.code.binary(kind, bits, self.code.constant(places, bits.type))
+    def of_bits(self, kind: type[Operation], bits: SSAValue, number: int) -> SSAValue:
+        return self.code.binary(kind, bits, self.code.constant(number, bits.type))
 
     def bitcast(self, value: SSAValue, element: Attribute) -> SSAValue:
         return self.code.append(tt.BitcastOp.make(value, with_element(value.type, element), self.code.loc))
@@ -176,7 +183,7 @@ class Expansion:
             return self.number(scale, element)
         code, (bits, format) = self.code, PATTERNS[element]
         wide = code.append(convert(arith.ExtUIOp, scale, with_element(scale.type, bits), code.loc))
-        shifted = self.shifted(arith.ShLIOp, wide, format.fraction)
+        shifted = self.of_bits(arith.ShLIOp, wide, format.fraction)
         least = code.constant(1 << (format.fraction - 1), wide.type)
         return self.bitcast(code.binary(arith.MaxUIOp, shifted, least), element)
 

@@ -43,14 +43,7 @@ def inline_body(op: Operation, block: Block, arguments: Sequence[SSAValue], driv
 
 def is_inside(value: SSAValue, op: Operation) -> bool:
     """True if `value` is made inside a region of `op`."""
-    owner = value.owner
-    block = owner.parent if isinstance(owner, Operation) else owner
-    while block is not None:
-        parent = block.parent_op()
-        if parent is op:
-            return True
-        block = parent.parent if parent is not None else None
-    return False
+    return op.is_ancestor(value.owner)
 
 
 def with_results(op: Operation, keep: Sequence[int], operands: Sequence[SSAValue], driver: Driver) -> bool:

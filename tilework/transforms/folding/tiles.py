@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.rewrite import constant_value, recreate
-from tilework.ir.types import Tensor, axis_of, i32_array, shape_of, tensor_type
+from tilework.ir.types import Tensor, axis_of, i32_array, shape_of, with_shape
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.interning import is_same
 from tilework.transforms.folding.worklist import Driver, Fold, Number, Rewrite
@@ -133,8 +133,7 @@ def rewrite_expand_dims(op: Operation, driver: Driver) -> bool:
         axis = axis_of(op)
         shape = list(shape_of(small.type))
         shape.insert(axis, 1)
-        expanded_type = tensor_type(tuple(shape), result.element_type, result.encoding)
-        expanded = recreate(op, operands=(small,), result_types=(expanded_type,))
+        expanded = recreate(op, operands=(small,), result_types=(with_shape(result, tuple(shape)),))
         return driver.replace_with(op, expanded, tt.BroadcastOp.make(expanded.results[0], result, op.location))
     return False
 

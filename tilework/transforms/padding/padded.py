@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import tt
 from tilework.ir.create import set_type
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import body_of, start_of
+from tilework.ir.nesting import body_of, start_of, values_of
 from tilework.ir.rewrite import erase_op, insert_before
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import Shape, element_type, i32, is_odd, is_tensor, shape_of, tensor_type
@@ -55,10 +55,7 @@ class Padding:
             self.function.properties["function_type"] = function_type(*types)
         ops = ops_in_order(*self.function.regions)
         for op in (self.function, *ops):
-            for value in (
-                *op.results,
-                *(arg for region in op.regions for block in region.blocks for arg in block.args),
-            ):
+            for value in values_of(op):
                 if is_odd(value.type):
                     self.sizes[value] = shape_of(value.type)
                     set_type(value, padded_type(value.type))

@@ -24,6 +24,7 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
+from tilework.ir.nesting import body_of, only_op
 from tilework.ir.property_text import UNIT
 from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import recreate
@@ -117,17 +118,8 @@ def combine_broadcast_multiply_reduce(op: Operation, driver: Driver) -> bool:
 
 def is_float_sum(op: Operation) -> bool:
     """The reduction adds its two arguments, floats of at most 32 bits."""
-    block = op.regions[0].first_block
-    if block is None or (add := block.first_op) is None or type(add) is not arith.AddfOp:
-        return False
-    end = block.last_op
-    return (
-        add.next_op is end
-        and end is not None
-        and end._operands == add.results
-        and set(add._operands) == set(block.args)
-        and bit_width(block.args[0].type) <= 32
-    )
+    add = only_op(body_of(op))
+    return add is not None and type(add) is arith.AddfOp and bit_width(add.results[0].type) <= 32
 
 
 def broadcast_of_expanded(value: SSAValue, axis: int) -> SSAValue | None:

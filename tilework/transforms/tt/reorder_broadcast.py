@@ -13,15 +13,15 @@ and so do broadcasts from different shapes. Stage: TTIR to TTIR. Cost: one visit
 """
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.effects import ELEMENTWISE, is_pure
 from tilework.ir.rewrite import recreate
-from tilework.ir.types import Shape, Tensor, element_type, is_tensor, shape_of, tensor_type
+from tilework.ir.types import Shape, element_type, is_tensor, shape_of, with_shape
 from tilework.transforms.common.canonicalize import FOLDS
 from tilework.transforms.folding.arith import producer
 from tilework.transforms.folding.blocks import simplify_blocks
@@ -61,12 +61,17 @@ def move_splat_after(op: Operation, operands: Sequence[SSAValue], driver: Driver
         return False
     scalars = [splat_of(value) or scalar_constant(value, op, driver) for value in operands]
     types = [element_type(result.type) for result in op.results]
-    scalar = driver.insert(op, recreate(op, operands=scalars, result_types=types))
-    splats = [
-        driver.insert(op, tt.SplatOp.make(small, cast(Tensor, result.type), op.location)).results[0]
-        for small, result in zip(scalar.results, op.results, strict=True)
-    ]
-    return driver.replace(op, splats)
+    return compute_small(op, scalars, types, tt.SplatOp, driver)
+
+
+def compute_small(
+    op: Operation, operands: Sequence[SSAValue], types: Sequence[Attribute], repeat: Any, driver: Driver
+) -> bool:
+    """Compute `op` on `operands`, and `repeat` what that gives."""
+    small = driver.insert(op, recreate(op, operands=operands, result_types=types))
+    pairs = zip(small.results, op.results, strict=True)
+    wide = [driver.insert(op, repeat.make(value, result.type, op.location)).results[0] for value, result in pairs]
+    return driver.replace(op, wide)
 
 
 def scalar_constant(value: SSAValue, op: Operation, driver: Driver) -> SSAValue:
@@ -88,22 +93,13 @@ def move_broadcast_after(op: Operation, operands: Sequence[SSAValue], driver: Dr
         source._operands[0] if source is not None else in_shape(value, shape, op, driver)
         for value, source in zip(operands, sources, strict=True)
     ]
-    types = [reshaped(cast(Tensor, result.type), shape) for result in op.results]
-    computed = driver.insert(op, recreate(op, operands=small, result_types=types))
-    wide = [
-        driver.insert(op, tt.BroadcastOp.make(value, cast(Tensor, result.type), op.location)).results[0]
-        for value, result in zip(computed.results, op.results, strict=True)
-    ]
-    return driver.replace(op, wide)
-
-
-def reshaped(type_: Tensor, shape: Shape) -> Tensor:
-    return tensor_type(shape, type_.element_type, type_.encoding)
+    types = [with_shape(result.type, shape) for result in op.results]
+    return compute_small(op, small, types, tt.BroadcastOp, driver)
 
 
 def in_shape(value: SSAValue, shape: Shape, op: Operation, driver: Driver) -> SSAValue:
     """The splat or splat constant `value` again, in `shape`."""
-    type_ = reshaped(cast(Tensor, value.type), shape)
+    type_ = with_shape(value.type, shape)
     if (scalar := splat_of(value)) is not None:
         return driver.insert(op, tt.SplatOp.make(scalar, type_, op.location)).results[0]
     return driver.constant_of(op, cast("int | float", known_number(value)), type_)

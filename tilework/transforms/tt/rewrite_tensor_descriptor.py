@@ -30,7 +30,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import DESCRIBED
-from tilework.ir.rewrite import erase_op
+from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.types import (
     Shape,
     TensorDescType,
@@ -42,13 +42,15 @@ from tilework.ir.types import (
     is_descriptor,
     is_float,
     is_odd,
+    number_of,
     pointer_type,
     shape_of,
     tensor_type,
 )
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.flattening import Flattening
+from tilework.transforms.building.flattening import Flattening, given_types
+from tilework.transforms.building.tma_copies import stored_value
 from tilework.transforms.passes import module_pass
 
 
@@ -80,9 +82,7 @@ def rewrite_descriptors(module: ModuleOp, types: Collection[Attribute], marks: b
 
 def descriptors_of(op: Operation) -> Iterable[Attribute]:
     """The types of descriptors that an op makes, or a function takes."""
-    if type(op) is tt.FuncOp:
-        return filter(is_descriptor, op.properties["function_type"].inputs)  # pyright: ignore
-    return [result.type for result in op.results if is_descriptor(result.type)]
+    return filter(is_descriptor, given_types(op))
 
 
 def odd_rows(op: Operation) -> Iterable[Attribute]:
@@ -176,54 +176,26 @@ def addresses(access: BlockAccess, descriptor: Descriptor) -> tuple[SSAValue, SS
     return pointers, mask
 
 
-def rewrite_load(rewrite: Flattening, op: Operation) -> None:
-    desc, *indices = op.operands
-    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
-    type = tensor_type(shape_of(block_of(desc.type)), element_type(op.results[0].type))
-    access = access_at(code, shape_of(type), indices)
-    other = padding(code, descriptor, type)
+def make_load(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
+    other = padding(code, descriptor, tensor_type(access.block, element_type(op.results[0].type)))
     pointers, mask = addresses(access, descriptor)
-    options = {name: op.properties[name].value.data for name in ("cache", "evict")}  # pyright: ignore
-    finish(code, op, tt.LoadOp.make(pointers, mask, other, op.location, **options))
+    options = {name: number_of(op, name) for name in ("cache", "evict") if name in op.properties}
+    return tt.LoadOp.make(pointers, mask, other, op.location, **options)
 
 
-def rewrite_gather(rewrite: Flattening, op: Operation) -> None:
-    desc, rows, column = op.operands
-    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
-    type = op.results[0].type
-    pointers, mask = addresses(access_rows(code, shape_of(type), rows, column), descriptor)
-    finish(code, op, tt.LoadOp.make(pointers, mask, padding(code, descriptor, type), op.location))
-
-
-def rewrite_store(rewrite: Flattening, op: Operation) -> None:
-    desc, source, *indices = op.operands
-    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
-    access = access_at(code, shape_of(block_of(desc.type)), indices)
+def make_store(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
     pointers, mask = addresses(access, descriptor)
-    finish(code, op, tt.StoreOp.make(pointers, in_shape(code, source, access.block), mask, op.location))
+    return tt.StoreOp.make(pointers, in_shape(code, stored_value(op), access.block), mask, op.location)
 
 
-def rewrite_scatter(rewrite: Flattening, op: Operation) -> None:
-    desc, rows, column, source = op.operands
-    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
-    access = access_rows(code, shape_of(source.type), rows, column)
-    pointers, mask = addresses(access, descriptor)
-    finish(code, op, tt.StoreOp.make(pointers, source, mask, op.location))
-
-
-def rewrite_reduce(rewrite: Flattening, op: Operation) -> None:
-    desc, source, *indices = op.operands
-    element = element_type(block_of(desc.type))
-    kind = DescriptorReduceKind(op.properties["kind"].value.data)  # pyright: ignore
-    atomic = ATOMICS.get(kind, {}).get(number_kind(element))
+def make_atomic(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
+    element = element_type(block_of(op.operands[0].type))
+    atomic = ATOMICS.get(DescriptorReduceKind(number_of(op, "kind")), {}).get(number_kind(element))
     if atomic is None:
         raise PassError(f"Cannot fallback on descriptor atomic op, unsupported for type {element}", op.location)
-    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
-    access = access_at(code, shape_of(block_of(desc.type)), indices)
     pointers, mask = addresses(access, descriptor)
-    value = in_shape(code, source, access.block)
-    new = tt.AtomicRMWOp.make(atomic, pointers, value, mask, MemSemantic.RELEASE, MemSyncScope.GPU, op.location)
-    finish(code, op, new, keep_attributes=False)
+    value = in_shape(code, stored_value(op), access.block)
+    return tt.AtomicRMWOp.make(atomic, pointers, value, mask, MemSemantic.RELEASE, MemSyncScope.GPU, op.location)
 
 
 def number_kind(element: Attribute) -> str:
@@ -252,31 +224,34 @@ def in_shape(code: Emitter, value: SSAValue, shape: Shape) -> SSAValue:
     return code.append(tt.ReshapeOp.make(value, tensor_type(shape, element_type(value.type)), code.loc))
 
 
-def finish(code: Emitter, op: Operation, new: Operation, keep_attributes: bool = True) -> None:
-    """Put the code and `new` in the place of `op`."""
-    if keep_attributes:
-        new.attributes.update(op.attributes)
-    code.ops.append(new)
-    if op.results:
-        result = op.results[0]
-        result.replace_all_uses_with(in_shape(code, new.results[0], shape_of(result.type)))
-    code.insert_before(op)
-    erase_op(op)
-
-
-ACCESSES: dict[type[Operation], Callable[[Flattening, Operation], None]] = {
-    tt.DescriptorLoadOp: rewrite_load,
-    tt.DescriptorStoreOp: rewrite_store,
-    tt.DescriptorGatherOp: rewrite_gather,
-    tt.DescriptorScatterOp: rewrite_scatter,
-    tt.DescriptorReduceOp: rewrite_reduce,
+ACCESSES: dict[type[Operation], Callable[[Emitter, Operation, BlockAccess, Descriptor], Operation]] = {
+    tt.DescriptorLoadOp: make_load,
+    tt.DescriptorGatherOp: make_load,
+    tt.DescriptorStoreOp: make_store,
+    tt.DescriptorScatterOp: make_store,
+    tt.DescriptorReduceOp: make_atomic,
 }
 
 
 def rewrite_access(rewrite: Flattening, op: Operation) -> None:
-    """The descriptor is the first operand."""
-    if rewrite.replaces(op.operands[0].type):
-        ACCESSES[type(op)](rewrite, op)
+    """Put the code of an access in its place; the descriptor is the first operand."""
+    desc = op.operands[0]
+    if not rewrite.replaces(desc.type):
+        return
+    descriptor, code = descriptor_of(rewrite.values(desc, op)), Emitter(op.location)
+    if isinstance(op, tt.DescriptorGatherOp | tt.DescriptorScatterOp):
+        tile = op.results[0] if op.results else stored_value(op)
+        access = access_rows(code, shape_of(tile.type), op.x_offsets, op.y_offset)
+    else:
+        access = access_at(code, shape_of(block_of(desc.type)), op.indices)  # pyright: ignore[reportAttributeAccessIssue]
+    new = ACCESSES[type(op)](code, op, access, descriptor)
+    if type(op) is not tt.DescriptorReduceOp:
+        new.attributes.update(op.attributes)
+    code.ops.append(new)
+    if op.results:
+        replace_all_uses(op.results[0], in_shape(code, new.results[0], shape_of(op.results[0].type)))
+    code.insert_before(op)
+    erase_op(op)
 
 
 RULES: dict[type[Operation], Callable[[Flattening, Operation], None]] = {

@@ -25,21 +25,14 @@ from tilework.ir.tt.block_pointer_ops import element_pointer
 from tilework.ir.types import PointerType, element_type, i64, is_block_pointer, is_float, shape_of
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.flattening import Flattening, Rule
+from tilework.transforms.building.flattening import Flattening, Rule, given_types
 from tilework.transforms.passes import module_pass
 
 
 @module_pass("triton-rewrite-tensor-pointer")
 def rewrite_tensor_pointer(module: ModuleOp) -> None:
-    if any(has_block_pointers(inner) for inner in ops_in_order(*module.regions)):
+    if any(is_block_pointer(type) for op in ops_in_order(*module.regions) for type in given_types(op)):
         Flattening("a block pointer", is_block_pointer, components, RULES).run(module)
-
-
-def has_block_pointers(op: Operation) -> bool:
-    """It makes a block pointer, or is a function that takes one."""
-    if type(op) is tt.FuncOp:
-        return any(is_block_pointer(input) for input in op.properties["function_type"].inputs)  # pyright: ignore
-    return any(is_block_pointer(result.type) for result in op.results)
 
 
 def components(type: Attribute) -> tuple[Attribute, ...]:

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import distributed_of, encoding_of, tensor_core_of
+from tilework.ir.encodings import distributed_of, tensor_core_of
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import behind
@@ -34,7 +34,7 @@ from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.layouts.queries import order_for_memory
 from tilework.target import Feature, Target
 from tilework.transforms.building.conversions import cast, laid_out_there
-from tilework.transforms.building.scaled_dot import expand_dot_scaled
+from tilework.transforms.building.scaled_dot import expand_dot_scaled, laid_out_dots
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark, warning
@@ -59,7 +59,6 @@ from tilework.transforms.ttg.matmul.turned_operands import (
 )
 
 INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
-DOTS = (tt.DotOp, tt.DotScaledOp)
 
 
 class AccelerateMatmulPass(Pass):
@@ -69,12 +68,7 @@ class AccelerateMatmulPass(Pass):
     keep_operands: bool = False  # those that wgmma cannot read as they lie are stored transposed, as Triton does
 
     def run(self, module: ModuleOp) -> None:
-        dots = [
-            inner
-            for inner in ops_in_order(*module.regions)
-            if type(inner) in DOTS and encoding_of(inner.results[0].type) is not None
-        ]
-        if not dots:
+        if not (dots := laid_out_dots(module)):
             return
         target = Target.parse(self.target) if self.target else target_of(module)
         dots = [expand_dot_scaled(dot) if type(dot) is tt.DotScaledOp else dot for dot in dots]

@@ -17,16 +17,14 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import also_give
-from tilework.ir.create import append_op
+from tilework.ir.carried import also_give, also_yield, both_sides
 from tilework.ir.functions import ops_in_order
 from tilework.ir.hints import SKIPS
 from tilework.ir.nesting import enclosing_op
 from tilework.ir.rewrite import block_of, erase_op, replace_op
-from tilework.ir.scf_ext import make_yield
 from tilework.ir.types import is_tensor
 from tilework.transforms.passes import module_pass
 
@@ -85,23 +83,7 @@ def matching_branch(select: Operation) -> Operation | None:
 
 def give_results(branch: Operation, selects: list[Operation]) -> None:
     """Make the tensors of `selects` further results of `branch`."""
-    then_region, else_region = branch.regions
-    if not else_region.blocks:
-        else_region.add_block(Block())
-    for region, index in ((then_region, 1), (else_region, 2)):
-        append_to_yield(region, [select.operands[index] for select in selects], branch)
+    for side, index in zip(both_sides(branch), (1, 2), strict=True):
+        also_yield(side, [select.operands[index] for select in selects])
     for select in selects:
         replace_op(select, results=(also_give(branch, select.results[0].type),))
-
-
-def append_to_yield(region: Region, values: list[SSAValue], branch: Operation) -> None:
-    """Let `region` yield `values` after what it yields."""
-    (block,) = region.blocks
-    end = block.last_op
-    if type(end) is scf.YieldOp:
-        values = [*end.operands, *values]
-        location = end.location
-        erase_op(end)
-    else:
-        location = branch.location
-    append_op(block, make_yield(values, location))

@@ -19,10 +19,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.ir.arith_ext import SelectOp, binary, cmpf, convert
+from tilework.ir.arith_ext import binary, cmpf, convert
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.types import bf16, element_type, f32, number_of, with_element
+from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.folding.worklist import Driver, rule_table
 from tilework.transforms.passes import Pass
 
@@ -51,30 +52,9 @@ Parts = Sequence[SSAValue]  # the largest first
 class Split:
     """How f32 becomes parts, and which products of parts (of a, of b) are summed, in order."""
 
-    parts: Callable[[SSAValue, "Dots"], Parts]
+    parts: Callable[[SSAValue, Emitter], Parts]
     products: tuple[tuple[int, int], ...]
     precision: InputPrecision
-
-
-class Dots:
-    """Puts ops in front of a dot."""
-
-    def __init__(self, dot: Operation, driver: Driver) -> None:
-        self.dot, self.driver, self.location = dot, driver, dot.location
-
-    def add(self, op: Operation) -> SSAValue:
-        return self.driver.insert(self.dot, op).results[0]
-
-    def cast(self, kind: type[Operation], value: SSAValue, element: Attribute) -> SSAValue:
-        return self.add(convert(kind, value, with_element(value.type, element), self.location))
-
-    def difference(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(binary(arith.SubfOp, a, b, self.location))
-
-    def product(self, a: SSAValue, b: SSAValue, c: SSAValue, precision: InputPrecision) -> SSAValue:
-        """A dot of parts; those in bf16 accumulate in f32 throughout."""
-        count = number_of(self.dot, "maxNumImpreciseAcc") if precision is InputPrecision.TF32 else 0
-        return self.add(tt.DotOp.make(a, b, c, self.location, precision, count))
 
 
 def split_of(dot: Operation, splits: dict[InputPrecision, Split]) -> Split | None:
@@ -89,33 +69,39 @@ def emulate(dot: Operation, driver: Driver, splits: dict[InputPrecision, Split])
     if (split := split_of(dot, splits)) is None:
         return False
     a, b, c = dot.operands
-    dots = Dots(dot, driver)
-    of_a, of_b = split.parts(a, dots), split.parts(b, dots)
-    zero = driver.constant(dot, 0.0, c)
-    total = zero
+    code = Emitter(dot.location)
+    of_a, of_b = split.parts(a, code), split.parts(b, code)
+    total = zero = code.constant(0.0, c.type)
     for left, right in split.products:
-        total = dots.product(of_a[left], of_b[right], total, split.precision)
-    is_nan = dots.add(cmpf("uno", total, total, dots.location))
-    total = dots.add(SelectOp.make(is_nan, zero, total, dots.location))
-    total = dots.product(of_a[0], of_b[0], total, split.precision)
-    return driver.replace_with(dot, binary(arith.AddfOp, total, c, dots.location))
+        total = product(code, dot, (of_a[left], of_b[right], total), split.precision)
+    is_nan = code.append(cmpf("uno", total, total, code.loc))
+    total = product(code, dot, (of_a[0], of_b[0], code.select(is_nan, zero, total)), split.precision)
+    return driver.replace_with(dot, *code.ops, binary(arith.AddfOp, total, c, code.loc))
 
 
-def tf32_parts(value: SSAValue, dots: Dots) -> Parts:
+def product(code: Emitter, dot: Operation, factors: Parts, precision: InputPrecision) -> SSAValue:
+    """A dot of parts; those in bf16 accumulate in f32 throughout."""
+    count = number_of(dot, "maxNumImpreciseAcc") if precision is InputPrecision.TF32 else 0
+    return code.append(tt.DotOp.make(*factors, code.loc, precision, count))
+
+
+def tf32_parts(value: SSAValue, code: Emitter) -> Parts:
     """`value` rounded to tf32, and the rest."""
-    asm = tt.ElementwiseInlineAsmOp.make((value,), (value.type,), TO_TF32, "=r,r", True, 1, dots.location)
-    big = dots.add(asm)
-    return big, dots.difference(value, big)
+    big = code.append(tt.ElementwiseInlineAsmOp.make((value,), (value.type,), TO_TF32, "=r,r", True, 1, code.loc))
+    return big, code.binary(arith.SubfOp, value, big)
 
 
-def bf16_parts(count: int) -> Callable[[SSAValue, Dots], Parts]:
+def bf16_parts(count: int) -> Callable[[SSAValue, Emitter], Parts]:
     """`count` parts in bf16, each of what the ones before leave."""
 
-    def parts(value: SSAValue, dots: Dots) -> Parts:
-        found = [dots.cast(arith.TruncFOp, value, bf16)]
+    def parts(value: SSAValue, code: Emitter) -> Parts:
+        def cast(kind: type[Operation], given: SSAValue, element: Attribute) -> SSAValue:
+            return code.append(convert(kind, given, with_element(given.type, element), code.loc))
+
+        found = [cast(arith.TruncFOp, value, bf16)]
         while len(found) < count:
-            value = dots.difference(value, dots.cast(arith.ExtFOp, found[-1], f32))
-            found.append(dots.cast(arith.TruncFOp, value, bf16))
+            value = code.binary(arith.SubfOp, value, cast(arith.ExtFOp, found[-1], f32))
+            found.append(cast(arith.TruncFOp, value, bf16))
         return found
 
     return parts

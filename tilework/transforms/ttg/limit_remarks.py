@@ -11,7 +11,6 @@ The numbers are those of `analysis/cost.py` (docs/cost-model.md). Stage: finishe
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tilework.analysis.cost import (
@@ -29,13 +28,13 @@ from tilework.analysis.cost import (
 )
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import distributed_of, tensor_core_of
-from tilework.ir.functions import functions, has_body, is_private
+from tilework.ir.functions import is_private
 from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import ops_around
 from tilework.ir.types import bit_width, is_tensor, shape_of
 from tilework.layouts.queries import contig_per_thread
 from tilework.target import Rates
-from tilework.transforms.passes import module_pass
+from tilework.transforms.passes import function_pass
 from tilework.transforms.remarks import is_heard, remark
 
 ALL_WARPS = "all warps run the whole loop; tl.range(..., warp_specialize=True) asks for partitions"
@@ -46,14 +45,11 @@ COPIES: dict[type[Operation], str] = {
 }
 
 
-@module_pass("tritongpu-limit-remarks")
-def limit_remarks(module: ModuleOp) -> None:
-    if not is_heard():
-        return
-    for function in functions(module):
-        if type(function) is tt.FuncOp and has_body(function) and not is_private(function):
-            for codes in limited_codes(function):
-                explain(codes)
+@function_pass("tritongpu-limit-remarks")
+def limit_remarks(function: Operation) -> None:
+    if is_heard() and type(function) is tt.FuncOp and not is_private(function):
+        for codes in limited_codes(function):
+            explain(codes)
 
 
 def limited_codes(function: Operation) -> list[list[Operation]]:

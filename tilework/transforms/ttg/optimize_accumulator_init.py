@@ -40,6 +40,7 @@ from tilework.ir.types import bit_width, element_type, f32, i1, is_float, is_ten
 from tilework.transforms.folding.tiles import is_zero
 from tilework.transforms.folding.worklist import Driver
 from tilework.transforms.passes import module_pass
+from tilework.transforms.tt.flag_logic import choice_of
 
 
 @module_pass("tritongpu-optimize-accumulator-init")
@@ -82,15 +83,10 @@ class Reset:
 
 def reset_of(value: SSAValue, body: Block) -> Reset | None:
     """The select or `scf.if` of the loop that makes `value`, one of whose sides is zero."""
-    op = defining_op(value)
-    if op is None or op.parent is not body:
+    op, choice = defining_op(value), choice_of(value)
+    if op is None or op.parent is not body or choice is None or is_tensor(choice[0].type):
         return None
-    if isinstance(op, SelectOp) and not is_tensor(op.operands[0].type):
-        sides = op.operands[1:3]
-    elif isinstance(op, scf.IfOp) and all(len(region.blocks) == 1 for region in op.regions):
-        sides = [end_of(region.blocks[0]).operands[value.index] for region in op.regions]  # pyright: ignore
-    else:
-        return None
+    condition, *sides = choice
     zero = [is_zero(side) for side in sides]
     if zero[0] == zero[1]:
         return None
@@ -98,7 +94,7 @@ def reset_of(value: SSAValue, body: Block) -> Reset | None:
     inside = defining_op(other)
     if inside is not None and inside.parent_op() is op:
         return None
-    return Reset(op, op.operands[0], zero[0], other, value.index)  # pyright: ignore[reportAttributeAccessIssue]
+    return Reset(op, condition, zero[0], other, value.index)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def optimize(dot: Operation, loop: scf.ForOp) -> bool:

@@ -27,7 +27,7 @@ from tilework.ir.effects import is_elementwise, is_pure
 from tilework.ir.encodings import dot_operand_of
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, move_before, put, recreate, replace_all_uses
-from tilework.ir.types import Shape, is_tensor, shape_of, tensor_type
+from tilework.ir.types import Shape, shape_of, with_shape
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 from tilework.transforms.passes import op_pass
 
@@ -144,9 +144,7 @@ def slice_of(place: Operation, operand: Operand, memory: SSAValue, start: int, w
     offsets = [start if dim == operand.axis else 0 for dim in range(len(shape))]
     value = put(place, ttg.MemDescSubsliceOp.make(memory, offsets, shape, operand.load.location))
     for op in operand.chain:
-        old = op.results[0].type
-        assert is_tensor(old)
-        part = tensor_type(shape, old.element_type, old.encoding)  # pyright: ignore[reportAttributeAccessIssue]
+        part = with_shape(op.results[0].type, shape)
         value = put(place, recreate(op, operands=(value,), result_types=(part,)))
     return value
 

@@ -11,7 +11,7 @@ Stage: TTGIR to TTGIR, for targets with TMA. Cost: one walk.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import SymbolRefAttr
@@ -23,7 +23,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import set_type
 from tilework.ir.encodings import descriptor_with_encoding, encoding_of
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import end_of, values_of
 from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
@@ -47,17 +47,9 @@ def encode(functions: dict[str, tt.FuncOp]) -> None:
         update_signature(function)
 
 
-def descriptors(op: Operation) -> Iterator[SSAValue]:
+def descriptors(op: Operation) -> list[SSAValue]:
     """Every value under `op` that is a descriptor."""
-    for inner in op.walk():
-        for result in inner.results:
-            if is_descriptor(result.type):
-                yield result
-        for region in inner.regions:
-            for block in region.blocks:
-                for argument in block.args:
-                    if is_descriptor(argument.type):
-                        yield argument
+    return [value for inner in op.walk() for value in values_of(inner) if is_descriptor(value.type)]
 
 
 @dataclass
@@ -91,9 +83,7 @@ def of_rank(encoding: NvmmaShared, rank: int) -> NvmmaShared:
     if encoding.rank == rank:
         return encoding
     cga = tuple((0,) * (rank - encoding.rank) + basis[-rank:] for basis in encoding.cga)
-    return NvmmaShared(
-        encoding.swizzling_byte_width, encoding.transposed, encoding.element_bit_width, encoding.fp4_padded, rank, cga
-    )
+    return replace(encoding, rank=rank, cga=cga)
 
 
 class Groups:

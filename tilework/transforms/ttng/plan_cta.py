@@ -16,11 +16,11 @@ With one block nothing changes. Stage: TTGIR. Cost: two walks.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from xdsl.dialects import arith, ub
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.value_flows import shared_places
@@ -31,12 +31,12 @@ from tilework.ir.encodings import (
     distributed_of,
     with_encoding,
 )
-from tilework.ir.functions import functions, ops_in_order
+from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import cga_from, clamp, default_blocked
 from tilework.layouts.encodings import Bases, Blocked, Distributed
-from tilework.transforms.passes import module_pass
+from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.convert_triton_to_tritongpu import retyped
 
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp})
@@ -63,13 +63,10 @@ INDEPENDENT = frozenset(
 )
 
 
-@module_pass("triton-nvidia-gpu-plan-cta")
-def plan_cta(module: ModuleOp) -> None:
-    if (ctas := num_ctas(module)) == 1:
-        return
-    for function in functions(module):
-        if ops := ops_in_order(*function.regions):
-            Plan(ops, ctas).run()
+@function_pass("triton-nvidia-gpu-plan-cta")
+def plan_cta(function: Operation) -> None:
+    if (ctas := num_ctas(function)) > 1:
+        Plan(ops_in_order(*function.regions), ctas).run()
 
 
 @dataclass(eq=False)
@@ -171,7 +168,7 @@ class Plan:
                     if known is None or other is None or known.cga is None or other.cga is not None or other.is_fixed:
                         continue
                     assert known.root is not None
-                    bases = layout(here).with_root(with_cga(known.root, known.cga)).cga_bases
+                    bases = layout(here).with_root(replace(known.root, cga=known.cga)).cga_bases
                     other.cga = without(lifted(bases, layout(there)), other.undivided)
                     changed = True
 
@@ -189,10 +186,6 @@ def layout(value: SSAValue) -> Distributed:
 def root_of(encoding: Distributed) -> Blocked | None:
     """The blocked layout that `encoding` is, or is a slice or a dot operand of."""
     return encoding.root if isinstance(encoding.root, Blocked) else None  # other layouts were chosen for their blocks
-
-
-def with_cga(root: Blocked, cga: Bases) -> Blocked:
-    return Blocked(root.size_per_thread, root.threads_per_warp, root.warps_per_cta, root.order, cga)
 
 
 def lifted(bases: Bases, encoding: Distributed) -> Bases:
@@ -257,7 +250,7 @@ def retile(group: Group, cga: Bases, op: Operation) -> None:
     root = group.root
     assert root is not None, "a group that is decided has a root"
     shapes = [shape_of(value.type) for value in group.values if layout(value) is layout(value).root]
-    new = with_cga(root, cga)
+    new = replace(root, cga=cga)
     if shapes:
         shape = max(shapes, key=prod)
         new = default_blocked(shape, root.size_per_thread, root.order, num_warps(op), threads_per_warp(op), cga=cga)

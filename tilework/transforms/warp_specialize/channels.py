@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from tilework.analysis.alias import VIEWS
 from tilework.analysis.axis_info import AxisFacts
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttng
@@ -29,6 +28,7 @@ from tilework.transforms.ttg.pipeline.load_plans import (
     copy_problem,
     needs_other,
     replaceable_allocs,
+    users_of,
 )
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, integer_attribute
 
@@ -233,12 +233,7 @@ def first_reader(channel: Channel) -> Operation:
 
 def readers_of(memory: SSAValue) -> Iterator[Operation]:
     """The ops that read `memory`, also through views; who only waits for others to have read it does not."""
-    for use in memory.uses:
-        user = use.operation
-        if type(user) in VIEWS:
-            yield from readers_of(user.results[0])
-        elif type(user) is not ttng.WarpGroupDotWaitOp:
-            yield user
+    return (user for user in users_of(memory) if type(user) is not ttng.WarpGroupDotWaitOp)
 
 
 def stages_of(ring: Ring, rings: list[Ring], default: int) -> int:

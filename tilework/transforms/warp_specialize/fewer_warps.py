@@ -16,6 +16,7 @@ from tilework.ir import ttng
 from tilework.ir.create import set_type
 from tilework.ir.encodings import distributed_of, encoding_of, with_encoding
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import values_of
 from tilework.ir.rewrite import attr_value, splat_attr
 from tilework.ir.types import is_tensor, shape_of
 from tilework.layouts.encodings import Encoding
@@ -48,16 +49,12 @@ def run_on(region: Region, warps: int, parts: int, needed: Container[SSAValue] |
             set_type(value, known[value.type])
 
     for op in ops:
-        for result in op.results:
-            visit(result)
-        for inner in op.regions:
-            for block in inner.blocks:
-                for argument in block.args:
-                    visit(argument)
+        for value in values_of(op):
+            visit(value)
         if needed is not None and not any(result in needed for result in op.results):
             continue
-        if isinstance(op, arith.ConstantOp) and isinstance(value := op.properties["value"], DenseIntOrFPElementsAttr):
-            number = attr_value(value)
+        if isinstance(op, arith.ConstantOp) and isinstance(dense := op.properties["value"], DenseIntOrFPElementsAttr):
+            number = attr_value(dense)
             if number is None:
                 raise Uncut("a constant tensor has different elements")
             op.properties["value"] = splat_attr(number, op.results[0].type)

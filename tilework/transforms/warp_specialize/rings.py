@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import LocationAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.carried import also_carry, also_give, also_yield
+from tilework.ir.carried import also_carry, also_give, also_yield, both_sides
 from tilework.ir.create import clone_into, create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, ops_around, start_of
@@ -128,10 +128,8 @@ def carry_turn(blocks: frozenset[Block], stages: int, root: Block, loc: Location
         return turn
 
     def visit_branches(branch: Operation, turn: list[SSAValue]) -> list[SSAValue]:
-        for region in branch.regions:
-            if not region.blocks:
-                region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
-            also_yield(region.blocks[0], visit(region.blocks[0], turn))
+        for side in both_sides(branch):
+            also_yield(side, visit(side, turn))
         return [also_give(branch, value.type) for value in turn]
 
     code = Emitter(loc)

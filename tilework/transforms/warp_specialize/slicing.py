@@ -20,7 +20,7 @@ from tilework.analysis.value_flows import Pair, control_flows, targets_of
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
-from tilework.ir.encodings import encoding_attr, encoding_of, layout_of, with_encoding
+from tilework.ir.encodings import encoding_of, layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of, owner_of
 from tilework.ir.rewrite import attr_value, insert_after, put, recreate, splat_attr
@@ -35,6 +35,7 @@ from tilework.ir.types import (
     shape_of,
     tensor_type,
     tensordesc_type,
+    with_shape,
 )
 from tilework.layouts.errors import LayoutError
 from tilework.transforms.building.emitter import Emitter
@@ -270,9 +271,7 @@ def cut_type(type: Attribute, dim: int) -> Attribute:
     shape = cut_shape(shape_of(type), dim)
     if isinstance(type, MemDescType):
         return retyped(type, shape)
-    encoding = encoding_of(type)
-    assert encoding is not None, type
-    return tensor_type(shape, type.element_type, encoding_attr(encoding))  # pyright: ignore[reportAttributeAccessIssue]
+    return with_shape(type, shape)
 
 
 def cut_shape(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:

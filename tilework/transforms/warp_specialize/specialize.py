@@ -29,7 +29,7 @@ from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp
-from tilework.ir.nesting import body_of
+from tilework.ir.nesting import body_of, values_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.tt.function_ops import function_type
 from tilework.ir.types import i32, i32_array, int_attr, shape_of
@@ -311,8 +311,7 @@ def capture(op: ttg.WarpSpecializeOp) -> None:
 
 def used_from_outside(region: Region) -> list[SSAValue]:
     ops = ops_in_order(region)
-    inside = {result for op in ops for result in op.results}
-    inside |= {argument for op in ops for inner in op.regions for block in inner.blocks for argument in block.args}
+    inside = {value for op in ops for value in values_of(op)}
     return [value for op in ops for value in op.operands if value not in inside]
 
 

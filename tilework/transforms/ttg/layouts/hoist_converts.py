@@ -17,8 +17,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import with_encoding
-from tilework.ir.nesting import end_of
-from tilework.ir.rewrite import insert_after, insert_before, put, recreate
+from tilework.ir.nesting import behind, end_of
+from tilework.ir.rewrite import insert_before, put, recreate
 from tilework.ir.types import bit_width
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.backward_slice import Slice, backward_slice
@@ -98,21 +98,17 @@ def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
     found = remat.slice_of(convert._operands[0], convert, layout, is_if)
     if found is None or not found.stopped:
         return False
-    behind: list[OpResult] = []
+    outside: list[OpResult] = []
     inside: list[tuple[OpResult, int]] = []
     for value in tuple(found.stopped):
         missing = slice_branches(value, found, remat)
         if len(missing) == 2 or (missing and not isinstance(value.op.parent_op(), scf.ForOp)):
-            behind.append(value)
+            outside.append(value)
         else:
             inside += [(value, side) for side in missing]
-    if len(behind) == len(found.stopped):
+    if len(outside) == len(found.stopped):
         return False
-    seeds: dict[SSAValue, SSAValue] = {}
-    for value in behind:
-        after = converted(value, found.layouts[value], convert)
-        insert_after(value.op, after)
-        seeds[value] = after.results[0]
+    seeds: dict[SSAValue, SSAValue] = {value: converted_behind(value, found, convert) for value in outside}
     yields: Yields = {}
     for value, side in inside:
         end = end_of(value.op.regions[side].first_block)
@@ -143,6 +139,11 @@ def slice_branches(value: OpResult, found: Slice, remat: Rematerializer) -> list
     return missing
 
 
+def converted_behind(value: SSAValue, found: Slice, convert: Operation) -> SSAValue:
+    """A value of the slice in its new layout, as soon as it is known."""
+    return put(behind(value), converted(value, found.layouts[value], convert))
+
+
 def converted(value: SSAValue, layout: Distributed, convert: Operation) -> ttg.ConvertLayoutOp:
     """A conversion like `convert` of another value."""
     return ttg.ConvertLayoutOp.make(value, with_encoding(value.type, layout), convert.location)
@@ -162,13 +163,7 @@ def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
     loads = [value for value in found.layouts if is_load(value)]
     if len(loads) == len(found.layouts) and not found.reused:
         return False
-    seeds: dict[SSAValue, SSAValue] = {}
-    for value in loads:
-        after = converted(value, found.layouts[value], convert)
-        assert isinstance(value, OpResult), "a load is an op"
-        insert_after(value.op, after)
-        seeds[value] = after.results[0]
-    remat.rebuild_for(convert, found, seeds)
+    remat.rebuild_for(convert, found, {value: converted_behind(value, found, convert) for value in loads})
     return True
 
 

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import also_carry, also_give, also_yield
+from tilework.ir.carried import also_carry, also_give, also_yield, both_sides
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.types import i32, is_descriptor
@@ -77,9 +77,7 @@ def leave_branches(value: SSAValue, otherwise: SSAValue, block: Block | None, bo
     while block is not None and block is not body:
         branch = block.parent_op()
         assert branch is not None and type(branch) is scf.IfOp, "descriptors are made in branches of a loop body"
-        for region in branch.regions:
-            if not region.blocks:
-                region.add_block(Block([scf.YieldOp.create(location=branch.location)]))
-            also_yield(region.blocks[0], [value if region.blocks[0] is block else otherwise])
+        for side in both_sides(branch):
+            also_yield(side, [value if side is block else otherwise])
         block, value = branch.parent, also_give(branch, value.type)
     return value

@@ -123,7 +123,8 @@ def plan_load(load: Operation, loop: Operation, schedule: Schedule, facts: AxisF
     for user in readers:
         buffers = max(buffers, distance_to(schedule.places[user]))
     is_only_copied = len(allocs) == len(list(load.results[0].uses))
-    if is_only_copied and any(feeds_group_dot(alloc.results[0]) for alloc in allocs):
+    users = [type(user) for alloc in allocs for user in users_of(alloc.results[0])]
+    if is_only_copied and ttng.WarpGroupDotOp in users:  # it may still be reading when the next copy starts
         buffers = max(buffers, distance + 1)
     first = min(uses, key=lambda use: schedule.key(*use))
     return LoadPlan(load, kind, place, first, distance, buffers, encoding, contiguity, allocs)
@@ -171,7 +172,8 @@ def replaceable_allocs(load: Operation, encoding: Shared) -> tuple[Operation, ..
         return ()
     allocs = alloc_users(load)
     same = (alloc for alloc in allocs if encoding_of(alloc.results[0].type) == encoding)
-    return tuple(alloc for alloc in same if alloc.parent is load.parent and is_only_read(alloc.results[0]))
+    here = (alloc for alloc in same if alloc.parent is load.parent)
+    return tuple(alloc for alloc in here if all(type(user) in READERS for user in users_of(alloc.results[0])))
 
 
 def needs_other(load: Operation) -> bool:
@@ -180,18 +182,10 @@ def needs_other(load: Operation) -> bool:
     return other is not None and constant_value(other) != 0
 
 
-def is_only_read(memory: SSAValue) -> bool:
-    """Only views and ops that take any memory use `memory`."""
-    return all(
-        type(use.operation) in READERS or (type(use.operation) in VIEWS and is_only_read(use.operation.results[0]))
-        for use in memory.uses
-    )
-
-
-def feeds_group_dot(memory: SSAValue) -> bool:
-    """A product that may still be reading when the next copy starts uses `memory`."""
-    return any(
-        type(use.operation) is ttng.WarpGroupDotOp
-        or (type(use.operation) in VIEWS and feeds_group_dot(use.operation.results[0]))
-        for use in memory.uses
-    )
+def users_of(memory: SSAValue) -> Iterator[Operation]:
+    """The ops that use `memory`, also through views."""
+    for user in (use.operation for use in memory.uses):
+        if type(user) in VIEWS:
+            yield from users_of(user.results[0])
+        else:
+            yield user

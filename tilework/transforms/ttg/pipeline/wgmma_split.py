@@ -11,19 +11,17 @@ The registers of a piece are free again when its instruction is done, before tho
 """
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import ELEMENTWISE, is_speculatable, writes
 from tilework.ir.encodings import (
-    distributed_of,
     tensor_core_of,
-    with_encoding,
 )
 from tilework.ir.module_facts import integer
 from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import constant, constant_value, erase_op, put, recreate, replace_op
-from tilework.ir.types import bit_width, element_type, i1, is_tensor, shape_of, tensor_type
+from tilework.ir.types import bit_width, i1, is_tensor, shape_of, with_shape
 
 WAITS = frozenset({ttng.WaitBarrierOp, ttg.AsyncWaitOp})
 
@@ -93,20 +91,17 @@ def is_alike(value: SSAValue) -> bool:
 def compute_piece(dot: Operation, op: Operation, piece: SSAValue) -> SSAValue:
     """What `op` makes of a piece of what it is given."""
     operands = [piece_of(dot, operand, shape_of(piece.type)) if is_alike(operand) else piece for operand in op.operands]
-    return put(dot, recreate(op, operands=operands, result_types=(cut(op.results[0].type, shape_of(piece.type)),)))
+    return put(
+        dot, recreate(op, operands=operands, result_types=(with_shape(op.results[0].type, shape_of(piece.type)),))
+    )
 
 
 def piece_of(dot: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
-    type, op = cut(value.type, shape), value.owner
+    type, op = with_shape(value.type, shape), value.owner
     if isinstance(op, arith.ConstantOp):
         return put(dot, constant(constant_value(value), type, op.location))  # pyright: ignore[reportArgumentType]
     assert isinstance(op, Operation)
     return put(dot, recreate(op, result_types=(type,)))
-
-
-def cut(type: Attribute, shape: tuple[int, ...]) -> Attribute:
-    """A tile of `shape` with the elements and the layout of another."""
-    return with_encoding(tensor_type(shape, element_type(type)), distributed_of(type))
 
 
 def is_undisturbed(read: Operation, dot: Operation) -> bool:
@@ -119,5 +114,5 @@ def read_piece(dot: Operation, read: Operation, start: int, width: int) -> SSAVa
     """The columns from `start` on of what `read` reads."""
     memory, rows = read.operands[0], shape_of(read.results[0].type)[0]
     part = put(dot, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
-    type = cut(read.results[0].type, (rows, width))
+    type = with_shape(read.results[0].type, (rows, width))
     return put(dot, ttg.LocalLoadOp.make(part, type, read.location, *read.operands[1:]))
