@@ -98,6 +98,7 @@ RULES: dict[type[Operation], Callable[[Operation, int], Sequence[SSAValue]]] = {
     scf.ConditionOp: from_condition,
     **dict.fromkeys((cf.BranchOp, cf.ConditionalBranchOp), from_branch),
 }
+CONTROL_FLOW = frozenset(RULES)
 
 
 def shared_places(op: Operation) -> list[tuple[SSAValue, ...]] | None:

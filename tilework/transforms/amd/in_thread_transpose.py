@@ -15,11 +15,10 @@ Stage: TTGIR to TTGIR. Cost: one walk, the flow of descriptors.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import scf
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
-from tilework.analysis.value_flows import reached, sources_of
+from tilework.analysis.value_flows import CONTROL_FLOW, reached, sources_of
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.encodings import dot_operand_of, encoding_of, with_encoding
@@ -35,7 +34,7 @@ from tilework.transforms.building.conversions import laid_out
 from tilework.transforms.passes import function_pass
 
 WORD = 64  # bits that a thread should write to LDS at once
-HANDED_ON = frozenset({scf.ForOp, scf.WhileOp, scf.IfOp, scf.YieldOp, scf.ConditionOp})
+PASSED_ON = CONTROL_FLOW | {ttg.MemDescIndexOp, ttg.LocalDeallocOp}
 
 
 @function_pass("tritonamdgpu-in-thread-transpose")
@@ -71,7 +70,7 @@ def operand_in(buffer: SSAValue, known: Aliases) -> Operand | None:
             fills.append(op)
         elif type(op) is ttg.LocalLoadOp:
             dots.add(dot_operand_of(op.results[0].type))
-        elif type(op) not in HANDED_ON and type(op) not in (ttg.MemDescIndexOp, ttg.LocalDeallocOp):
+        elif type(op) not in PASSED_ON:
             return None
     dot = dots.pop() if len(dots) == 1 else None
     if dot is None or not dot.parent.is_accumulator or not fills:

@@ -9,10 +9,11 @@ again. What makes such a value and what uses it is a rule of the pass.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from xdsl.dialects import cf, scf, ub
+from xdsl.dialects import ub
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
+from tilework.analysis.value_flows import CONTROL_FLOW
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
@@ -21,19 +22,7 @@ from tilework.ir.rewrite import erase_op, insert_before, recreate
 from tilework.ir.types import array_values, i32_array
 from tilework.transforms.building.emitter import Emitter
 
-FLOW = frozenset(
-    {
-        scf.ForOp,
-        scf.IfOp,
-        scf.WhileOp,
-        scf.YieldOp,
-        scf.ConditionOp,
-        cf.BranchOp,
-        cf.ConditionalBranchOp,
-        tt.CallOp,
-        tt.ReturnOp,
-    }
-)
+FLOW = CONTROL_FLOW | {tt.CallOp, tt.ReturnOp}
 Values = tuple[SSAValue, ...]
 Rule = Callable[["Flattening", Operation], None]
 

@@ -5,6 +5,9 @@ from xdsl.ir import Operation, SSAValue
 from tilework.ir import tt, ttng
 from tilework.ir.create import create_op
 
+LOADS = (tt.DescriptorLoadOp, tt.DescriptorGatherOp)
+STORES = (tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp)
+
 
 def start_load(load: Operation, target: SSAValue, barrier: SSAValue, always: SSAValue) -> Operation:
     """The copy of a block, or of rows of one, to shared memory."""
@@ -16,7 +19,7 @@ def start_load(load: Operation, target: SSAValue, barrier: SSAValue, always: SSA
 
 def stored_value(store: Operation) -> SSAValue:
     """The tensor that is written."""
-    assert isinstance(store, tt.DescriptorStoreOp | tt.DescriptorReduceOp | tt.DescriptorScatterOp)
+    assert isinstance(store, STORES)
     return store.src
 
 

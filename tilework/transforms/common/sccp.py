@@ -23,7 +23,7 @@ from tilework.ir import integer_ops, tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
-from tilework.ir.nesting import body_of, start_of
+from tilework.ir.nesting import body_of, start_of, values_of
 from tilework.ir.rewrite import attr_value, constant, erase_op, put, replace_all_uses
 from tilework.ir.types import bit_width, element_type, i1
 from tilework.transforms.folding import casts as folding_casts
@@ -72,10 +72,8 @@ def replace_known_values(body: Region, facts: dict[SSAValue, Fact]) -> None:
         if known and all(known) and is_removable(op):
             erase_op(op)
             continue
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.args:
-                    replace(argument, op.location)
+        for argument in values_of(op)[len(op.results) :]:
+            replace(argument, op.location)
     for block in body.blocks:
         for argument in block.args:
             replace(argument, unknown)
@@ -155,7 +153,7 @@ class Propagation:
 
     def visit_unknown(self, op: Operation) -> None:
         """Nothing is known of what the op passes to its regions (`tt.reduce`)."""
-        for value in (*op.results, *(argument for r in op.regions for b in r.blocks for argument in b.args)):
+        for value in values_of(op):
             self.learn(value, VARIES)
         for region in op.regions:
             self.execute(region.first_block)

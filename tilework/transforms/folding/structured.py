@@ -13,23 +13,17 @@ An op that loses results is rebuilt around its old regions; nothing inside is co
 from collections.abc import Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import divide_up
-from tilework.ir.nesting import enclosing_op, end_of, start_of
+from tilework.ir.nesting import body_of, enclosing_op, end_of, start_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import erase_op, move_before, recreate
 from tilework.ir.types import i1
 from tilework.transforms.folding.arith import constant_int, producer
 from tilework.transforms.folding.worklist import Driver, Rewrite
-
-
-def only_block(region: Region) -> Block:
-    block = region.first_block
-    assert block is not None, "a structured region has one block"
-    return block
 
 
 def inline_body(op: Operation, block: Block, arguments: Sequence[SSAValue], driver: Driver) -> bool:
@@ -79,7 +73,7 @@ def rewrite_for(op: Operation, driver: Driver) -> bool:
 
 def drop_invariant_arguments(op: Operation, driver: Driver) -> bool:
     """A carried value that is yielded as it came, or that nobody reads, is its initial value; one of two alike goes."""
-    block = only_block(op.regions[0])
+    block = body_of(op)
     initial, carried, end = op._operands[3:], block.args[1:], end_of(block)
     first: dict[tuple[SSAValue, SSAValue], int] = {}  # those that are kept, by where they start and what is yielded
     for i, (start, argument, yielded) in enumerate(zip(initial, carried, end._operands, strict=True)):
@@ -112,7 +106,7 @@ def run_known_trip_count(op: Operation, driver: Driver) -> bool:
         return driver.replace(op, initial)
     if by is None or by <= 0:
         return False
-    block = only_block(op.regions[0])
+    block = body_of(op)
     if divide_up(high - low, by) == 1:
         return inline_body(op, block, (lower, *initial), driver)
     end = end_of(block)
@@ -164,7 +158,7 @@ def values_to_selects(op: Operation, driver: Driver) -> bool:
     """A result whose two values come from outside needs no branch."""
     if not op.results:
         return False
-    yielded = [end_of(only_block(region))._operands for region in op.regions]
+    yielded = [end_of(region.first_block)._operands for region in op.regions]
     keep: list[int] = []
     for i, (if_true, if_false) in enumerate(zip(*yielded, strict=True)):
         if if_true is if_false and not is_inside(if_true, op):
@@ -221,7 +215,7 @@ def combine_with_previous(op: Operation, driver: Driver) -> bool:
             continue
         if first is None:
             previous.regions[side].add_block(Block((scf.YieldOp.create(location=op.location),)))
-            first = only_block(previous.regions[side])
+            first = previous.regions[side].blocks[0]
         end = end_of(first)
         for i in range(count):  # uses of the first op's results inside the second are what that branch yields
             for use in tuple(previous.results[i].uses):
@@ -255,7 +249,7 @@ def combine_nested(op: Operation, driver: Driver) -> bool:
         return False
     both = arith.AndIOp.create(operands=(op._operands[0], inner._operands[0]), result_types=(i1,), location=op.location)
     driver.insert(op, both)
-    block = only_block(inner.regions[0])
+    block = body_of(inner)
     move_before(inner, *(moved for moved in block.ops if moved is not end_of(block)))
     driver.erase(inner)
     return driver.set_operands(op, both.results)
@@ -281,7 +275,7 @@ def propagate_condition(op: Operation, driver: Driver) -> bool:
 
 
 def rewrite_while(op: Operation, driver: Driver) -> bool:
-    before, after = only_block(op.regions[0]), only_block(op.regions[1])
+    before, after = (region.blocks[0] for region in op.regions)
     return (
         drop_invariant_inputs(op, before, after, driver)
         or drop_unneeded_outputs(op, before, after, driver)

@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeAlias
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 
+from tilework.analysis.symmetric import SYMMETRIC
 from tilework.ir.effects import writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
@@ -31,25 +32,6 @@ Number: TypeAlias = int | float
 Fold: TypeAlias = Callable[[Operation], SSAValue | Number | Attribute | None]
 Rewrite: TypeAlias = Callable[[Operation, "Driver"], bool]
 
-COMMUTATIVE: frozenset[type[Operation]] = frozenset(
-    {
-        arith.AddiOp,
-        arith.MuliOp,
-        arith.AndIOp,
-        arith.OrIOp,
-        arith.XOrIOp,
-        arith.MaxSIOp,
-        arith.MaxUIOp,
-        arith.MinSIOp,
-        arith.MinUIOp,
-        arith.AddfOp,
-        arith.MulfOp,
-        arith.MaximumfOp,
-        arith.MinimumfOp,
-        arith.MaxnumfOp,
-        arith.MinnumfOp,
-    }
-)
 ISOLATED = frozenset({"ttg.warp_specialize.partitions"})  # their bodies use no values from outside
 MAX_ROUNDS = 10  # rounds only repeat for constants and control flow; real kernels take two
 
@@ -65,7 +47,7 @@ class Rule(NamedTuple):
 def rule_table(folds: Mapping[type[Operation], Fold], rewrites: Mapping[type[Operation], Rewrite]) -> dict[str, Rule]:
     """The rules by name of op: hashing a string is ten times cheaper than hashing a class of xDSL."""
     kinds = [*folds, *(kind for kind in rewrites if kind not in folds)]
-    return {kind.name: Rule(kind in COMMUTATIVE, folds.get(kind), rewrites.get(kind)) for kind in kinds}
+    return {kind.name: Rule(kind in SYMMETRIC, folds.get(kind), rewrites.get(kind)) for kind in kinds}
 
 
 class Driver:

@@ -15,10 +15,11 @@ Stage: TTIR to TTIR, GPUs, behind all passes over TTIR. Cost: one look at the ty
 
 from collections.abc import Callable, Iterable
 
-from xdsl.dialects import arith, cf, scf, ub
+from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from tilework.analysis.value_flows import CONTROL_FLOW
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.effects import ELEMENTWISE
@@ -71,26 +72,23 @@ def pad(function: Operation) -> None:
 
 
 # What an invisible lane holds stays there.
-PLAIN = ELEMENTWISE | {
-    tt.BroadcastOp,
-    tt.CallOp,
-    tt.ExpandDimsOp,
-    tt.JoinOp,
-    tt.PrintOp,
-    tt.ReturnOp,
-    tt.SortRunsOp,
-    tt.SplatOp,
-    tt.SplitOp,
-    tt.TransOp,
-    scf.ConditionOp,
-    scf.ForOp,
-    scf.IfOp,
-    scf.WhileOp,
-    scf.YieldOp,
-    cf.BranchOp,
-    cf.ConditionalBranchOp,
-    ub.PoisonOp,
-}
+PLAIN = (
+    ELEMENTWISE
+    | CONTROL_FLOW
+    | {
+        tt.BroadcastOp,
+        tt.CallOp,
+        tt.ExpandDimsOp,
+        tt.JoinOp,
+        tt.PrintOp,
+        tt.ReturnOp,
+        tt.SortRunsOp,
+        tt.SplatOp,
+        tt.SplitOp,
+        tt.TransOp,
+        ub.PoisonOp,
+    }
+)
 # Who prints, or counts bytes and operations, asks these for their sizes.
 SIZED = frozenset({tt.AtomicCASOp, tt.AtomicRMWOp, tt.DotOp, tt.DotScaledOp, tt.LoadOp, tt.PrintOp, tt.StoreOp})
 RULES: dict[type[Operation], Callable[[Padding, Operation], None]] = {

@@ -189,9 +189,7 @@ REWRITES: dict[type[Operation], Rewrite] = {
     tt.ReshapeOp: combine_reshape,
 }
 EXACT_REWRITES: dict[type[Operation], Rewrite] = {  # those that round nothing in another order
-    arith.AddiOp: combine_dot_and_add,
-    tt.AddPtrOp: combine_addptr,
-    SelectOp: combine_select_and_load,
+    **{kind: REWRITES[kind] for kind in (arith.AddiOp, tt.AddPtrOp, SelectOp)},
     tt.ReshapeOp: combine_reshape_and_descriptor_load,
 }
 RULES, EXACT_RULES = rule_table(FOLDS, REWRITES), rule_table(FOLDS, EXACT_REWRITES)

@@ -30,7 +30,7 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import DESCRIBED
-from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.rewrite import erase_op
 from tilework.ir.types import (
     Shape,
     TensorDescType,
@@ -249,7 +249,7 @@ def rewrite_access(rewrite: Flattening, op: Operation) -> None:
         new.attributes.update(op.attributes)
     code.ops.append(new)
     if op.results:
-        replace_all_uses(op.results[0], in_shape(code, new.results[0], shape_of(op.results[0].type)))
+        op.results[0].replace_all_uses_with(in_shape(code, new.results[0], shape_of(op.results[0].type)))
     code.insert_before(op)
     erase_op(op)
 

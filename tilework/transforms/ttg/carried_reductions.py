@@ -166,18 +166,19 @@ def split_reduction(found: Carried) -> None:
     inner = tt.ReduceOp.make((view.results[0],), axis + 1, reduce.regions[0].clone(), location)
     new_update = binary(type(update), part, inner.results[0], update.location)
     insert_after(reduce, view, inner, new_update)
-    carry(loop, found.position, new_update.results[0])
-
-    old_result = loop.results[found.position]
-    outer = tt.ReduceOp.make((loop.results[-1],), axis, reduce.regions[0].clone(), location)
-    convert = ttg.ConvertLayoutOp.make(outer.results[0], old_result.type, location)
+    convert = combine_behind(loop, found.position, new_update.results[0], axis, reduce)
     final = binary(type(update), found.initial, convert.results[0], update.location)
-    replace_all_uses(old_result, final.results[0])
-    insert_after(loop, outer, convert, final)
+    replace_all_uses(loop.results[found.position], final.results[0])
+    insert_after(convert, final)
 
 
-def carry(loop: Operation, position: int, value: SSAValue) -> None:
-    """Hand `value` on as the last carried value; the one at `position` stays what it was."""
+def combine_behind(loop: Operation, position: int, part: SSAValue, axis: int, reduce: Operation) -> Operation:
+    """Hand `part` on as the last carried value; what combines the parts behind `loop` in the layout of the one at `position`,
+    which stays what it was."""
     body = body_of(loop)
     end_of(body).operands[position] = body.args[1 + position]
-    also_yield(body, [value])
+    also_yield(body, [part])
+    whole = tt.ReduceOp.make((loop.results[-1],), axis, reduce.regions[0].clone(), reduce.location)
+    convert = ttg.ConvertLayoutOp.make(whole.results[0], loop.results[position].type, reduce.location)
+    insert_after(loop, whole, convert)
+    return convert

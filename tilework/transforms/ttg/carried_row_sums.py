@@ -19,14 +19,15 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.carried import also_carry, also_yield
+from tilework.ir.carried import also_carry
 from tilework.ir.encodings import distributed_of, is_accumulator, layout_of, with_encoding
 from tilework.ir.nesting import body_of, end_of, only_op
-from tilework.ir.rewrite import constant_value, insert_after, recreate, replace_all_uses
+from tilework.ir.rewrite import constant_value, recreate, replace_all_uses
 from tilework.ir.types import axis_of, element_type, f32, i32, shape_of, tensor_type, with_element
 from tilework.layouts.encodings import Slice
 from tilework.layouts.reshape import infer_reshape
 from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.ttg.carried_reductions import combine_behind
 from tilework.transforms.ttg.pipeline.loops import body_ops
 
 
@@ -102,13 +103,8 @@ def carry_parts(loop: Operation, found: RowSum) -> None:
         total = code.binary(arith.MulfOp, total, spread(code, found.factor, part.type))
     total = code.binary(arith.AddfOp, total, part)
     code.insert_before(found.update)
-    body, result = body_of(loop), loop.results[found.position]
-    end_of(body).operands[found.position] = body.args[1 + found.position]
-    also_yield(body, [total])
-    whole = tt.ReduceOp.make((loop.results[-1],), 1, region.clone(), loop.location)
-    convert = ttg.ConvertLayoutOp.make(whole.results[0], result.type, loop.location)
-    replace_all_uses(result, convert.results[0])
-    insert_after(loop, whole, convert)
+    whole = combine_behind(loop, found.position, total, 1, found.reduce)
+    replace_all_uses(loop.results[found.position], whole.results[0])
 
 
 def spread(code: Emitter, row: SSAValue, type_: Attribute, axis: int = 1) -> SSAValue:

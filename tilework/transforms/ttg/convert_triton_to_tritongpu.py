@@ -190,11 +190,6 @@ def distributed(type: Attribute) -> Distributed:
     return encoding  # pyright: ignore[reportReturnType]
 
 
-def broadcast_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
-    """In the layout of the operand."""
-    return [with_encoding(defaults[0], encoding_of(tensor_operand(conversion, op)))]
-
-
 def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
     """The layout of the operand with a dimension of one thread and one warp, rows counted first."""
     source, axis = tensor_operand(conversion, op), axis_of(op)
@@ -212,10 +207,6 @@ def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
         tuple(range(encoding.rank + 1)),
         tuple((*basis[:axis], 0, *basis[axis:]) for basis in encoding.cga),
     )
-
-
-def expand_dims_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
-    return [with_encoding(defaults[0], expand_parent(conversion, op))]
 
 
 def expand_dims_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
@@ -253,21 +244,13 @@ def cat_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]
     result = conversion.machine.blocked(shape_of(defaults[0]))
     parts = [tensor_operand(conversion, op, index) for index in (0, 1)]
     have = sum(total_elems_per_thread(distributed(part), shape_of(part)) for part in parts)
-    factor = next_power_of_two(have) // total_elems_per_thread(result, shape_of(defaults[0]))
+    factor = (1 << (have - 1).bit_length()) // total_elems_per_thread(result, shape_of(defaults[0]))
     if factor <= 1:
         return defaults
     held = list(result.size_per_thread)
     held[result.order[0]] *= factor
     wider = Blocked(tuple(held), result.threads_per_warp, result.warps_per_cta, result.order, result.cga)
     return [with_encoding(defaults[0], wider)]
-
-
-def next_power_of_two(value: int) -> int:
-    return 1 << (value - 1).bit_length()
-
-
-def join_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
-    return [joined_type(tensor_operand(conversion, op))]
 
 
 def split_source(conversion: LayOut, op: Operation) -> Distributed:
@@ -297,38 +280,28 @@ def split_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribu
     return [(0, with_encoding(op.operands[0].type, split_source(conversion, op)))]
 
 
-def trans_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
-    return [transposed_type(tensor_operand(conversion, op), array_values(op.properties["order"]))]
-
-
-def reduce_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]) -> Sequence[Attribute]:
-    return [reduced_type(tensor_operand(conversion, op, index), axis_of(op)) for index in range(len(op.operands))]
-
-
 def gather_offsets(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute]]:
     """Rows that TMA gathers or scatters: each warp has them four by four."""
     machine = conversion.machine
     rows = op.operands[1]
     if not is_tensor(rows.type):
         return []
-    parent = Blocked((1, 4), (machine.threads_per_warp, 1), (1, machine.num_warps), (1, 0), gathered_cga(machine))
+    cga = ((0, 0),) * (machine.num_ctas.bit_length() - 1)  # all blocks of a cluster have the same rows
+    parent = Blocked((1, 4), (machine.threads_per_warp, 1), (1, machine.num_warps), (1, 0), cga)
     return [(1, with_encoding(rows.type, Slice(0, parent)))]
 
 
-def gathered_cga(machine: Machine) -> tuple[tuple[int, int], ...]:
-    """All blocks of a cluster have the same rows."""
-    return ((0, 0),) * (machine.num_ctas.bit_length() - 1)
-
-
 RESULTS: dict[type[Operation], Callable[[LayOut, Operation, Sequence[Attribute]], Sequence[Attribute]]] = {
-    tt.BroadcastOp: broadcast_results,
-    tt.ExpandDimsOp: expand_dims_results,
+    tt.BroadcastOp: lambda low, op, given: [with_encoding(given[0], encoding_of(tensor_operand(low, op)))],
+    tt.ExpandDimsOp: lambda low, op, given: [with_encoding(given[0], expand_parent(low, op))],
     tt.DotOp: dot_results,
     tt.CatOp: cat_results,
-    tt.JoinOp: join_results,
+    tt.JoinOp: lambda low, op, given: [joined_type(tensor_operand(low, op))],
     tt.SplitOp: split_results,
-    tt.TransOp: trans_results,
-    tt.ReduceOp: reduce_results,
+    tt.TransOp: lambda low, op, given: [transposed_type(tensor_operand(low, op), array_values(op.properties["order"]))],
+    tt.ReduceOp: lambda low, op, given: [
+        reduced_type(tensor_operand(low, op, index), axis_of(op)) for index in range(len(op.operands))
+    ],
 }
 OPERANDS: dict[type[Operation], Callable[[LayOut, Operation], list[tuple[int, Attribute]]]] = {
     tt.ExpandDimsOp: expand_dims_operands,

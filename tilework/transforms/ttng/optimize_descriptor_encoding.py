@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects import cf
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.utils.disjoint_set import DisjointSet
 
 from tilework.analysis.value_flows import shared_places
 from tilework.ir import tt, ttg, ttng
@@ -28,10 +29,8 @@ from tilework.ir.tt.function_ops import function_type, function_type_of
 from tilework.ir.types import TensorDescType, bit_width, is_descriptor, shape_of
 from tilework.layouts.construct import nvmma_shared
 from tilework.layouts.encodings import Bases, NvmmaShared
+from tilework.transforms.building.tma_copies import LOADS, STORES
 from tilework.transforms.passes import names_pass
-
-LOADS = (tt.DescriptorLoadOp, tt.DescriptorGatherOp)
-STORES = (tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp)
 
 
 @names_pass("triton-nvidia-optimize-descriptor-encoding")
@@ -90,28 +89,23 @@ class Groups:
     """A union-find of descriptors."""
 
     def __init__(self, values: Sequence[SSAValue]) -> None:
-        self.parent: dict[SSAValue, SSAValue] = {value: value for value in values}
+        self.sets = DisjointSet(values)
         self.groups: dict[SSAValue, Group] = {value: Group() for value in values}
 
-    def root(self, value: SSAValue) -> SSAValue:
-        while (parent := self.parent[value]) is not value:
-            self.parent[value] = value = self.parent[parent]
-        return value
-
     def of(self, value: SSAValue) -> Group:
-        return self.groups[self.root(value)]
+        return self.groups[self.sets.find(value)]
 
     def tie(self, first: Sequence[SSAValue], *others: Sequence[SSAValue]) -> None:
         """Values at the same place of the lists have the same type."""
         for other in others:
             for one, two in zip(first, other, strict=True):
-                if one in self.parent and (left := self.root(one)) is not (right := self.root(two)):
-                    self.parent[right] = left
+                if is_descriptor(one.type) and (left := self.sets.find(one)) is not (right := self.sets.find(two)):
+                    self.sets.union_left(left, right)
                     self.groups[left].join(self.groups.pop(right))
 
     def force(self, values: Sequence[SSAValue]) -> None:
         for value in values:
-            if value in self.parent:
+            if is_descriptor(value.type):
                 self.of(value).is_forced = True
 
 

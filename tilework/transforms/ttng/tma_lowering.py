@@ -51,7 +51,7 @@ from tilework.layouts.encodings import (
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
-from tilework.transforms.building.tma_copies import start_load, start_store, stored_value
+from tilework.transforms.building.tma_copies import LOADS, STORES, start_load, start_store, stored_value
 from tilework.transforms.passes import module_pass
 from tilework.transforms.ttg.pipeline.lower_copies import read_instead
 
@@ -203,10 +203,7 @@ def lower_descriptor(make: Operation, made: set[SSAValue]) -> None:
 
 
 RULES: dict[type[Operation], Callable[[Operation, set[SSAValue]], None]] = {
-    tt.DescriptorLoadOp: lower_load,
-    tt.DescriptorGatherOp: lower_load,
-    tt.DescriptorStoreOp: lower_store,
-    tt.DescriptorReduceOp: lower_store,
-    tt.DescriptorScatterOp: lower_store,
+    **dict.fromkeys(LOADS, lower_load),
+    **dict.fromkeys(STORES, lower_store),
     tt.MakeTensorDescOp: lower_descriptor,
 }

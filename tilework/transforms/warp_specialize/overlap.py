@@ -30,7 +30,7 @@ from tilework.ir import ttng
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure
 from tilework.ir.hints import poison
-from tilework.ir.nesting import body_of, enclosing_op
+from tilework.ir.nesting import body_of, enclosing_op, end_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for, make_if, make_yield
 from tilework.ir.types import element_type, i1, int_attr, is_float, is_integer, is_tensor, shape_of
@@ -178,7 +178,7 @@ class Rotation:
         for op in code.ops:
             append_op(body, op)
         self.settle(code.ops[-1], before, body.args[1:], had_two)
-        self.start(body, now)
+        self.emit(body, self.parts.first, now)
         self.add_to_last(body, now, before, lower)
         self.compute(body, now)
         values = [
@@ -217,10 +217,6 @@ class Rotation:
         for reading, index in reversed(list(zip(self.late, own, strict=True))):
             arrive(reading, index, wait, condition)
 
-    def start(self, block: Block, here: Mapping) -> None:
-        """Start the first product."""
-        self.emit(block, self.parts.first, here)
-
     def compute(self, block: Block, here: Mapping) -> None:
         """Wait for the first product, give back what it read, and do what comes between."""
         result = self.parts.dots[0].results[0]
@@ -239,15 +235,13 @@ class Rotation:
 
     def finish(self, block: Block, here: Mapping, dot: Operation) -> None:
         """Wait for the second product and give back what it read."""
-        assert block.last_op is not None
-        wait = wait_for(dot.results, 0, behind=block.last_op)
+        wait = wait_for(dot.results, 0, behind=end_of(block))
         result = self.parts.dots[1].results[0]
         for value in [value for value, new in here.items() if new is dot.results[0]]:
             here[value] = wait.results[0]
         assert here[result] is wait.results[0]
         for reading in self.late:
-            assert block.last_op is not None
-            arrive(reading, here.get(reading.index, reading.index), block.last_op)
+            arrive(reading, here.get(reading.index, reading.index), end_of(block))
 
     def emit(self, block: Block, ops: Iterable[Operation], here: Mapping) -> None:
         """Copy `ops` to the end of `block`."""

@@ -267,24 +267,16 @@ class Schedule:
 
     # Scalar code and whole-tile ops.
 
-    def append(self, *ops: Operation, accesses: Sequence[Access] = ()) -> Code:
-        """Code behind all waiting items."""
-        code = Code(ops, accesses)
-        self.items.append(code)
-        self.note(code)
-        return code
+    def append(self, op: Operation) -> Code:
+        """An op behind all waiting items."""
+        return self.insert_behind(None, op)
 
-    def insert_behind(self, item: Item, *ops: Operation) -> Code:
-        """Code right behind a waiting item."""
+    def insert_behind(self, item: Item | None, *ops: Operation) -> Code:
+        """Code right behind a waiting item, or behind all."""
         code = Code(ops)
-        self.items.insert(self.items.index(item) + 1, code)
-        self.note(code)
+        self.items.insert(len(self.items) if item is None else self.items.index(item) + 1, code)
+        self.pending.update((result, code) for op in ops for result in op.results)
         return code
-
-    def note(self, code: Code) -> None:
-        for op in code.ops:
-            for result in op.results:
-                self.pending[result] = code
 
     def delay(self, op: Operation) -> bool:
         """Make a scalar op wait for the items it depends on; False if there are none."""

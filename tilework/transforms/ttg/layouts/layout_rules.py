@@ -34,6 +34,7 @@ from tilework.layouts.infer import (
 )
 from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
 from tilework.layouts.to_linear import to_linear
+from tilework.transforms.building.tma_copies import LOADS, STORES
 
 Rule = Callable[[Operation, Distributed], Distributed | None]
 
@@ -50,15 +51,7 @@ SAME_LAYOUT = frozenset(
 ATOMICS = frozenset({tt.AtomicRMWOp.name, tt.AtomicCASOp.name})
 MEMORY = frozenset({tt.LoadOp.name, tt.StoreOp.name, *ATOMICS})
 DOTS = frozenset({tt.DotOp.name, tt.DotScaledOp.name, ttng.WarpGroupDotOp.name})
-DESCRIPTOR_OPS = frozenset(
-    {
-        tt.DescriptorLoadOp.name,
-        tt.DescriptorGatherOp.name,
-        tt.DescriptorStoreOp.name,
-        tt.DescriptorScatterOp.name,
-        tt.DescriptorReduceOp.name,
-    }
-)
+DESCRIPTOR_OPS = frozenset(kind.name for kind in (*LOADS, *STORES))
 VIEWS = frozenset({tt.ExpandDimsOp.name, tt.ReshapeOp.name, tt.TransOp.name, tt.JoinOp.name, tt.SplitOp.name})
 
 

@@ -10,7 +10,7 @@ The wait of a store is put off to the next one, or to behind the loop. Stores of
 
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir import tt, ttg, ttng
+from tilework.ir import ttg, ttng
 from tilework.ir.encodings import (
     shared_of,
 )
@@ -19,11 +19,10 @@ from tilework.ir.rewrite import insert_after, put, replace_op
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.ttg.memdesc_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, shape_of
-from tilework.transforms.building.tma_copies import start_store, stored_value
+from tilework.transforms.building.tma_copies import STORES, start_store, stored_value
 from tilework.transforms.ttg.pipeline.descriptors import buffer_descriptors, called_for
 from tilework.transforms.ttg.pipeline.loops import loops_in, num_stages, ops_outside_loops
 
-STORES: frozenset[type[Operation]] = frozenset({tt.DescriptorStoreOp, tt.DescriptorReduceOp, tt.DescriptorScatterOp})
 DESCRIPTOR_SLOTS = 2  # the store of the iteration before may still read its descriptor
 
 
