@@ -104,9 +104,7 @@ PASSES: dict[str, str] = {
     "tritongpu-limit-remarks": "ttg.limit_remarks:limit_remarks",
     "tritongpu-performance-remarks": "ttg.performance_remarks:performance_remarks",
     "triton-nvidia-tma-lowering": "ttng.tma_lowering:tma_lowering",
-    "tritongpu-global-scratch-memory-allocation": (
-        "ttg.global_scratch_memory_allocation:global_scratch_memory_allocation"
-    ),
+    "tritongpu-global-scratch-memory-allocation": "ttg.global_scratch_memory_allocation:allocate_global_scratch",
     "tritongpu-coalesce-async-copy": "ttg.coalesce_async_copy:coalesce_async_copy",
     "tritongpu-prefetch": "ttg.prefetch:prefetch",
     "test-print-alignment": "tt.print_alignment:print_alignment",

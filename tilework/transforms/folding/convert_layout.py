@@ -30,7 +30,7 @@ from tilework.ir.encodings import (
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import array_values, shape_of
 from tilework.layouts.infer import can_split, infer_split
-from tilework.layouts.queries import is_expensive_view, total_elems_per_thread
+from tilework.layouts.queries import is_expensive_view
 from tilework.transforms.folding import arith as folding_arith
 from tilework.transforms.folding import casts as folding_casts
 from tilework.transforms.folding import tiles as folding_tt
@@ -73,9 +73,7 @@ def is_expensive_reshape(source: Attribute, result: Attribute) -> bool:
 @cache
 def registers(type: Attribute) -> int:
     """The elements that a thread holds."""
-    encoding = distributed_of(type)
-    assert encoding is not None, f"{type} has no layout over threads"
-    return total_elems_per_thread(encoding, shape_of(type))
+    return layout_of(type).in_size("register")
 
 
 def converted_source(op: Operation, index: int = 0) -> SSAValue | None:
@@ -157,7 +155,7 @@ CONVERT_OF = {
 
 
 def drop_convert(op: Operation, driver: Driver) -> bool:
-    """`local_alloc` and `local_store` write any layout."""
+    """`local_alloc` and `local_store` write any layout, `gather` reads any."""
     if not op._operands or (source := converted_source(op)) is None:
         return False
     return driver.set_operands(op, (source, *op._operands[1:]))
@@ -198,9 +196,7 @@ def rewrite_histogram(op: Operation, driver: Driver) -> bool:
 
 def rewrite_gather(op: Operation, driver: Driver) -> bool:
     """The source may be laid out in any way; a layout that was chosen for the gather stays."""
-    if "efficient_layout" in op.properties or (source := converted_source(op)) is None:
-        return False
-    return driver.set_operands(op, (source, op._operands[1]))
+    return "efficient_layout" not in op.properties and drop_convert(op, driver)
 
 
 def rewrite_split(op: Operation, driver: Driver) -> bool:

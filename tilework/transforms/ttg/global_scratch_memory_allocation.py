@@ -22,7 +22,7 @@ ALIGNMENT = "ttg.global_scratch_memory_alignment"
 
 
 @module_pass("tritongpu-global-scratch-memory-allocation")
-def global_scratch_memory_allocation(module: ModuleOp) -> None:
+def allocate_global_scratch(module: ModuleOp) -> None:
     for table in modules(module):
         found = global_scratch(table)
         for inner, offset in found.offsets.items():

@@ -27,12 +27,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.cost import loop_cost
-from tilework.ir import tt, ttng
+from tilework.ir import tt
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
 from tilework.ir.module_facts import find_target, num_ctas
-from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for
 from tilework.ir.types import i32, is_tensor
@@ -41,7 +40,7 @@ from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.longest_first import may_wait
-from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, num_stages, set_integer
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_stages, set_integer
 from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_products
 from tilework.transforms.warp_specialize.profit import will_split
 
@@ -68,7 +67,7 @@ class PersistentProgramsPass(Pass):
 def has_one_loop(function: Operation) -> bool:
     """The kernel is what the module says, but for whether it pays."""
     ops = ops_in_order(*function.regions)
-    dots = [op for op in ops if type(op) is ttng.WarpGroupDotOp]
+    dots = group_dots(function)
     if len(dots) != 1 or num_ctas(function) != 1 or Feature.TMA not in find_target(function).features:
         return False
     loop = dots[0].parent_op()
@@ -112,17 +111,14 @@ def varying(function: Operation) -> set[SSAValue]:
 
 def limit_stages(function: Operation, default: int) -> None:
     """One stage that products read, one that they have just read, and those that come while memory lets wait."""
-    (loop,) = (op for op in body_of(function).ops if type(op) is scf.ForOp and is_of_products(op))
+    loop = group_dots(function)[0].parent_op()
+    assert loop is not None
     cost, rates = loop_cost(loop), find_target(function).rates
     if cost is not None and rates is not None:
         asked, enough = num_stages(loop, default), 2 + ceil(rates.memory_cycles / cost.bound)
         set_integer(loop, NUM_STAGES, min(asked, enough))
         if asked > enough:
             remark(loop, f"{enough} stages keep its products busy, of {asked} that it may have")
-
-
-def is_of_products(loop: Operation) -> bool:
-    return any(type(op) is ttng.WarpGroupDotOp for op in body_of(loop).ops)
 
 
 def stay(function: Operation) -> None:

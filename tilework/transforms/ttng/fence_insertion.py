@@ -25,6 +25,7 @@ from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.target import Feature, Target
 from tilework.transforms.passes import Pass
+from tilework.transforms.ttg.pipeline.loops import group_dots
 
 # what a fence may be needed behind, and the fence itself
 BEFORE = frozenset({ttg.LocalStoreOp, ttg.LocalAllocOp, ttg.AsyncWaitOp, ttng.WaitBarrierOp, ttng.FenceAsyncSharedOp})
@@ -38,8 +39,7 @@ class FenceInsertionPass(Pass):
     def run(self, module: ModuleOp) -> None:
         if self.target and Feature.ASYNC_PROXY not in Target.parse(self.target).features:
             return
-        dots = [inner for inner in ops_in_order(*module.regions) if type(inner) is ttng.WarpGroupDotOp]
-        if not dots:
+        if not (dots := group_dots(module)):
             return
         known = aliases(module)
         stores = stores_by_buffer(module, known, self.copies)

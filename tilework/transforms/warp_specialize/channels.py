@@ -30,7 +30,7 @@ from tilework.transforms.ttg.pipeline.load_plans import (
     replaceable_allocs,
     users_of,
 )
-from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, integer_attribute
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, integer_attribute
 
 STAGING: dict[type[Operation], int] = {
     tt.DescriptorStoreOp: 1,
@@ -192,7 +192,7 @@ def blocks_around(op: Operation) -> list[Operation]:
 
 def loads_of_products(function: Operation) -> set[Operation]:
     """The `tt.load` ops of whole tiles that some product's factors are computed from."""
-    dots = [op for op in ops_in_order(*function.regions) if type(op) is ttng.WarpGroupDotOp]
+    dots = group_dots(function)
     ends = (tt.LoadOp, ttng.WarpGroupDotOp)
     needed = reached(
         [value for dot in dots for value in dot.operands[:2]],

@@ -40,7 +40,7 @@ from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark, warning
 from tilework.transforms.ttg.allocate_warp_groups import MAX_REGISTERS
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments, live_values
-from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, loops_in, set_integer
+from tilework.transforms.ttg.pipeline.loops import LOADS, NUM_STAGES, body_ops, group_dots, loops_in, set_integer
 from tilework.transforms.ttg.pipeline.wgmma import launch
 from tilework.transforms.warp_specialize.channels import Refusal, Ring, find_rings, fit_stages
 from tilework.transforms.warp_specialize.fewer_warps import run_on
@@ -81,7 +81,7 @@ class WarpSpecializationPass(Pass):
             if not has_body(function):
                 continue
             asking = [op for op in ops_in_order(*function.regions) if op.attributes.pop(WARP_SPECIALIZE, None)]
-            if not asking and (self.when != "pays" or not has_products(function)):
+            if not asking and (self.when != "pays" or not group_dots(function)):
                 continue
             try:
                 if (why := OFF.get(self.when)) is not None:
@@ -93,10 +93,6 @@ class WarpSpecializationPass(Pass):
                 place = asking[0] if asking and refusal.op is function else refusal.op
                 tell = warning if asking else remark
                 tell(place, f"the loop is not warp specialized: {refusal.reason}; all warps run the whole of it")
-
-
-def has_products(function: Operation) -> bool:
-    return any(type(op) is ttng.WarpGroupDotOp for op in ops_in_order(*function.regions))
 
 
 def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked: bool) -> None:
@@ -119,7 +115,7 @@ def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked:
 def check(function: Operation) -> None:
     """Raise `Refusal` for a function that has no form to be split."""
     ops = ops_in_order(*function.regions)
-    if not has_products(function):
+    if not group_dots(function):
         raise Refusal(function, "it has no product of warp groups")
     if Feature.TMA not in find_target(function).features or Feature.WGMMA not in find_target(function).features:
         raise Refusal(function, "the target has no products of warp groups")
@@ -173,10 +169,8 @@ def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
 
 def has_two_groups(function: Operation) -> bool:
     """Its warps are two groups, and each of them has rows of its own in all products."""
-    dots = [op for op in ops_in_order(*function.regions) if type(op) is ttng.WarpGroupDotOp]
-    return num_warps(function) == PARTS * GROUP and all(
-        shape_of(dot.results[0].type)[0] >= PARTS * LEAST[0] for dot in dots
-    )
+    rows = [shape_of(dot.results[0].type)[0] for dot in group_dots(function)]
+    return num_warps(function) == PARTS * GROUP and all(count >= PARTS * LEAST[0] for count in rows)
 
 
 def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:

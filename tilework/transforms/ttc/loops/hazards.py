@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import MemSemantic, RMWOp
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import body_of, end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.types import PointerType, element_type, is_tensor, number_of, shape_of
 from tilework.transforms.ttc.loops.index_maps import Digits, is_lazy, sources, whole
@@ -77,7 +77,7 @@ class Bases:
         assert isinstance(pointer, BlockArgument)
         owner = pointer.block.parent_op()
         if type(owner) is tt.FuncOp:
-            return pointer if is_entry(pointer.block) and not is_tensor(pointer.type) else None
+            return pointer if pointer.block is body_of(owner) and not is_tensor(pointer.type) else None
         if type(owner) is scf.ForOp and pointer.index > 0:
             yielded = end_of(pointer.block)
             origin = self.of(owner.operands[2 + pointer.index])
@@ -102,11 +102,6 @@ class Bases:
             found: set[tuple[int, int]] = set()
             self.spread[pointer] = is_sum_of_ranges(pointer, whole(count), found) and covered(found) == count
         return self.spread[pointer]
-
-
-def is_entry(block: Block) -> bool:
-    region = block.parent
-    return region is not None and region.blocks.first is block
 
 
 def covered(found: Iterable[tuple[int, int]]) -> int:

@@ -244,8 +244,7 @@ class Rebuild:
             start = self.value(initial_value(loop, old), self.layouts[old])
             loop.operands = (*loop._operands, start)
             self.record(old, block.insert_arg(start.type, len(block.args), old.location))
-            result = loop.results[old.index - 1]
-            self.made[result, self.layouts[old]] = add_result(loop, start.type)
+            self.made[loop.results[old.index - 1], self.layouts[old]] = add_result(loop, start.type)
 
     def extend_if(self, op: Operation) -> None:
         """Yield the values of the slice as well."""

@@ -14,13 +14,13 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.arith_ext import SelectOp
 from tilework.ir.carried import also_carry, also_give, also_yield, both_sides
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
 from tilework.ir.types import i32, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap
+from tilework.transforms.tt.flag_logic import choice_of
 from tilework.transforms.ttg.pipeline.loops import enclosing_op, ops_outside_loops
 from tilework.transforms.ttg.pipeline.lowering import next_in_turn
 
@@ -32,12 +32,10 @@ def called_for(value: SSAValue, body: Block) -> bool:
     op = value.owner
     if not isinstance(op, Operation) or enclosing_op(op, body) is None:
         return False
-    if type(op) is tt.CallOp:
+    if type(op) is tt.CallOp or not is_descriptor(value.type):
         return is_descriptor(value.type)
-    if type(op) is scf.IfOp and is_descriptor(value.type):
-        ends = [region.blocks[0].last_op for region in op.regions]
-        return any(end is not None and called_for(end.operands[value.index], body) for end in ends)  # pyright: ignore
-    return type(op) is SelectOp and any(called_for(operand, body) for operand in op.operands[1:])
+    _, *sides = choice_of(value) or (value,)
+    return any(called_for(side, body) for side in sides)
 
 
 def buffer_descriptors(loop: Operation, slots: int, replaced: Replaced) -> None:

@@ -7,13 +7,13 @@ of an argument (`yield %b` for `%a`) would need a value of two iterations ago.
 from collections.abc import Iterator
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import ops_in_order
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.hints import SKIPS
+from tilework.ir.module_facts import integer
 from tilework.ir.nesting import LOOPS, body_of, enclosing_op, end_of, is_inside
 from tilework.ir.types import i32, int_attr
 
@@ -53,8 +53,12 @@ def yield_of(loop: Operation) -> Operation:
 
 def integer_attribute(op: Operation, name: str) -> int | None:
     """The number in the attribute `name` of `op`."""
-    value = op.attributes.get(name)
-    return value.value.data if isinstance(value, IntegerAttr) else None
+    return integer(op.attributes, name)
+
+
+def group_dots(root: Operation) -> list[Operation]:
+    """The products of warp groups under `root`."""
+    return [op for op in ops_in_order(*root.regions) if type(op) is ttng.WarpGroupDotOp]
 
 
 def set_integer(op: Operation, name: str, value: int) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.analysis.axis_info import AxisFacts
 from tilework.ir.functions import functions
 from tilework.ir.module_facts import MAX_REGISTERS
 from tilework.transforms.common.canonicalize import FOLDS
@@ -24,6 +24,7 @@ from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule, erase_schedule
 from tilework.transforms.ttg.pipeline.early_copies import start_copies_early
 from tilework.transforms.ttg.pipeline.expand import Order, expand, problem
+from tilework.transforms.ttg.pipeline.latencies import Facts
 from tilework.transforms.ttg.pipeline.loops import body_ops, loops_in
 from tilework.transforms.ttg.pipeline.lower_loads import lower_loads
 from tilework.transforms.ttg.pipeline.schedule import complete
@@ -69,7 +70,7 @@ def lower_loops(
     module: ModuleOp, lower: Callable[[Operation, Schedule, AxisFacts], None] = lower_loads, peels: bool = False
 ) -> list[tuple[Operation, Schedule]]:
     """Lower the loads of all loops with a schedule that can be carried out."""
-    facts: AxisFacts | None = None
+    facts = Facts(module)
     lowered: list[tuple[Operation, Schedule]] = []
     for loop in loops_in(module):
         if (schedule := Schedule.read(loop)) is None:
@@ -77,8 +78,7 @@ def lower_loops(
         if len(schedule.places) < len(body_ops(loop)):
             complete(loop, schedule, schedule.clusters[0])
         if is_feasible(loop, schedule.in_order(loop), peels):
-            facts = facts or axis_info(module)
-            lower(loop, schedule, facts)
+            lower(loop, schedule, facts.axes)
             lowered.append((loop, schedule))
     return lowered
 

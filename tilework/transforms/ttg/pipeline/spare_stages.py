@@ -12,12 +12,11 @@ from math import ceil
 from xdsl.ir import Operation
 
 from tilework.analysis.cost import carried_registers, loop_cost, occupancy
-from tilework.ir import ttng
-from tilework.ir.functions import function_around, ops_in_order
+from tilework.ir.functions import function_around
 from tilework.ir.module_facts import find_target
 from tilework.ir.types import tile_bits
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.pipeline.loops import NUM_STAGES
+from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots
 
 OTHERS = 24  # registers of a thread beside the sums
 SHARE = 0.75  # of shared memory that stages may take: there is more in a kernel
@@ -43,5 +42,5 @@ def enough_stages(loop: Operation, stages: int, loads: Sequence[Operation]) -> i
 
 def has_own_products(loop: Operation) -> bool:
     """A loop of warp group products, the only one of its function: what others would need is not known."""
-    dots = [op for op in ops_in_order(function_around(loop).body) if type(op) is ttng.WarpGroupDotOp]
+    dots = group_dots(function_around(loop))
     return bool(dots) and all(dot.parent_op() is loop for dot in dots)
