@@ -90,10 +90,11 @@ def verify_order(name: str, order: Shape, source: Attribute, result: Attribute) 
 
 
 def is_same_layout(left: Encoding | None, right: Encoding | None, shape: Shape) -> bool:
-    """Both put every element of a tensor of `shape` in the same registers."""
+    """Both put every element of a tensor of `shape`, or of each of several buffers, in the same place."""
     if left is None or right is None or left == right:
         return left == right
-    return left.rank == right.rank == len(shape) and to_linear(left, shape) == to_linear(right, shape)
+    part = shape[len(shape) - left.rank :]
+    return left.rank == right.rank == len(part) and to_linear(left, part) == to_linear(right, part)
 
 
 def verify_reshaped(source: Attribute, result: Attribute) -> None:

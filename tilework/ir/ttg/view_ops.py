@@ -1,6 +1,6 @@
 """`ttg` ops that look at memory in another way: the result names memory of the operand, nothing is copied."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from math import prod
 from typing import Self
@@ -16,13 +16,11 @@ from tilework.ir.create import create_op
 from tilework.ir.declare import Op
 from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.forms import CONVERSION
-from tilework.ir.tt.inference import verify_order
+from tilework.ir.tt.inference import verify_order, verify_result
 from tilework.ir.ttg.memdesc_types import MEMDESC, MemDescType, buffer_bytes, memdesc_type, retyped
 from tilework.ir.types import Shape, array_values, i32_array
 from tilework.layouts.encodings import Shared
-from tilework.layouts.errors import LayoutError
 from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
-from tilework.layouts.to_linear import to_linear
 
 
 def view_types(op: IRDLOperation) -> tuple[MemDescType, MemDescType]:
@@ -156,22 +154,7 @@ class MemDescTransOp(Op):
         source, result = view_types(self)
         order = array_values(self.order)
         verify_order(self.name, order, source, result)
-        verify_layout(lambda: infer_memdesc_trans(shared_encoding(source), order, source.dims), result)
-
-
-def verify_layout(infer: Callable[[], Shared], result: MemDescType) -> None:
-    """The encoding of `result` puts every element where the inferred one does."""
-    try:
-        inferred = infer()
-    except LayoutError as error:
-        raise VerifyException(str(error)) from error
-    found = shared_encoding(result)
-    shape = result.dims[len(result.dims) - found.rank :]
-    if inferred != found and to_linear(inferred, shape) != to_linear(found, shape):
-        wanted = retyped(result, result.dims, inferred)
-        raise VerifyException(
-            f"inferred type(s) '{wanted}' are incompatible with return type(s) of operation '{result}'"
-        )
+        verify_result(result, transposed_memdesc, source, order)
 
 
 @cache
@@ -199,7 +182,7 @@ class MemDescReshapeOp(Op):
             raise VerifyException(f"number of src and dst elements of reshape must be the same: {source}, {result}")
         if source.alloc_dims != source.dims:
             raise VerifyException(f"memdesc_reshape of memdesc_subslice is not supported: {source}")
-        verify_layout(lambda: infer_memdesc_reshape(source.dims, shared_encoding(source), result.dims), result)
+        verify_result(result, reshaped_memdesc, source, result.dims)
 
 
 class MemDescReinterpretOp(Op):
