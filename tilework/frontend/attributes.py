@@ -1,19 +1,17 @@
 """What `x.name` is in a kernel, for every kind of `x`."""
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilework.frontend.known_values import as_constexpr, describe, is_aggregate
 from tilework.frontend.scopes import compile_time_function
 from tilework.frontend.target_libdevice import resolve_stub
+from tilework.frontend.visitors import FunctionGenerator
 from tilework.language import core as tl
 from tilework.language.function import BoundJITMethod, JITFunction
 
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
 
-
-def get_attribute(gen: "FunctionGenerator", owner: Any, name: str) -> Any:
+def get_attribute(gen: FunctionGenerator, owner: Any, name: str) -> Any:
     """An attribute of a module, a tensor, a type, an aggregate, a named tuple or a compile-time value."""
     if isinstance(owner, tl.tensor) and name == "T":
         return gen.semantic.transposed(owner)

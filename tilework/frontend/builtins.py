@@ -3,16 +3,14 @@
 import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
 from tilework.frontend.attributes import get_attribute
 from tilework.frontend.known_values import describe, is_storable, unwrap
+from tilework.frontend.visitors import FunctionGenerator
 from tilework.language import core as tl
 from tilework.language.typing.python_names import attribute_name, converted, extremum, length
-
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
 
 
 def python_range(*args: Any) -> Any:
@@ -31,7 +29,7 @@ BUILTINS: dict[str, Any] = {
 
 COMPILE_TIME = frozenset({list})
 
-Special = Callable[["FunctionGenerator", ast.Call, list[Any], dict[str, Any]], Any]
+Special = Callable[[FunctionGenerator, ast.Call, list[Any], dict[str, Any]], Any]
 
 
 def call_unwrapped(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -39,7 +37,7 @@ def call_unwrapped(function: Callable[..., Any], args: Sequence[Any], kwargs: Ma
     return function(*[unwrap(arg) for arg in args], **{key: unwrap(value) for key, value in kwargs.items()})
 
 
-def call_isinstance(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_isinstance(gen: FunctionGenerator, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``isinstance`` on unwrapped values; run-time ones are `tl.tensor`."""
     value, classes = args
     classes = unwrap(classes)
@@ -49,7 +47,7 @@ def call_isinstance(gen: "FunctionGenerator", node: ast.Call, args: list[Any], k
     return tl.constexpr(isinstance(unwrap(value), wanted))
 
 
-def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_getattr(gen: FunctionGenerator, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """``getattr`` with a compile-time name; may return a function."""
     owner, name = args[0], attribute_name("getattr", args[1])
     if len(args) == 3 and not hasattr(unwrap(owner), name):
@@ -57,13 +55,13 @@ def call_getattr(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwar
     return get_attribute(gen, owner, name)
 
 
-def call_extremum(name: str, gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_extremum(name: str, gen: FunctionGenerator, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Python's min and max on compile-time values, `tl.minimum` and `tl.maximum` on run-time ones."""
     result = extremum(gen.semantic, name, args, kwargs)
     return result if isinstance(result, tl.tensor) else tl.constexpr(result)
 
 
-def call_static_assert(gen: "FunctionGenerator", node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_static_assert(gen: FunctionGenerator, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Stop compiling unless the condition holds."""
     if not 1 <= len(args) <= 2 or kwargs:
         raise TypeError("`static_assert` requires one or two positional arguments only")

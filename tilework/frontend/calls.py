@@ -12,7 +12,7 @@
 import ast
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tilework.language as language
 from tilework.errors import CompilationError
@@ -22,7 +22,7 @@ from tilework.frontend.known_values import as_constexpr, describe, describe_type
 from tilework.frontend.misuse import wrong_argument
 from tilework.frontend.scopes import compile_time_function, is_named_tuple_class
 from tilework.frontend.target_libdevice import resolve_stub
-from tilework.frontend.visitors import visits
+from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.language import core as tl
 from tilework.language.annotations import signature_of
 from tilework.language.constant_text import is_of_language
@@ -38,10 +38,6 @@ from tilework.language.function import (
 )
 from tilework.language.typing.python_names import check_arity
 
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
-
-
 OWN_FUNCTIONS = (("tl", language), ("tl.extra.libdevice", libdevice))
 OTHER_NAMES = {
     "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot", "concatenate": "cat", "true_divide": "fdiv",
@@ -53,7 +49,7 @@ class NotInlinable(TypeError):
     """An argument that a real function cannot take."""
 
 
-def visit_arguments(gen: "FunctionGenerator", node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+def visit_arguments(gen: FunctionGenerator, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call, in Python's order; as in Triton those with names come first where nobody can tell."""
     if not node.keywords:
         return visit_elements(gen, node.args), {}
@@ -79,7 +75,7 @@ def has_calls(node: ast.Call) -> bool:
 
 
 @visits(ast.Call)
-def visit_call(gen: "FunctionGenerator", node: ast.Call) -> Any:
+def visit_call(gen: FunctionGenerator, node: ast.Call) -> Any:
     """``f(a, *b, key=c)``."""
     visited = gen.visit(node.func)
     callee = resolve_stub(unwrap(visited), gen.options)
@@ -116,7 +112,7 @@ def user_error(callee: Any, error: Exception) -> str:
     return f"{text}\nhelp: it runs while compiling; call it from Python with these values to see where"
 
 
-def check_result_is_used(gen: "FunctionGenerator", node: ast.Call, callee: Any) -> None:
+def check_result_is_used(gen: FunctionGenerator, node: ast.Call, callee: Any) -> None:
     """Refuse a call whose value is dropped if the callee is marked `must_use_result`."""
     for candidate in (callee, getattr(callee, "__func__", None), getattr(callee, "fn", None)):
         mark = getattr(candidate, "_must_use_result", None)
@@ -143,7 +139,7 @@ def is_jit(callee: Any) -> bool:
 
 
 def call_value(
-    gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any], *, is_known: bool = False
+    gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: dict[str, Any], *, is_known: bool = False
 ) -> Any:
     """Call anything, by the rule of its kind; `is_known`: a compile-time value, which may be any function of Python."""
     if is_jit(callee):
@@ -204,7 +200,7 @@ def foreign_call(library: str, callee: Any) -> str:
     return f"{library}.{name} works on arrays of the host, not on the values of a kernel\nhelp: {advice}"
 
 
-def call_builtin(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_builtin(gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A builtin gets the semantic object, and the generator if it asks for it."""
     function = getattr(callee, "__func__", callee)
     hidden: dict[str, Any] = {}
@@ -236,7 +232,7 @@ def takes_hidden(callee: Any) -> bool:
     return code is not None and "_semantic" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def call_python_method(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_python_method(gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A plain method of an aggregate runs now, on the values of the kernel."""
     function = callee.__func__
     code = function.__code__
@@ -279,7 +275,7 @@ def is_language_function(callee: Any) -> bool:
     return inspect.isfunction(callee) and not takes_hidden(callee) and is_of_language(callee)
 
 
-def call_language_class(gen: "FunctionGenerator", callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_language_class(gen: FunctionGenerator, callee: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Make a value of a language class; loop iterators keep their arguments as they are."""
     if callee in (tl.range, tl.static_range, tl.condition):
         return callee(*args, **kwargs)
@@ -331,7 +327,7 @@ def as_argument(value: Any) -> Any:
     return value if isinstance(value, tl.base_value) else tl.constexpr(value)
 
 
-def check_noinline_arguments(gen: "FunctionGenerator", fn: JITFunction, values: Sequence[Any]) -> None:
+def check_noinline_arguments(gen: FunctionGenerator, fn: JITFunction, values: Sequence[Any]) -> None:
     """A real function takes scalars: a block of more than one element cannot be passed."""
     for name, value in zip(fn.arg_names, values, strict=True):
         if isinstance(value, tl.tensor) and value.type.is_block() and value.numel.value != 1:

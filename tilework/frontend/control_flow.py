@@ -10,25 +10,22 @@ A branch that contains a `return` becomes `cf` blocks instead, which only the fu
 
 import ast
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import Block, Region
 
 from tilework.frontend.exits import insert_if, visit_body, visit_branch
 from tilework.frontend.known_values import describe_type, flatten, unflatten, unwrap
 from tilework.frontend.merge import Branch, append, end_location, merge_branches
-from tilework.frontend.visitors import visits
+from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf_ext import make_br, make_cond_br, make_if, make_yield
 from tilework.language import core as tl
 from tilework.language.typing import triton_words
 
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
-
 
 @visits(ast.If)
-def visit_if(gen: "FunctionGenerator", node: ast.If) -> None:
+def visit_if(gen: FunctionGenerator, node: ast.If) -> None:
     """Compile-time conditions choose a branch now; run-time ones build both."""
     condition = gen.visit(node.test)
     if not isinstance(condition, tl.tensor):
@@ -41,7 +38,7 @@ def visit_if(gen: "FunctionGenerator", node: ast.If) -> None:
         visit_structured_if(gen, node, test)
 
 
-def constant_condition(gen: "FunctionGenerator", node: ast.If | ast.IfExp | ast.While, condition: Any) -> bool:
+def constant_condition(gen: FunctionGenerator, node: ast.If | ast.IfExp | ast.While, condition: Any) -> bool:
     """The truth of a compile-time condition; only bool, int and None have an unambiguous one."""
     value = unwrap(condition)
     if type(value) not in (bool, int, type(None)):
@@ -53,7 +50,7 @@ def constant_condition(gen: "FunctionGenerator", node: ast.If | ast.IfExp | ast.
     return bool(value)
 
 
-def runtime_condition(gen: "FunctionGenerator", node: ast.If | ast.IfExp, condition: Any) -> Any:
+def runtime_condition(gen: FunctionGenerator, node: ast.If | ast.IfExp, condition: Any) -> Any:
     """A scalar int1."""
     if condition.type.is_block():
         if condition.numel.value != 1:
@@ -73,7 +70,7 @@ def contains_return(node: ast.AST) -> bool:
     return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
 
 
-def visit_structured_if(gen: "FunctionGenerator", node: ast.If, test: Any) -> None:
+def visit_structured_if(gen: FunctionGenerator, node: ast.If, test: Any) -> None:
     """An `scf.if`; variables bound in its branches become its results."""
     gen.structured += 1
     loc = gen.builder.loc
@@ -85,7 +82,7 @@ def visit_structured_if(gen: "FunctionGenerator", node: ast.If, test: Any) -> No
     gen.terminated = then.terminated and other.terminated
 
 
-def visit_if_with_return(gen: "FunctionGenerator", node: ast.If, test: Any) -> None:
+def visit_if_with_return(gen: FunctionGenerator, node: ast.If, test: Any) -> None:
     """Blocks and branches; what follows the `if` goes on in the block where the live branches meet."""
     loc = gen.builder.loc
     before = gen.builder.block
@@ -111,7 +108,7 @@ def visit_if_with_return(gen: "FunctionGenerator", node: ast.If, test: Any) -> N
 
 
 @visits(ast.IfExp)
-def visit_ternary(gen: "FunctionGenerator", node: ast.IfExp) -> Any:
+def visit_ternary(gen: FunctionGenerator, node: ast.IfExp) -> Any:
     """``a if c else b``: the taken side at compile time, else an `scf.if` with one value."""
     condition = gen.visit(node.test)
     if not isinstance(condition, tl.tensor):

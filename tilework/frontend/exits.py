@@ -14,22 +14,19 @@ that of `break` nor that of `return` is the loop it would be without them.
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import Block, Region
 
 from tilework.frontend.known_values import flatten, is_same, unflatten, unflatten_all
 from tilework.frontend.merge import Branch, Merged, append, end_location, merge_branches
 from tilework.frontend.semantic.type_mapping import ir_types
-from tilework.frontend.visitors import visits
+from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import tt
 from tilework.ir.hints import poison
 from tilework.ir.scf_ext import make_cond_br, make_if, make_yield
 from tilework.language import core as tl
 from tilework.language.typing import triton_words
-
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
 
 CONTINUE, BREAK, RETURN, RESULT = ".continue", ".break", ".return", ".result"
 BROKEN = ".broken"  # of a loop before this, whose `else` is compiled: a `break` in there is another loop's
@@ -37,26 +34,26 @@ EXITS = CONTINUE, BREAK, RETURN, BROKEN
 
 
 @visits(ast.Break)
-def visit_break(gen: "FunctionGenerator", node: ast.Break) -> None:
+def visit_break(gen: FunctionGenerator, node: ast.Break) -> None:
     """End the innermost loop."""
     gen.beyond_triton(node, triton_words.BREAK)
     leave(gen, BREAK)
 
 
 @visits(ast.Continue)
-def visit_continue(gen: "FunctionGenerator", node: ast.Continue) -> None:
+def visit_continue(gen: FunctionGenerator, node: ast.Continue) -> None:
     """Go on with the next iteration of the innermost loop."""
     gen.beyond_triton(node, triton_words.CONTINUE)
     leave(gen, CONTINUE)
 
 
-def leave(gen: "FunctionGenerator", kind: str) -> None:
+def leave(gen: FunctionGenerator, kind: str) -> None:
     """What follows in this block is dead."""
     gen.scope.locals[kind] = tl.constexpr(True)
     gen.terminated = gen.leaves = True
 
 
-def visit_body(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> None:
+def visit_body(gen: FunctionGenerator, statements: Sequence[ast.stmt]) -> None:
     """The statements of one block; what follows one that surely leaves it is dead and not looked at."""
     for position, statement in enumerate(statements):
         if gen.terminated:
@@ -67,11 +64,11 @@ def visit_body(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> None
             return go_on(gen, partial(visit_body, gen, rest) if rest else None)
 
 
-def may_leave(gen: "FunctionGenerator") -> bool:
+def may_leave(gen: FunctionGenerator) -> bool:
     return any(kind in gen.scope.locals for kind in EXITS)
 
 
-def visit_branch(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> Branch:
+def visit_branch(gen: FunctionGenerator, statements: Sequence[ast.stmt]) -> Branch:
     """Visit one side of an `if` in a block of its own."""
     branch = Branch.open(gen)
     branch.statements = statements
@@ -80,7 +77,7 @@ def visit_branch(gen: "FunctionGenerator", statements: Sequence[ast.stmt]) -> Br
     return branch
 
 
-def go_on(gen: "FunctionGenerator", rest: Callable[[], None] | None) -> None:
+def go_on(gen: FunctionGenerator, rest: Callable[[], None] | None) -> None:
     """Compile the `rest` of a block for when none of the flags is set."""
     locals = gen.scope.locals
     if gen.at_top_level and RETURN in locals:
@@ -106,7 +103,7 @@ def go_on(gen: "FunctionGenerator", rest: Callable[[], None] | None) -> None:
     gen.terminated = then.terminated and BROKEN not in found  # behind the `else` of a loop that was broken it goes on
 
 
-def insert_if(gen: "FunctionGenerator", test: Any, then: Branch, other: Branch, has_else: bool) -> None:
+def insert_if(gen: FunctionGenerator, test: Any, then: Branch, other: Branch, has_else: bool) -> None:
     """An `scf.if` of two branches; variables bound in them become its results."""
     loc = gen.builder.loc
     merged = merge_branches(gen, then, other)
@@ -122,7 +119,7 @@ def insert_if(gen: "FunctionGenerator", test: Any, then: Branch, other: Branch, 
     gen.scope.locals.update(known)
 
 
-def merge_exits(gen: "FunctionGenerator", merged: Merged, then: Branch, other: Branch, test: Any) -> dict[str, Any]:
+def merge_exits(gen: FunctionGenerator, merged: Merged, then: Branch, other: Branch, test: Any) -> dict[str, Any]:
     """Let `merged` have the flags that differ; those that the condition of the branches tells are returned."""
     known: dict[str, Any] = {}
     for kind in EXITS:
@@ -145,18 +142,18 @@ def merge_exits(gen: "FunctionGenerator", merged: Merged, then: Branch, other: B
     return known
 
 
-def as_value(gen: "FunctionGenerator", flag: Any) -> tl.tensor:
+def as_value(gen: FunctionGenerator, flag: Any) -> tl.tensor:
     """A flag as a run-time value; one that nobody set is false."""
     return flag if isinstance(flag, tl.tensor) else gen.semantic.constant(flag is not None, tl.int1)
 
 
-def undefined(gen: "FunctionGenerator", type: Any) -> Any:
+def undefined(gen: FunctionGenerator, type: Any) -> Any:
     """Some value of a type."""
     loc = gen.builder.loc
     return unflatten(type, [gen.builder.insert(poison(leaf, loc)).results[0] for leaf in ir_types(type)])
 
 
-def none_of(gen: "FunctionGenerator", flags: Mapping[str, Any]) -> tl.tensor:
+def none_of(gen: FunctionGenerator, flags: Mapping[str, Any]) -> tl.tensor:
     """Whether none of the flags is set."""
     first, *others = (as_value(gen, flags[kind]) for kind in EXITS if kind in flags)
     for flag in others:
@@ -164,7 +161,7 @@ def none_of(gen: "FunctionGenerator", flags: Mapping[str, Any]) -> tl.tensor:
     return gen.semantic.not_(first)
 
 
-def return_where(gen: "FunctionGenerator", flag: Any, result: Any) -> None:
+def return_where(gen: FunctionGenerator, flag: Any, result: Any) -> None:
     """Return if `flag` is set; what follows goes on in a block of its own."""
     gen.terminated = isinstance(flag, tl.constexpr)
     handles, loc = flatten(result) if result is not None else [], gen.builder.loc
@@ -183,7 +180,7 @@ def return_where(gen: "FunctionGenerator", flag: Any, result: Any) -> None:
 class Stops:
     """How the body of a loop may end the loop: its flags of `break` and `return`, and what it returns."""
 
-    def __init__(self, gen: "FunctionGenerator") -> None:
+    def __init__(self, gen: FunctionGenerator) -> None:
         """Take the flags at the end of a body, where code is inserted."""
         locals = gen.scope.locals
         self.skips = locals.pop(CONTINUE, None) is not None
@@ -200,7 +197,7 @@ class Stops:
         """What the body yields."""
         return [handle for value in self.values.values() for handle in flatten(value)]
 
-    def initial(self, gen: "FunctionGenerator") -> list[Any]:
+    def initial(self, gen: FunctionGenerator) -> list[Any]:
         """What the first iteration is given."""
         made = [
             undefined(gen, value.type) if kind == RESULT else as_value(gen, None) for kind, value in self.values.items()
@@ -213,7 +210,7 @@ class Stops:
         return dict(zip(self.values, values, strict=True))
 
 
-def visit_else(gen: "FunctionGenerator", statements: Sequence[ast.stmt], ends: Mapping[str, Any]) -> None:
+def visit_else(gen: FunctionGenerator, statements: Sequence[ast.stmt], ends: Mapping[str, Any]) -> None:
     """What stands under the `else` of a finished loop, which nothing has left by `break`; `ends` are its flags."""
     locals = gen.scope.locals
     locals.update({BROKEN if kind == BREAK else kind: value for kind, value in ends.items()})

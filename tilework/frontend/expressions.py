@@ -8,21 +8,18 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilework.frontend.attributes import get_attribute
 from tilework.frontend.builtins import BUILTINS
 from tilework.frontend.known_values import as_constexpr, describe, is_aggregate, unwrap
 from tilework.frontend.target_libdevice import resolve_stub
-from tilework.frontend.visitors import visits
+from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
 from tilework.language.typing import triton_words
 from tilework.language.typing.indexing import is_plain_view
 from tilework.language.typing.python_names import TUPLE_INDEX
-
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
 
 Binary = tuple[str, Callable[[Any, Any], Any]]
 
@@ -68,25 +65,25 @@ DUNDER = {name: python.__name__ for name, python in COMPARE.values()}  # "equal"
 
 
 @visits(ast.Constant)
-def visit_constant(gen: "FunctionGenerator", node: ast.Constant) -> Any:
+def visit_constant(gen: FunctionGenerator, node: ast.Constant) -> Any:
     """A literal is known at compile time."""
     return tl.constexpr(node.value)
 
 
 @visits(ast.Name)
-def visit_name(gen: "FunctionGenerator", node: ast.Name) -> Any:
+def visit_name(gen: FunctionGenerator, node: ast.Name) -> Any:
     """Locals, globals, builtins."""
     value = gen.scope.lookup(node.id, BUILTINS, gen.options.allow_non_constexpr_globals)
     return resolve_stub(as_constexpr(value), gen.options)
 
 
 @visits(ast.Tuple, ast.List)
-def visit_tuple(gen: "FunctionGenerator", node: ast.Tuple | ast.List) -> Any:
+def visit_tuple(gen: FunctionGenerator, node: ast.Tuple | ast.List) -> Any:
     """``(a, b)`` and ``[a, b]`` are tuples."""
     return tl.tuple(visit_elements(gen, node.elts))
 
 
-def visit_elements(gen: "FunctionGenerator", nodes: list[ast.expr]) -> list[Any]:
+def visit_elements(gen: FunctionGenerator, nodes: list[ast.expr]) -> list[Any]:
     """Visit expressions; a starred tuple gives its elements."""
     values: list[Any] = []
     for node in nodes:
@@ -101,12 +98,12 @@ def visit_elements(gen: "FunctionGenerator", nodes: list[ast.expr]) -> list[Any]
 
 
 @visits(ast.BinOp)
-def visit_binary(gen: "FunctionGenerator", node: ast.BinOp) -> Any:
+def visit_binary(gen: FunctionGenerator, node: ast.BinOp) -> Any:
     """``a + b``."""
     return apply_binary(gen, node.op, gen.visit(node.left), gen.visit(node.right))
 
 
-def apply_binary(gen: "FunctionGenerator", op: ast.operator, left: Any, right: Any) -> Any:
+def apply_binary(gen: FunctionGenerator, op: ast.operator, left: Any, right: Any) -> Any:
     """An operator on two visited operands."""
     name, python = BINARY[type(op)]
     if isinstance(left, tl.tensor) or isinstance(right, tl.tensor):
@@ -138,7 +135,7 @@ def apply_tuple(python: Callable[[Any, Any], Any], left: Any, right: Any) -> Any
     return python(plain(left), plain(right))
 
 
-def apply_method(gen: "FunctionGenerator", name: str, left: Any, right: Any) -> Any:
+def apply_method(gen: FunctionGenerator, name: str, left: Any, right: Any) -> Any:
     """``a + b`` on aggregates: the user's ``__add__`` or ``__radd__``."""
     name = DUNDER.get(name, name)
     if is_aggregate(left) and hasattr(left, f"__{name}__"):
@@ -149,7 +146,7 @@ def apply_method(gen: "FunctionGenerator", name: str, left: Any, right: Any) -> 
 
 
 @visits(ast.UnaryOp)
-def visit_unary(gen: "FunctionGenerator", node: ast.UnaryOp) -> Any:
+def visit_unary(gen: FunctionGenerator, node: ast.UnaryOp) -> Any:
     """``-x``, ``~x``, ``not x``, ``+x``."""
     value, (text, method, python) = gen.visit(node.operand), UNARY[type(node.op)]
     if isinstance(value, tl.tensor):
@@ -160,7 +157,7 @@ def visit_unary(gen: "FunctionGenerator", node: ast.UnaryOp) -> Any:
 
 
 @visits(ast.Compare)
-def visit_compare(gen: "FunctionGenerator", node: ast.Compare) -> Any:
+def visit_compare(gen: FunctionGenerator, node: ast.Compare) -> Any:
     """``a < b``, and ``a < b < c``, whose operands are all evaluated, each once; `is` and `in` are decided at compile time."""
     if len(node.ops) == 1:
         return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
@@ -177,7 +174,7 @@ def visit_compare(gen: "FunctionGenerator", node: ast.Compare) -> Any:
     return result
 
 
-def compare(gen: "FunctionGenerator", op: ast.cmpop, left: Any, right: Any) -> Any:
+def compare(gen: FunctionGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
     """One comparison of visited operands."""
     if isinstance(op, ast.Is | ast.IsNot):
         same = unwrap(left) is unwrap(right)
@@ -207,7 +204,7 @@ def is_member(item: Any, container: Any) -> bool:
 
 
 @visits(ast.BoolOp)
-def visit_bool_op(gen: "FunctionGenerator", node: ast.BoolOp) -> Any:
+def visit_bool_op(gen: FunctionGenerator, node: ast.BoolOp) -> Any:
     """``a and b``: compile-time operands short-circuit, run-time ones are all evaluated."""
     is_and = isinstance(node.op, ast.And)
     runtime: list[tuple[ast.expr, Any]] = []
@@ -244,13 +241,13 @@ def truth(value: Any) -> bool:
 
 
 @visits(ast.Attribute)
-def visit_attribute(gen: "FunctionGenerator", node: ast.Attribute) -> Any:
+def visit_attribute(gen: FunctionGenerator, node: ast.Attribute) -> Any:
     """``x.name``."""
     return get_attribute(gen, gen.visit(node.value), node.attr)
 
 
 @visits(ast.Subscript)
-def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
+def visit_subscript(gen: FunctionGenerator, node: ast.Subscript) -> Any:
     """``x[:, None]``, ``t[0]``, ``shape[1:]``."""
     owner = gen.visit(node.value)
     index = gen.visit(node.slice)
@@ -273,7 +270,7 @@ def visit_subscript(gen: "FunctionGenerator", node: ast.Subscript) -> Any:
     return as_constexpr(plain[key])
 
 
-def check_index(gen: "FunctionGenerator", node: ast.AST, index: Any) -> None:
+def check_index(gen: FunctionGenerator, node: ast.AST, index: Any) -> None:
     """Triton takes no elements out of blocks."""
     if not is_plain_view(index):
         gen.beyond_triton(node, ValueError(triton_words.INDEX.format(unwrap(index))))
@@ -297,7 +294,7 @@ def python_slice(index: Any) -> slice:
 
 
 @visits(ast.Slice)
-def visit_slice(gen: "FunctionGenerator", node: ast.Slice) -> Any:
+def visit_slice(gen: FunctionGenerator, node: ast.Slice) -> Any:
     """``a:b:c``."""
     parts = [
         gen.visit(part) if part is not None else tl.constexpr(None) for part in (node.lower, node.upper, node.step)
@@ -306,7 +303,7 @@ def visit_slice(gen: "FunctionGenerator", node: ast.Slice) -> Any:
 
 
 @visits(ast.JoinedStr)
-def visit_f_string(gen: "FunctionGenerator", node: ast.JoinedStr) -> Any:
+def visit_f_string(gen: FunctionGenerator, node: ast.JoinedStr) -> Any:
     """An f-string of compile-time values."""
     pieces = []
     for part in node.values:
@@ -324,7 +321,7 @@ def visit_f_string(gen: "FunctionGenerator", node: ast.JoinedStr) -> Any:
 
 
 @visits(ast.ListComp)
-def visit_list_comprehension(gen: "FunctionGenerator", node: ast.ListComp) -> Any:
+def visit_list_comprehension(gen: FunctionGenerator, node: ast.ListComp) -> Any:
     """``[f(x) for x in t if cond]`` over sequences known at compile time; a tuple."""
     if len(node.generators) != 1:
         gen.beyond_triton(node, triton_words.NESTED_COMPREHENSIONS)
@@ -351,7 +348,7 @@ def visit_list_comprehension(gen: "FunctionGenerator", node: ast.ListComp) -> An
     return tl.tuple(results)
 
 
-def compile_time_items(gen: "FunctionGenerator", node: ast.expr) -> list[Any]:
+def compile_time_items(gen: FunctionGenerator, node: ast.expr) -> list[Any]:
     """What a comprehension goes over: a tuple, a list, or a range with known bounds."""
     source = unwrap(gen.visit(node))
     if isinstance(source, tl.static_range | tl.range):
@@ -367,7 +364,7 @@ def compile_time_items(gen: "FunctionGenerator", node: ast.expr) -> list[Any]:
     return [as_constexpr(item) for item in items]
 
 
-def bind_item(gen: "FunctionGenerator", target: ast.expr, item: Any) -> None:
+def bind_item(gen: FunctionGenerator, target: ast.expr, item: Any) -> None:
     """Let the names of a comprehension be an item, or its parts."""
     if isinstance(target, ast.Name):
         gen.scope.locals[target.id] = item
@@ -386,7 +383,7 @@ def shown(value: Any) -> str:
     return describe(value) or repr(unwrap(value))
 
 
-def keeps(gen: "FunctionGenerator", condition: ast.expr) -> bool:
+def keeps(gen: FunctionGenerator, condition: ast.expr) -> bool:
     """The truth of a comprehension's filter, which must be known now."""
     value = gen.visit(condition)
     if isinstance(value, tl.tensor):

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Region
@@ -28,7 +28,7 @@ from tilework.frontend.known_values import (
 )
 from tilework.frontend.merge import append, assigned_at, end_location
 from tilework.frontend.scopes import finished_index
-from tilework.frontend.visitors import visits
+from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir.hints import COUNTED, SKIPS, UNIT, loop_attributes
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
@@ -37,16 +37,13 @@ from tilework.language.typing import triton_words
 from tilework.language.typing.promotion import number_dtype
 from tilework.language.typing.python_names import loop_index_type
 
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
-
 HINTS = "num_stages loop_unroll_factor disallow_acc_multi_buffer flatten warp_specialize disable_licm".split()
 
 
 class Carried:
     """The variables that a loop hands from one iteration to the next; its own variable `index` is none of them."""
 
-    def __init__(self, gen: "FunctionGenerator", body: Sequence[ast.stmt], index: str | None = None) -> None:
+    def __init__(self, gen: FunctionGenerator, body: Sequence[ast.stmt], index: str | None = None) -> None:
         self.body = body
         assigned = assigned_names(body)
         locals = {name: value for name, value in gen.scope.locals.items() if name != index}
@@ -69,23 +66,23 @@ class Carried:
         """The variable that each handle belongs to."""
         return [name for name, handles in zip(self.names, self.initial, strict=True) for _ in handles]
 
-    def add_arguments(self, gen: "FunctionGenerator", block: Block) -> None:
+    def add_arguments(self, gen: FunctionGenerator, block: Block) -> None:
         """One block argument per handle."""
         for handle, name in zip(self.handles, self.leaf_names, strict=True):
             gen.starts[block.insert_arg(handle.type, len(block.args), name_loc(name, unknown))] = handle
 
-    def bind(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
+    def bind(self, gen: FunctionGenerator, handles: Sequence[Any]) -> None:
         """Let the variables be `handles` from here on."""
         gen.scope.locals.update(zip(self.names, unflatten_all(self.types, handles), strict=True))
 
-    def bind_results(self, gen: "FunctionGenerator", kept: Sequence[int], results: Sequence[Any]) -> None:
+    def bind_results(self, gen: FunctionGenerator, kept: Sequence[int], results: Sequence[Any]) -> None:
         """After the loop: what it carried are its results, the rest is what it was."""
         handles = list(self.handles)
         for position, result in zip(kept, results, strict=True):
             handles[position] = result
         self.bind(gen, handles)
 
-    def drop_others(self, gen: "FunctionGenerator", kept: Sequence[int], block: Block, offset: int) -> None:
+    def drop_others(self, gen: FunctionGenerator, kept: Sequence[int], block: Block, offset: int) -> None:
         """A value that comes back unchanged is no loop variable: remove its argument of `block`, and use the value."""
         initial = self.handles
         for position in reversed(range(len(initial))):
@@ -100,7 +97,7 @@ class Carried:
         names = self.leaf_names
         return reduce(lambda loc, position: name_loc(names[position], loc), kept, loc)
 
-    def yields(self, gen: "FunctionGenerator") -> list[Any]:
+    def yields(self, gen: FunctionGenerator) -> list[Any]:
         """The values at the end of the body, after checking that every type stayed what it was."""
         for name, value in self.fixed.items():
             if not is_same(gen.scope.locals.get(name), value):
@@ -140,7 +137,7 @@ def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
 
 
 @visits(ast.For)
-def visit_for(gen: "FunctionGenerator", node: ast.For) -> None:
+def visit_for(gen: FunctionGenerator, node: ast.For) -> None:
     """`range` and `tl.range` become `scf.for`; `tl.static_range` is unrolled."""
     if node.orelse:
         gen.beyond_triton(node, triton_words.FOR_ELSE)
@@ -157,7 +154,7 @@ def visit_for(gen: "FunctionGenerator", node: ast.For) -> None:
         raise RuntimeError("Only `range` and `static_range` iterators are currently supported")
 
 
-def unroll(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
+def unroll(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     """One copy of the body per value."""
     assert isinstance(node.target, ast.Name)
     name = node.target.id
@@ -195,7 +192,7 @@ def own_exits(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
         yield from own_exits(list(inner))
 
 
-def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
+def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     """An `scf.for`."""
     assert isinstance(node.target, ast.Name)
     name, loc = node.target.id, gen.builder.loc
@@ -252,7 +249,7 @@ def loop(gen: "FunctionGenerator", node: ast.For, iterator: Any) -> None:
 
 
 def counting_while(
-    gen: "FunctionGenerator", initial: list[Any], end: Any, stops: Stops, body: Block, loc: Any
+    gen: FunctionGenerator, initial: list[Any], end: Any, stops: Stops, body: Block, loc: Any
 ) -> scf.WhileOp:
     """The loop whose `body` takes what it counts and what is carried, until it counted to `end` or one of `stops` is set."""
     given = [*initial, *stops.initial(gen)]
@@ -270,7 +267,7 @@ def counting_while(
 
 
 def visit_region(
-    gen: "FunctionGenerator", carried: Carried, block: Block, arguments: Sequence[Any], body: Callable[[], None]
+    gen: FunctionGenerator, carried: Carried, block: Block, arguments: Sequence[Any], body: Callable[[], None]
 ) -> tuple[list[Any], Stops, Any]:
     """Visit code of a loop in `block`, starting from the carried `arguments`; the carried values at its end, how it ends the loop, and where
     that is."""
@@ -285,7 +282,7 @@ def visit_region(
     return carried.yields(gen), stops, end
 
 
-def loop_bounds(gen: "FunctionGenerator", bounds: Sequence[Any]) -> tuple[list[Any], Any]:
+def loop_bounds(gen: FunctionGenerator, bounds: Sequence[Any]) -> tuple[list[Any], Any]:
     """Start, end and step in the type the loop counts in, and the type of its variable."""
     values = [bound_value(gen, bound) for bound in bounds]
     index_type = loop_index_type([value.type for value in values])
@@ -294,7 +291,7 @@ def loop_bounds(gen: "FunctionGenerator", bounds: Sequence[Any]) -> tuple[list[A
     return [gen.semantic.cast(value, counter, None) for value in values], index_type
 
 
-def bound_value(gen: "FunctionGenerator", bound: Any) -> Any:
+def bound_value(gen: FunctionGenerator, bound: Any) -> Any:
     """A bound as a scalar."""
     number = unwrap(bound)
     if type(number) is int:
@@ -309,7 +306,7 @@ def range_hints(iterator: Any) -> dict[str, Any]:
 
 
 @visits(ast.While)
-def visit_while(gen: "FunctionGenerator", node: ast.While) -> None:
+def visit_while(gen: FunctionGenerator, node: ast.While) -> None:
     """An `scf.while`: the condition in one region, the body in the other."""
     if node.orelse:
         gen.beyond_triton(node, triton_words.WHILE_ELSE)
@@ -359,7 +356,7 @@ def visit_while(gen: "FunctionGenerator", node: ast.While) -> None:
 
 
 def unless_stopped(
-    gen: "FunctionGenerator", before: Block, test: Any, handed: dict[int, Any], flags: Mapping[str, Any]
+    gen: FunctionGenerator, before: Block, test: Any, handed: dict[int, Any], flags: Mapping[str, Any]
 ) -> tuple[Any, list[Any]]:
     """Whether a loop goes on, and with which values: its condition is not evaluated once a flag is set.
 
@@ -385,7 +382,7 @@ def unless_stopped(
         return tl.tensor(op.results[0], tl.int1), list(given.values())
 
 
-def while_condition(gen: "FunctionGenerator", node: ast.While) -> tuple[Any, dict[str, Any]]:
+def while_condition(gen: FunctionGenerator, node: ast.While) -> tuple[Any, dict[str, Any]]:
     """The test as a scalar int1, or as a bool where it is known, and the options of `tl.condition`."""
     test = gen.visit(node.test)
     hints: dict[str, Any] = {}

@@ -8,21 +8,18 @@ match MODE:
 """
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilework.frontend.exits import visit_body
 from tilework.frontend.expressions import truth
 from tilework.frontend.known_values import as_constexpr, describe, make_tuple, unwrap
-from tilework.frontend.visitors import visits
+from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.language import core as tl
 from tilework.language.typing import triton_words
 
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
-
 
 @visits(ast.Match)
-def visit_match(gen: "FunctionGenerator", node: ast.Match) -> None:
+def visit_match(gen: FunctionGenerator, node: ast.Match) -> None:
     """The first case that fits."""
     gen.beyond_triton(node, triton_words.MATCH)
     subject = gen.visit(node.subject)
@@ -36,7 +33,7 @@ def visit_match(gen: "FunctionGenerator", node: ast.Match) -> None:
             return
 
 
-def is_true(gen: "FunctionGenerator", guard: ast.expr) -> bool:
+def is_true(gen: FunctionGenerator, guard: ast.expr) -> bool:
     value = gen.visit(guard)
     if isinstance(value, tl.tensor):
         raise TypeError(
@@ -45,7 +42,7 @@ def is_true(gen: "FunctionGenerator", guard: ast.expr) -> bool:
     return truth(value)
 
 
-def fits(gen: "FunctionGenerator", pattern: ast.pattern, subject: Any, names: dict[str, Any]) -> bool:
+def fits(gen: FunctionGenerator, pattern: ast.pattern, subject: Any, names: dict[str, Any]) -> bool:
     """Whether a value has the form of a pattern; `names` gets what the pattern names."""
     match pattern:
         case ast.MatchAs(pattern=inner, name=name):
@@ -75,7 +72,7 @@ def plain(subject: Any) -> Any:
     return unwrap(subject)
 
 
-def fits_sequence(gen: "FunctionGenerator", patterns: list[ast.pattern], subject: Any, names: dict[str, Any]) -> bool:
+def fits_sequence(gen: FunctionGenerator, patterns: list[ast.pattern], subject: Any, names: dict[str, Any]) -> bool:
     """A sequence of as many items; one `*rest` takes those in the middle."""
     value = plain(subject)
     items = value.values if isinstance(value, tl.tuple) else value

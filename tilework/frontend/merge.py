@@ -7,7 +7,7 @@ a result of the branch. One that only one branch defines is not visible afterwar
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.ir import Block, Operation
 
@@ -23,9 +23,7 @@ from tilework.frontend.known_values import (
     unwrap,
 )
 from tilework.frontend.scopes import Ambiguous, assigned_lines
-
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
+from tilework.frontend.visitors import FunctionGenerator
 
 
 @dataclass
@@ -42,7 +40,7 @@ class Branch:
     statements: Sequence[ast.stmt] = ()
 
     @classmethod
-    def open(cls, gen: "FunctionGenerator") -> "Branch":
+    def open(cls, gen: FunctionGenerator) -> "Branch":
         """Start inserting into a new block; inside the function's own region it joins that region."""
         block = Block()
         if gen.at_top_level:
@@ -51,7 +49,7 @@ class Branch:
         gen.builder.set_to_end(block)
         return branch
 
-    def close(self, gen: "FunctionGenerator") -> None:
+    def close(self, gen: FunctionGenerator) -> None:
         """Record the variables, and put scope, aggregates and insertion point back."""
         assert gen.builder.block is not None
         self.last_block = gen.builder.block
@@ -68,13 +66,13 @@ class Branch:
         gen.scope.locals = dict(self.before)
         gen.builder.block = self.outer_block
 
-    def resume(self, gen: "FunctionGenerator") -> None:
+    def resume(self, gen: FunctionGenerator) -> None:
         """Go on after this branch as if the other did not exist (it returned)."""
         gen.scope.locals = self.locals
         gen.builder.set_to_end(self.last_block)
 
 
-def snapshot(gen: "FunctionGenerator") -> list[tuple[Any, dict[str, Any]]]:
+def snapshot(gen: FunctionGenerator) -> list[tuple[Any, dict[str, Any]]]:
     """The fields of every aggregate in scope: methods may change them in place."""
     return [
         (instance, dict(vars(instance))) for value in gen.scope.locals.values() for instance in aggregates_in(value)
@@ -86,7 +84,7 @@ def has_changed(instance: Any, fields: dict[str, Any]) -> bool:
     return any(value is not fields[name] for name, value in vars(instance).items())
 
 
-def append(gen: "FunctionGenerator", block: Block, op: Operation) -> None:
+def append(gen: FunctionGenerator, block: Block, op: Operation) -> None:
     """Put `op` at the end of `block`."""
     with gen.builder.saved():
         gen.builder.set_to_end(block)
@@ -124,13 +122,13 @@ class Merged:
         self.else_handles += flatten(right)
         self.leaf_names += [name] * len(handles)
 
-    def rename(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
+    def rename(self, gen: FunctionGenerator, handles: Sequence[Any]) -> None:
         """Call the values at the end of a branch after the variables that they are, as Triton does: see `test_names_as_in_triton`."""
         for name, handle in zip(self.names, handles, strict=False):
             if name.isidentifier():
                 gen.rename(handle, name)
 
-    def bind(self, gen: "FunctionGenerator", handles: Sequence[Any]) -> None:
+    def bind(self, gen: FunctionGenerator, handles: Sequence[Any]) -> None:
         """Bind the variables to the results."""
         gen.scope.locals.update(self.unchanged)
         for name in self.dropped:
@@ -138,7 +136,7 @@ class Merged:
         gen.scope.locals.update(zip(self.names, unflatten_all(self.value_types, handles), strict=True))
 
 
-def merge_branches(gen: "FunctionGenerator", then: Branch, other: Branch) -> Merged:
+def merge_branches(gen: FunctionGenerator, then: Branch, other: Branch) -> Merged:
     """Compare the variables at the ends of two branches; types must agree."""
     merged = Merged()
     for name in changed_names(then, other):
@@ -169,7 +167,7 @@ def changed_names(then: Branch, other: Branch) -> list[str]:
     ]
 
 
-def assigned_at(gen: "FunctionGenerator", statements: Sequence[ast.stmt], name: str) -> str:
+def assigned_at(gen: FunctionGenerator, statements: Sequence[ast.stmt], name: str) -> str:
     """A line for an error message that says where `name` is assigned."""
     lines = [line for statement in statements for line in assigned_lines(statement, name, gen.where)]
     return f"\n`{name}` is assigned in line {lines[-1]}" if lines else ""
@@ -179,7 +177,7 @@ def is_nothing(value: Any) -> bool:
     return unwrap(value) is None or isinstance(value, Ambiguous)
 
 
-def ambiguous(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) -> Ambiguous:
+def ambiguous(gen: FunctionGenerator, name: str, then: Branch, other: Branch) -> Ambiguous:
     """A variable that was None before the `if`: after it no value says whether it still is."""
     places = "".join(assigned_at(gen, branch.statements, name) for branch in (then, other))
     return Ambiguous(
@@ -188,7 +186,7 @@ def ambiguous(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) 
     )
 
 
-def check_rebound(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) -> None:
+def check_rebound(gen: FunctionGenerator, name: str, then: Branch, other: Branch) -> None:
     """A variable from before the `if` keeps its type, and compile-time values cannot be rebound."""
     before = then.before[name]
     for block, branch in (("then", then), ("else", other)):
@@ -209,7 +207,7 @@ def check_rebound(gen: "FunctionGenerator", name: str, then: Branch, other: Bran
             )
 
 
-def check_same_type(gen: "FunctionGenerator", name: str, then: Branch, other: Branch) -> None:
+def check_same_type(gen: FunctionGenerator, name: str, then: Branch, other: Branch) -> None:
     """A variable that both branches define has one type."""
     left, right = then.locals[name], other.locals[name]
     if is_storable(left) and is_storable(right) and left.type == right.type:

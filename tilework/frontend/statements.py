@@ -5,7 +5,7 @@ them. Nothing else is converted.
 """
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilework.frontend.exits import RESULT, RETURN, leave, visit_body
 from tilework.frontend.expressions import apply_binary
@@ -18,23 +18,20 @@ from tilework.frontend.known_values import (
     make_tuple,
     unwrap,
 )
-from tilework.frontend.visitors import visits
+from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import tt
 from tilework.language import core as tl
 from tilework.language.typing import triton_words
 from tilework.language.typing.python_names import check_assigned, names_constexpr
 
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
-
 
 @visits(ast.Pass)
-def visit_pass(gen: "FunctionGenerator", node: ast.Pass) -> None:
+def visit_pass(gen: FunctionGenerator, node: ast.Pass) -> None:
     """Nothing."""
 
 
 @visits(ast.Expr)
-def visit_expression_statement(gen: "FunctionGenerator", node: ast.Expr) -> None:
+def visit_expression_statement(gen: FunctionGenerator, node: ast.Expr) -> None:
     """A call for its effect; a docstring is no call."""
     if isinstance(node.value, ast.Constant):
         return
@@ -43,7 +40,7 @@ def visit_expression_statement(gen: "FunctionGenerator", node: ast.Expr) -> None
 
 
 @visits(ast.Assign)
-def visit_assign(gen: "FunctionGenerator", node: ast.Assign) -> None:
+def visit_assign(gen: FunctionGenerator, node: ast.Assign) -> None:
     """``x = value``, ``x = y = value``, ``a, b = value`` or ``a, *rest = value``."""
     first, *others = node.targets
     if others:
@@ -53,7 +50,7 @@ def visit_assign(gen: "FunctionGenerator", node: ast.Assign) -> None:
         assign(gen, target, value)
 
 
-def visit_named(gen: "FunctionGenerator", target: ast.expr, value: ast.expr) -> Any:
+def visit_named(gen: FunctionGenerator, target: ast.expr, value: ast.expr) -> Any:
     """Visit the right side of an assignment; its ops are named after the variable."""
     outer = gen.naming
     gen.naming = target.id if isinstance(target, ast.Name) else None
@@ -63,7 +60,7 @@ def visit_named(gen: "FunctionGenerator", target: ast.expr, value: ast.expr) -> 
         gen.naming = outer
 
 
-def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
+def assign(gen: FunctionGenerator, target: ast.expr, value: Any) -> None:
     """Bind a value to a name, or the elements of a tuple to names."""
     if isinstance(target, ast.Name):
         gen.scope.locals[target.id] = value
@@ -89,7 +86,7 @@ def assign(gen: "FunctionGenerator", target: ast.expr, value: Any) -> None:
         assign(gen, element, item)
 
 
-def assign_part(gen: "FunctionGenerator", target: ast.Subscript, value: Any) -> None:
+def assign_part(gen: FunctionGenerator, target: ast.Subscript, value: Any) -> None:
     """``x[2:10] = value`` gives `x` a new value."""
     refusal = triton_words.PART.format(ast.unparse(target))
     gen.beyond_triton(target, refusal)
@@ -100,7 +97,7 @@ def assign_part(gen: "FunctionGenerator", target: ast.Subscript, value: Any) -> 
 
 
 def unpacked(
-    gen: "FunctionGenerator", target: ast.Tuple | ast.List, items: list[Any]
+    gen: FunctionGenerator, target: ast.Tuple | ast.List, items: list[Any]
 ) -> tuple[list[ast.expr], list[Any]]:
     """The names on the left of an assignment, and one value for each: ``*rest`` is a tuple of those that the others leave."""
     names = list(target.elts)
@@ -117,7 +114,7 @@ def unpacked(
     return [*names[:star], starred.value, *names[star + 1 :]], [*items[:star], rest, *items[end:]]
 
 
-def decay(gen: "FunctionGenerator", value: Any) -> Any:
+def decay(gen: FunctionGenerator, value: Any) -> Any:
     """Compile-time numbers become run-time scalars, also inside tuples; None, types and functions stay."""
     inner = unwrap(value)
     if isinstance(inner, NUMBERS):
@@ -131,7 +128,7 @@ def decay(gen: "FunctionGenerator", value: Any) -> Any:
 
 
 @visits(ast.AugAssign)
-def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> None:
+def visit_augmented_assign(gen: FunctionGenerator, node: ast.AugAssign) -> None:
     """``x += value`` is ``x = x + value``."""
     if isinstance(node.target, ast.Subscript):
         gen.beyond_triton(node, triton_words.AUGMENTED.format(ast.unparse(node.target)))
@@ -153,7 +150,7 @@ def visit_augmented_assign(gen: "FunctionGenerator", node: ast.AugAssign) -> Non
 
 
 @visits(ast.AnnAssign)
-def visit_annotated_assign(gen: "FunctionGenerator", node: ast.AnnAssign) -> None:
+def visit_annotated_assign(gen: FunctionGenerator, node: ast.AnnAssign) -> None:
     """``x: tl.constexpr = value`` keeps the value at compile time, if it is known then; other annotations are ignored."""
     if not isinstance(node.target, ast.Name):
         raise gen.unsupported(node, f"assignment to {ast.unparse(node.target)} is not supported")
@@ -169,7 +166,7 @@ def visit_annotated_assign(gen: "FunctionGenerator", node: ast.AnnAssign) -> Non
 
 
 @visits(ast.Return)
-def visit_return(gen: "FunctionGenerator", node: ast.Return) -> None:
+def visit_return(gen: FunctionGenerator, node: ast.Return) -> None:
     """End the function here; every return must have the same type."""
     if not gen.at_top_level:
         gen.beyond_triton(node, triton_words.RETURN_IN_LOOP)
@@ -191,7 +188,7 @@ def visit_return(gen: "FunctionGenerator", node: ast.Return) -> None:
     gen.terminated = True
 
 
-def check_return_type(gen: "FunctionGenerator", value: Any) -> None:
+def check_return_type(gen: FunctionGenerator, value: Any) -> None:
     """Remember the type of the first return and compare the others with it."""
     type = value.type if value is not None else None
     if gen.returned and type != gen.result:
@@ -206,7 +203,7 @@ def check_return_type(gen: "FunctionGenerator", value: Any) -> None:
 
 
 @visits(ast.Assert)
-def visit_assert(gen: "FunctionGenerator", node: ast.Assert) -> None:
+def visit_assert(gen: FunctionGenerator, node: ast.Assert) -> None:
     """A device-side assert; compiled only with debug on."""
     condition = gen.visit(node.test)
     message = gen.visit(node.msg) if node.msg is not None else ""
@@ -216,7 +213,7 @@ def visit_assert(gen: "FunctionGenerator", node: ast.Assert) -> None:
 
 
 @visits(ast.With)
-def visit_with(gen: "FunctionGenerator", node: ast.With) -> None:
+def visit_with(gen: FunctionGenerator, node: ast.With) -> None:
     """A context manager of the compiler, entered and left at compile time."""
     managers = []
     for item in node.items:

@@ -12,10 +12,12 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from tilework.frontend.generator import FunctionGenerator
+if TYPE_CHECKING:  # it calls the visitors, which know it as a type only
+    from tilework.frontend.generator import FunctionGenerator as FunctionGenerator
+else:
+    FunctionGenerator = Any
 
-Visitor = Callable[["FunctionGenerator", Any], Any]
+Visitor = Callable[[FunctionGenerator, Any], Any]
 VISITORS: dict[type[ast.AST], Visitor] = {}
 
 
