@@ -137,9 +137,16 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
 
     def outline(self, name: str, result: Type, args: Sequence[Value], body: Any) -> Value:
         """Call an internal function `@name`, written by ``body(builder, args)`` the first time it is asked for."""
-        if name not in self.module.functions:
-            params = [(arg.type, f"a{position}") for position, arg in enumerate(args)]
-            function = self.module.function(name, result, params, linkage="internal", attributes=("nounwind",))
-            inner = Builder(function)
-            inner.ret(body(inner, function.args))
+        if (inner := unwritten(self.module, name, result, [arg.type for arg in args])) is not None:
+            inner.ret(body(inner, inner.function.args))
         return self.pure(self.call_text(result, f"@{name}", args), result)
+
+
+def unwritten(
+    module: Module, name: str, result: Type, types: Sequence[Type], attributes: Sequence[str] = ("nounwind",)
+) -> Builder | None:
+    """The builder of an internal function, if it is asked for for the first time."""
+    if name in module.functions:
+        return None
+    params = [(type, f"a{position}") for position, type in enumerate(types)]
+    return Builder(module.function(name, result, params, linkage="internal", attributes=attributes))

@@ -64,12 +64,8 @@ def integer(bits: int) -> Type:
     return interned(Type("int", f"i{bits}", f"i{bits}", bits))
 
 
-def pointer(space: int = 0) -> Type:
-    return pointer_in(space)  # a cache of its own would tell pointer() from pointer(0)
-
-
 @cache
-def pointer_in(space: int) -> Type:
+def pointer(space: int = 0) -> Type:
     return interned(Type("ptr", f"ptr addrspace({space})" if space else "ptr", f"p{space}", 64))
 
 

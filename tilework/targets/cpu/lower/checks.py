@@ -31,8 +31,7 @@ from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import mask_bits, mask_of, pointer_vector
 from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.cpu.run.interface import ENTRIES, TABLE, WORDS
-from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.builder import Builder, unwritten
 from tilework.targets.llvm.rules import text_of
 from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.types import i1, i32, i64, ptr
@@ -97,8 +96,8 @@ def check(
         b.store(found, held, align=64)
         which = sum(1 << slot for slot in slots) if slots and max(slots) < MOST_BITS else ANYWHERE
         numbers = [*(constant(i64, number) for number in (size, strict, which)), constant(i32, code_of(low, op))]
-        if SYMBOL not in low.module.functions:
-            define(low.module)
+        if (inner := unwritten(low.module, SYMBOL, i1, TYPES, ("cold", "noinline", "nounwind"))) is not None:
+            write_check(inner)
         failed = b.call(SYMBOL, i1, [table, held, bits(), *numbers, *low.program])
         with b.if_(failed, weights=RARE):
             stop(low, code_of(low, op))
@@ -167,14 +166,13 @@ def leave_if_stopped(b: Builder, table: Value) -> None:
         b.ret(constant(i32, 0))
 
 
-def define(module: Module) -> None:
+TYPES = (ptr, ptr, *(i64,) * 4, *(i32,) * 4)
+
+
+def write_check(b: Builder) -> None:
     """``i1 @tilework.check(table, places, bits, size, strict, which, code, x, y, z)``: whether some lane is bad, looked at one by
     one; the first of all failures is recorded. Who may come from an entry of unknown extent may come from anywhere."""
-    params = [(ptr, "table"), (ptr, "places"), *((i64, name) for name in ("bits", "size", "strict", "which"))]
-    params += [(i32, name) for name in ("code", "x", "y", "z")]
-    function = module.function(SYMBOL, i1, params, linkage="internal", attributes=("cold", "noinline", "nounwind"))
-    b = Builder(function)
-    table, places, bits, size, strict, which, *told = function.args
+    table, places, bits, size, strict, which, *told = b.function.args
     count, entries = b.load(i64, b.gep(table, 8 * (ENTRIES - 1)), align=8), b.gep(table, 8 * ENTRIES)
 
     def words_of(index: Value) -> list[Value]:
@@ -189,7 +187,7 @@ def define(module: Module) -> None:
         wide = b.and_(has_bit(which, widened.index), unknown)
         widened.next([b.select(wide, constant(i64, ANYWHERE), widened.carried[0])])
     with b.loop(constant(i64, 0), b.sub(constant(i64, 64), b.ctlz(bits))) as lane, b.if_(has_bit(bits, lane)):
-        good = function.block("good")
+        good = b.function.block("good")
         address = b.load(i64, b.gep(places, lane, i64), align=8)
         aligned = b.icmp("eq", b.and_(address, strict), 0)
         with b.loop(constant(i64, 0), b.select(aligned, count, constant(i64, 0))) as index:

@@ -10,7 +10,7 @@ from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.arena import buffer_bytes
 from tilework.targets.cpu.lower.interface_of import may_wait
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.nest_access import is_volatile, scaled_indices
+from tilework.targets.cpu.lower.nest_access import element_address, is_volatile
 from tilework.targets.cpu.lower.poll import SHORT, Counted, burn, cost_of, rounds_at_once, trip_count
 from tilework.targets.llvm.control_rules import for_loop, may_wrap
 from tilework.targets.llvm.control_rules import lower_while as while_loop
@@ -95,20 +95,12 @@ def lower_table(low: Lowering, op: Operation) -> Value:
 @lowers(ttc.ReadOp)
 def lower_read(low: Lowering, op: Operation) -> Value:
     """Outside of a nest: one scalar."""
-    return low.read(op.results[0].type, element_address(low, op, 0))
+    return low.read(op.results[0].type, element_address(low, op, 0, low.values.__getitem__))
 
 
 @lowers(ttc.WriteOp)
 def lower_write(low: Lowering, op: Operation) -> None:
-    low.write(op.operands[0].type, low[op.operands[0]], element_address(low, op, 1))
-
-
-def element_address(low: Lowering, op: Operation, position: int) -> Value:
-    """The address of an element of the buffer that is operand `position`; its indices follow."""
-    b, offset = low.builder, constant(i64, 0)
-    for index, scale in scaled_indices(op, position):
-        offset = b.add(offset, b.mul(b.sext(low[index], i64), scale))
-    return b.gep(low[op.operands[position]], offset)
+    low.write(op.operands[0].type, low[op.operands[0]], element_address(low, op, 1, low.values.__getitem__))
 
 
 @lowers(tt.LoadOp)

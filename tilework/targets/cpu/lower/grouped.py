@@ -18,9 +18,9 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttc
-from tilework.targets.cpu.lower.lanes import RUNTIME, Kind, Linear, Stride
+from tilework.targets.cpu.lower.lanes import RUNTIME, Linear, Stride
 from tilework.targets.cpu.lower.lowering import Lowering, shaped
-from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile, scaled_indices
+from tilework.targets.cpu.lower.nest_access import access_stride, element_address, is_volatile
 from tilework.targets.cpu.lower.nests import SPECIAL, Nest
 from tilework.targets.llvm.scalar_types import element_bytes
 from tilework.targets.llvm.types import i32, i64
@@ -194,16 +194,13 @@ class GroupedNest(Nest):
 
     def lane_0(self, op: Operation, position: int) -> Value:
         """The address that lane 0 accesses; operand `position` is the pointer or the buffer."""
-        b, operand = self.b, op.operands[position]
         if type(op) is tt.LoadOp or type(op) is tt.StoreOp:
-            return self.first(self.kind(operand))
-        offset = constant(i64, 0)
-        for index, scale in scaled_indices(op, position):
-            offset = b.add(offset, b.mul(b.sext(self.first(self.kind(index)), i64), scale))
-        return b.gep(self.low[operand], offset)
+            return self.first(op.operands[position])
+        return element_address(self.low, op, position, self.first)
 
-    def first(self, kind: Kind) -> Value:
-        """The value in lane 0."""
+    def first(self, value: SSAValue) -> Value:
+        """What it is in lane 0."""
+        kind = self.kind(value)
         if isinstance(kind, Linear):
             return self.base(kind)
         assert isinstance(kind, Value) and not kind.type.is_vector, "an address is a line"

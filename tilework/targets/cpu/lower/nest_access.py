@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
+from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.lower.microkernel import CACHE_LINE
 from tilework.targets.cpu.lower.open_nest import FAST, SLOW, OpenNest
 from tilework.targets.llvm.builder import Builder
@@ -51,6 +52,14 @@ def scaled(type: ttc.BufferType, indices: Sequence[SSAValue]) -> list[tuple[SSAV
     """(index, bytes that one step of it moves), the last index first."""
     scales = accumulate(reversed(type.shape), operator.mul, initial=element_bytes(type.element))
     return list(zip(reversed(indices), scales, strict=False))
+
+
+def element_address(low: Lowering, op: Operation, position: int, value_of: Callable[[SSAValue], Value]) -> Value:
+    """The address of one element of the buffer that is operand `position`; its indices follow."""
+    b, offset = low.builder, constant(i64, 0)
+    for index, scale in scaled_indices(op, position):
+        offset = b.add(offset, b.mul(b.sext(value_of(index), i64), scale))
+    return b.gep(low[op.operands[position]], offset)
 
 
 def buffer_address(nest: OpenNest, op: Operation, position: int) -> Kind:

@@ -120,15 +120,10 @@ class Nest(OpenNest):
             return rank - 1, list(range(rank))
         scores = [self.score(dim) for dim in range(rank)]
         dim = max(range(rank), key=lambda d: (scores[d], d))
-        axes = {fold.axis for fold in self.folds}
-        order = [d for d in range(rank) if d != dim and d not in axes] + [
-            d for d in range(rank) if d != dim and d in axes
-        ]
+        axes, others = {fold.axis for fold in self.folds}, [d for d in range(rank) if d != dim]
         if len(axes) == 1 and dim not in axes:
-            order.insert(len(order) - 1, dim)
-        else:
-            order = [d for d in range(rank) if d != dim] + [dim]
-        return dim, order
+            return dim, [*(d for d in others if d not in axes), dim, *axes]
+        return dim, [*others, dim]
 
     def score(self, dim: int) -> float:
         """How well the nest runs with vectors along `dim`: contiguous accesses count for, scattered ones against."""
@@ -214,9 +209,8 @@ class Nest(OpenNest):
     # Emission
 
     def emit(self) -> None:
-        for position, arg in enumerate(self.block.args):
-            if position == self.dim:
-                self.kinds[arg] = Linear(constant(i32, 0), constant(i32, 1))
+        if self.shape:
+            self.kinds[self.block.args[self.dim]] = Linear(constant(i32, 0), constant(i32, 1))
         self.level(0)
 
     def level(self, depth: int) -> None:

@@ -23,7 +23,7 @@ from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import stop
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.interface import FUEL, FULL, POLL
-from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.builder import Builder, unwritten
 from tilework.targets.llvm.control_rules import Rounds
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import i32, ptr
@@ -116,18 +116,14 @@ def ask(low: Lowering, waits: int) -> None:
 
 
 def call_poll(b: Builder, module: Module, arena: Value, waits: int = False) -> Value:
-    define(module)
+    if (inner := unwritten(module, SYMBOL, i32, [ptr, i32], ("cold", "noinline", "nounwind"))) is not None:
+        write_poll(inner)
     return b.call(SYMBOL, i32, [arena, constant(i32, int(waits))])
 
 
-def define(module: Module) -> None:
+def write_poll(b: Builder) -> None:
     """``i32 @tilework.poll(ptr arena, i32 waits)``: what the launch says; 0 where nobody is to be asked."""
-    if SYMBOL in module.functions:
-        return
-    params = [(ptr, "arena"), (i32, "waits")]
-    function = module.function(SYMBOL, i32, params, linkage="internal", attributes=("cold", "noinline", "nounwind"))
-    b = Builder(function)
-    arena, waits = function.args
+    arena, waits = b.function.args
     poll = b.load(ptr, b.gep(arena, POLL), align=8)
     with b.if_(b.icmp("eq", poll, constant(ptr, 0))):
         b.store(constant(i32, FULL), b.gep(arena, FUEL), align=4)

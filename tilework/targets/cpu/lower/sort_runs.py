@@ -28,7 +28,7 @@ from tilework.ir import ttc
 from tilework.ir.rewrite import attr_value
 from tilework.ir.tt import SortOrder
 from tilework.targets.cpu.lower.lowering import Lowering, lowers, shaped
-from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.builder import Builder, unwritten
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.scalar_types import memory_type
 from tilework.targets.llvm.types import Type, i64, ptr, void
@@ -77,10 +77,7 @@ class Sorter:
 
     def function(self, name: str, types: Sequence[Type], body: Callable[[Builder, Sequence[Value]], None]) -> str:
         """An internal function, written when it is first asked for."""
-        if name not in self.module.functions:
-            params = [(type, f"a{position}") for position, type in enumerate(types)]
-            attributes = ("nounwind", "noinline")
-            b = Builder(self.module.function(name, void, params, linkage="internal", attributes=attributes))
+        if (b := unwritten(self.module, name, void, types, ("nounwind", "noinline"))) is not None:
             body(b, b.function.args)
             b.ret()
         return name
