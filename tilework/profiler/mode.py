@@ -29,16 +29,10 @@ GRANULARITY = Choice(
 )
 
 
-class Optimize(Enum):
-    """What may be done to make clocks cheaper."""
-
-    TIMESHIFT = "time_shift"
-    SCHED_STORES = "sched_stores"
-    SCHED_BARRIERS = "sched_barriers"
-    CLOCK32 = "clock32"
-
-    def __str__(self) -> str:
-        return self.value
+Optimize = Choice(  # what may be done to make clocks cheaper
+    "Optimize",
+    {"TIMESHIFT": "time_shift", **{name.upper(): name for name in ("sched_stores", "sched_barriers", "clock32")}},
+)
 
 
 def by_value(choices: Any) -> dict[str, Any]:

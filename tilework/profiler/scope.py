@@ -10,7 +10,7 @@ They nest, each thread has its own, and they cost nothing while nothing is profi
 """
 
 import time
-from functools import wraps
+from contextlib import ContextDecorator
 from typing import Any, Self
 
 from tilework.profiler import stacks
@@ -21,7 +21,7 @@ from tilework.profiler.recorder import RECORDER
 Metrics = dict[str, Number]
 
 
-class scope:
+class scope(ContextDecorator):
     """A part of the program that gets a place of its own in the tree, with metrics if you like: a context manager and a decorator.
 
     Example:
@@ -46,13 +46,9 @@ class scope:
     def __exit__(self, *exception: Any) -> None:
         exit_scope(self.name)
 
-    def __call__(self, function: Any) -> Any:
-        @wraps(function)
-        def inside(*args: Any, **kwargs: Any) -> Any:
-            with type(self)(self.name, self.metrics):
-                return function(*args, **kwargs)
-
-        return inside
+    def _recreate_cm(self) -> Self:
+        """One for each call of a function that it decorates."""
+        return type(self)(self.name, self.metrics)
 
 
 class cpu_timed_scope(scope):

@@ -7,14 +7,14 @@
 There is one state at a time: the innermost one.
 """
 
-from functools import wraps
+from contextlib import ContextDecorator
 from typing import Any, Self
 
 from tilework.profiler import stacks
 from tilework.profiler.flags import flags
 
 
-class state:
+class state(ContextDecorator):
     """What a part of the program is doing, whatever scopes it enters; a context manager and a decorator.
 
     It is the entry right above the kernels that are launched in it. There is one state at a time: the innermost one.
@@ -48,13 +48,9 @@ class state:
         if flags.profiling_on:
             stacks.set_state(self.before)
 
-    def __call__(self, function: Any) -> Any:
-        @wraps(function)
-        def inside(*args: Any, **kwargs: Any) -> Any:
-            with state(self.name):
-                return function(*args, **kwargs)
-
-        return inside
+    def _recreate_cm(self) -> Self:
+        """One for each call of a function that it decorates."""
+        return type(self)(self.name)
 
 
 def enter_state(name: str) -> None:

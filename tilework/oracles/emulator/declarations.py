@@ -89,6 +89,8 @@ class Declarations(Cursor):
             pointers.append((len(into), Symbol(name, offset), generic))
             into += bytes(size)
             return
+        if self.tokens[self.at].kind not in ("number", "float") and self.peek() != "-":
+            raise self.error("an initial value is a number or the name of a variable")
         value = self.constant()
         bits = value.value & ((1 << 8 * size) - 1)
         if value.kind == "int" and type in ("f32", "f64"):
@@ -114,10 +116,9 @@ class Declarations(Cursor):
 
     def constant(self) -> Imm:
         """A number, which may have a sign."""
-        negative = self.accept("-")
-        token = self.tokens[self.at]
-        if token.kind not in ("number", "float"):
-            raise self.error("an initial value is a number or the name of a variable")
-        value = Imm(number(token.text)) if token.kind == "number" else float_bits(token.text)
-        self.next()
-        return negated(value) if negative else value
+        if self.accept("-"):
+            return negated(self.constant())
+        if self.tokens[self.at].kind not in ("number", "float"):
+            raise self.error(f"expected a number, found {self.peek() or 'the end'!r}")
+        token = self.next()
+        return Imm(number(token.text)) if token.kind == "number" else float_bits(token.text)

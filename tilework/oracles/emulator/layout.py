@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, Array, Memory
+from tilework.oracles.emulator.arenas import Array, Memory
 from tilework.oracles.emulator.syntax import EmulatorError, Function, PtxModule, Symbol, Variable
 
 LARGEST_FRAMES = 512 << 10
@@ -124,9 +124,3 @@ def local_variables(function: Function, threads: int) -> dict[str, Array]:
 def parameter_layout(function: Function) -> tuple[dict[str, int], int]:
     """Offsets of a kernel's parameters, as the driver lays them out, and their size."""
     return place(function.params)
-
-
-__all__ = [
-    "LOCAL_BASE", "SHARED_BASE", "frame_layout", "local_layout", "local_variables", "module_variables", "names_in",
-    "parameter_layout", "shared_layout",
-]  # fmt: skip

@@ -30,7 +30,7 @@ from tilework.oracles.emulator.syntax import (
     Symbol,
     Vector,
 )
-from tilework.oracles.emulator.tokens import SPACES, Token, files_of, float_bits, negated, number, tokenize
+from tilework.oracles.emulator.tokens import SPACES, Token, files_of, tokenize
 
 SPECIAL = re.compile(
     r"%(?:(?:n?tid|n?ctaid|(?:is_explicit_)?cluster\w*|n?clusterid)(?:\.[xyzw])?|laneid|n?warpid|n?smid|gridid|lanemask_\w+"
@@ -324,20 +324,10 @@ class Parser(Declarations):
     def single_operand(self) -> Operand:
         token = self.tokens[self.at]
         match token.kind, token.text:
-            case "number", _:
-                self.next()
-                return Imm(number(token.text))
-            case "float", _:
-                self.next()
-                return float_bits(token.text)
+            case ("number" | "float", _) | ("sign", "-"):
+                return self.constant()
             case "word", _:
                 return self.named_operand()
-            case "sign", "-":
-                self.next()
-                value = self.single_operand()
-                if not isinstance(value, Imm):
-                    raise self.error("only a number can be negated")
-                return negated(value)
             case "sign", "!":
                 self.next()
                 value = self.single_operand()

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, Array, Bytes
+from tilework.oracles.emulator.arenas import Array, Bytes
 from tilework.oracles.emulator.clusters import BLOCK_BITS, ClusterPort
 from tilework.oracles.emulator.layout import inside
 from tilework.oracles.emulator.ports import ArenaPort, GenericPort, LocalPort, Port
@@ -425,8 +425,3 @@ def immediate(operand: Imm, dtype: Any) -> Array:
     if dtype.kind == "f":
         return number.astype(dtype)
     return number.view(f"u{own.itemsize}").astype(f"u{dtype.itemsize}").view(dtype)
-
-
-__all__ = [
-    "COLLECTIVE", "LOCAL_BASE", "RULES", "SHARED_BASE", "WARP", "Block", "Mask", "Op", "Rule", "Translator", "Unsupported", "rule",
-]  # fmt: skip
