@@ -22,11 +22,13 @@ from tilework.errors import TritonError
 from tilework.runtime.devices.host.pack import bfloat16_bits, packer
 from tilework.runtime.launch.wrappers import TensorWrapper
 from tilework.targets.base import GPUTarget
+from tilework.targets.cpu.lower.codegen import Emitter
 from tilework.targets.cpu.pipeline import object_code
 from tilework.targets.cpu.run import pool
 from tilework.targets.cpu.run import run_grid as driver
-from tilework.targets.cpu.run.interface import Interface, work_function
+from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.library import NativeKernel, load
+from tilework.targets.cpu.target import HostTarget
 
 CPU = GPUTarget("cpu", "host", 1)
 FAULTY = 123456789
@@ -62,7 +64,9 @@ done:
 }}
 """
 INTERFACE = Interface("count", ("ptr",), (0,), 4096, (("no more", "count.py:7:4"),))
-TEXT = INTERFACE.line() + COUNT + work_function("count")
+EMITTER = Emitter(HostTarget.detect(), fuses=True, lines=False, layout="")
+EMITTER.work("count")
+TEXT = INTERFACE.line() + COUNT + EMITTER.module.functions["count_work"].text()
 
 
 @pytest.fixture(scope="module")
