@@ -93,6 +93,13 @@ def distributed_of(type: Attribute) -> Distributed | None:
     return encoding if isinstance(encoding, Distributed) else None
 
 
+def spread_of(type: Attribute) -> Distributed:
+    """The same of a tensor that is known to be spread over threads."""
+    encoding = distributed_of(type)
+    assert encoding is not None, f"{type} has no layout over threads"
+    return encoding
+
+
 def tensor_core_of(type: Attribute) -> NvidiaMma | None:
     """The instruction that gives a tensor as its result, if tensor cores do."""
     encoding = encoding_of(type)

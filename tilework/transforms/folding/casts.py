@@ -159,10 +159,6 @@ def fold_float_to_int(op: Operation) -> SSAValue | Number | None:
     return value if low <= value < high else None
 
 
-def fold_extf(op: Operation) -> SSAValue | Number | None:
-    return constant_float(op._operands[0])
-
-
 def fold_truncf(op: Operation) -> SSAValue | Number | None:
     (source,), result = op._operands, op.results[0].type
     if (wider := producer(source, arith.ExtFOp)) is not None and wider.operands[0].type == result:
@@ -320,7 +316,7 @@ FOLDS: dict[type[Operation], Fold] = {
     arith.UIToFPOp: fold_int_to_float,
     arith.FPToSIOp: fold_float_to_int,
     arith.FPToUIOp: fold_float_to_int,
-    arith.ExtFOp: fold_extf,
+    arith.ExtFOp: lambda op: constant_float(op._operands[0]),
     arith.TruncFOp: fold_truncf,
     **dict.fromkeys(EVALUATE, fold_float_binary),
     arith.NegfOp: fold_negf,

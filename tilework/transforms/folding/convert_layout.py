@@ -108,10 +108,6 @@ def of_constant(op: Operation, inner: Operation, driver: Driver) -> bool:
     return driver.replace(op, (driver.constant(op, number, op.results[0]),))
 
 
-def of_convert(op: Operation, inner: Operation, driver: Driver) -> bool:
-    return driver.set_operands(op, inner._operands)
-
-
 def of_rebuilt(op: Operation, inner: Operation, driver: Driver) -> bool:
     """The producer can make its result in any layout."""
     return driver.replace_with(op, recreate(inner, result_types=(op.results[0].type,)))
@@ -141,7 +137,7 @@ def of_cat(op: Operation, inner: Operation, driver: Driver) -> bool:
 
 CONVERT_OF = {
     arith.ConstantOp.name: of_constant,
-    ttg.ConvertLayoutOp.name: of_convert,
+    ttg.ConvertLayoutOp.name: lambda op, inner, driver: driver.set_operands(op, inner._operands),
     tt.SplatOp.name: of_rebuilt,
     tt.MakeRangeOp.name: of_rebuilt,
     tt.HistogramOp.name: of_rebuilt,

@@ -39,10 +39,6 @@ def known_elements(value: SSAValue, type_: Attribute) -> Attribute | None:
     return DenseIntOrFPElementsAttr(cast("TensorType[Any]", type_), elements.data)
 
 
-def fold_splat(op: Operation) -> Number | None:
-    return known_number(op._operands[0])
-
-
 def fold_broadcast(op: Operation) -> SSAValue | Number | None:
     """Nothing to do, or a splat constant."""
     (source,) = op._operands
@@ -81,11 +77,6 @@ def order_of(op: Operation) -> tuple[int, ...]:
 def fold_make_range(op: Operation) -> int | None:
     start, end = (op.properties[name].value.data for name in ("start", "end"))  # pyright: ignore
     return start if end - start == 1 else None
-
-
-def fold_addptr(op: Operation) -> SSAValue | None:
-    pointer, offset = op._operands
-    return pointer if constant_int(offset) == 0 else None
 
 
 def fold_advance(op: Operation) -> SSAValue | None:
@@ -195,14 +186,13 @@ def is_zero(value: SSAValue) -> bool:
 
 
 FOLDS: dict[type[Operation], Fold] = {
-    tt.SplatOp: fold_splat,
+    tt.SplatOp: lambda op: known_number(op._operands[0]),
     tt.BroadcastOp: fold_broadcast,
     tt.ExpandDimsOp: fold_shape,
     tt.ReshapeOp: fold_reshape,
     tt.TransOp: fold_trans,
     tt.MakeRangeOp: fold_make_range,
-    tt.AddPtrOp: fold_addptr,
-    tt.AdvanceOp: fold_advance,
+    **dict.fromkeys((tt.AddPtrOp, tt.AdvanceOp), fold_advance),
     tt.FpToFpOp: fold_fp_to_fp,
     tt.LoadOp: fold_load,
 }

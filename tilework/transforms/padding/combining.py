@@ -22,7 +22,6 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.nesting import end_of, only_op
-from tilework.ir.property_text import is_true
 from tilework.ir.reproducible import IN_ORDER
 from tilework.ir.rewrite import insert_before, recreate
 from tilework.ir.tt.inference import reduced_type
@@ -47,14 +46,6 @@ NEUTRAL: dict[type[Operation], Callable[[int], int | float]] = {  # by the numbe
     arith.OrIOp: lambda bits: 0,
     arith.XOrIOp: lambda bits: 0,
 }
-
-
-def pad_reduce(padding: Padding, op: Operation) -> None:
-    combine(padding, op, counts=True)
-
-
-def pad_scan(padding: Padding, op: Operation) -> None:
-    combine(padding, op, counts=is_true(op.properties["reverse"]))
 
 
 def combine(padding: Padding, op: Operation, counts: bool) -> None:

@@ -24,6 +24,7 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.effects import ELEMENTWISE
 from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.property_text import is_true
 from tilework.ir.tt.function_ops import function_type_of
 from tilework.ir.types import is_odd
 from tilework.transforms.building.masks import MASKS
@@ -99,8 +100,8 @@ RULES: dict[type[Operation], Callable[[Padding, Operation], None]] = {
     tt.AssertOp: elements.pad_assert,
     **dict.fromkeys(MASKS, elements.pad_masked),
     tt.GatherOp: elements.pad_gather,
-    tt.ReduceOp: combining.pad_reduce,
-    tt.ScanOp: combining.pad_scan,
+    tt.ReduceOp: lambda padding, op: combining.combine(padding, op, counts=True),
+    tt.ScanOp: lambda padding, op: combining.combine(padding, op, counts=is_true(op.properties["reverse"])),
     tt.DotOp: products.pad_dot,
     tt.DotScaledOp: products.pad_scaled_dot,
     tt.ReshapeOp: views.pad_reshape,

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import distributed_of, tensor_core_of
+from tilework.ir.encodings import spread_of, tensor_core_of
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import behind
@@ -148,8 +148,7 @@ def to_group_dot(dot: Dot, keep_operands: bool) -> None:
 def in_shared_memory(op: Operation, operand: SSAValue, index: int) -> SSAValue:
     """A copy of `operand`, made where it is known first."""
     value = converted_from(operand)
-    layout, shape = distributed_of(value.type), shape_of(value.type)
-    assert layout is not None, value.type
+    layout, shape = spread_of(value.type), shape_of(value.type)
     element = element_type(value.type)
     along = order_for_memory(layout, shape)
     if element != f16 and element != bf16:

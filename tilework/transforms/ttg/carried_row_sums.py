@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.carried import also_carry
-from tilework.ir.encodings import distributed_of, is_accumulator, layout_of, with_encoding
+from tilework.ir.encodings import distributed_of, is_accumulator, layout_of, spread_of, with_encoding
 from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant_value, recreate, replace_all_uses
 from tilework.ir.types import axis_of, element_type, f32, i32, shape_of, tensor_type, with_element
@@ -109,8 +109,7 @@ def carry_parts(loop: Operation, found: RowSum) -> None:
 
 def spread(code: Emitter, row: SSAValue, type_: Attribute, axis: int = 1) -> SSAValue:
     """A vector repeated along an axis that it does not have."""
-    parent = distributed_of(type_)
-    assert parent is not None
+    parent = spread_of(type_)
     row = code.append(ttg.ConvertLayoutOp.make(row, with_encoding(row.type, Slice(axis, parent)), code.loc))
     column = code.append(tt.ExpandDimsOp.make(row, axis, code.loc))
     return code.append(tt.BroadcastOp.make(column, with_element(type_, element_type(row.type)), code.loc))
@@ -121,8 +120,7 @@ def first_part(code: Emitter, initial: SSAValue, type_: Attribute) -> SSAValue:
     zero, parts = code.constant(0.0, type_), shape_of(type_)[1:]
     if constant_value(initial) == 0.0:
         return zero
-    parent = distributed_of(type_)
-    assert parent is not None
+    parent = spread_of(type_)
     row = with_encoding(tensor_type(parts, i32), Slice(0, parent))
     numbers = recreate(tt.MakeRangeOp.make(0, *parts, code.loc), result_types=(row,))
     place = spread(code, code.append(numbers), type_, axis=0)

@@ -27,7 +27,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.create import set_type
-from tilework.ir.encodings import encoding_of, with_encoding
+from tilework.ir.encodings import encoding_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
 from tilework.ir.module_facts import machine_attributes
@@ -184,12 +184,6 @@ def tensor_operand(conversion: LayOut, op: Operation, index: int = 0) -> Tensor:
     return type
 
 
-def distributed(type: Attribute) -> Distributed:
-    encoding = encoding_of(type)
-    assert encoding is not None, f"{type} has no encoding"
-    return encoding  # pyright: ignore[reportReturnType]
-
-
 def expand_parent(conversion: LayOut, op: Operation) -> Distributed:
     """The layout of the operand with a dimension of one thread and one warp, rows counted first."""
     source, axis = tensor_operand(conversion, op), axis_of(op)
@@ -213,7 +207,7 @@ def expand_dims_operands(conversion: LayOut, op: Operation) -> list[tuple[int, A
     """The operand is the result without the new dimension."""
     if op not in conversion.special:
         return []
-    parent = distributed(op.results[0].type)
+    parent = spread_of(op.results[0].type)
     return [(0, with_encoding(op.operands[0].type, Slice(axis_of(op), parent)))]
 
 
@@ -230,7 +224,7 @@ def dot_operands(conversion: LayOut, op: Operation) -> list[tuple[int, Attribute
     """All three are converted, the accumulator even where nothing changes: as the reference compiler does."""
     if op not in conversion.special:
         return []
-    parent = distributed(op.results[0].type)
+    parent = spread_of(op.results[0].type)
     a, b, c = op.operands
     return [
         (0, with_encoding(a.type, DotOperand(0, parent))),
@@ -243,7 +237,7 @@ def cat_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]
     """Each thread keeps the elements of both operands that it has."""
     result = conversion.machine.blocked(shape_of(defaults[0]))
     parts = [tensor_operand(conversion, op, index) for index in (0, 1)]
-    have = sum(total_elems_per_thread(distributed(part), shape_of(part)) for part in parts)
+    have = sum(total_elems_per_thread(spread_of(part), shape_of(part)) for part in parts)
     factor = (1 << (have - 1).bit_length()) // total_elems_per_thread(result, shape_of(defaults[0]))
     if factor <= 1:
         return defaults
@@ -256,8 +250,8 @@ def cat_results(conversion: LayOut, op: Operation, defaults: Sequence[Attribute]
 def split_source(conversion: LayOut, op: Operation) -> Distributed:
     """A layout in which each thread holds both halves."""
     source = tensor_operand(conversion, op)
-    if can_split(distributed(source), shape_of(source)):
-        return distributed(source)
+    if can_split(spread_of(source), shape_of(source)):
+        return spread_of(source)
     half = conversion.machine.blocked(shape_of(source)[:-1])
     return Blocked(
         (*half.size_per_thread, 2),

@@ -27,7 +27,7 @@ from tilework.analysis.cost import (
     together,
 )
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.encodings import distributed_of, tensor_core_of
+from tilework.ir.encodings import spread_of, tensor_core_of
 from tilework.ir.functions import is_private
 from tilework.ir.module_facts import find_num_warps, find_target
 from tilework.ir.nesting import ops_around
@@ -150,6 +150,4 @@ def copy_way(op: Operation) -> str:
 
 def store_width(op: Operation) -> int:
     value = op.operands[1].type
-    encoding = distributed_of(value)
-    assert encoding is not None
-    return min(max(contig_per_thread(encoding, shape_of(value))) * bit_width(value) // 8, 16)
+    return min(max(contig_per_thread(spread_of(value), shape_of(value))) * bit_width(value) // 8, 16)

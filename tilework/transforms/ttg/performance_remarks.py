@@ -23,6 +23,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import (
     distributed_of,
     layout_of,
+    spread_of,
 )
 from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import loop_around
@@ -143,8 +144,7 @@ def remark_conversion(op: Operation) -> None:
     if loop_around(op) is None:
         return
     source, result = op.operands[0].type, op.results[0].type
-    before, after = distributed_of(source), distributed_of(result)
-    assert before is not None and after is not None
+    before, after = spread_of(source), spread_of(result)
     way = conversion(layout_of(source), layout_of(result)).kind
     if way not in WAYS:
         return

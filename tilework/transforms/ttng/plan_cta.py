@@ -29,6 +29,7 @@ from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
 from tilework.ir.encodings import (
     distributed_of,
+    spread_of,
     with_encoding,
 )
 from tilework.ir.functions import ops_in_order
@@ -178,9 +179,7 @@ class Plan:
 
 def layout(value: SSAValue) -> Distributed:
     """The encoding of a tensor that is laid out."""
-    encoding = distributed_of(value.type)
-    assert encoding is not None, value.type
-    return encoding
+    return spread_of(value.type)
 
 
 def root_of(encoding: Distributed) -> Blocked | None:

@@ -140,18 +140,6 @@ def sources(value: SSAValue, digits: Digits) -> Sequence[Source]:
     return [(operand, digits) for operand in op.operands]
 
 
-def same_order(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
-    return [(op.operands[0], digits)]
-
-
-def no_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
-    return []
-
-
-def splat_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
-    return [(op.operands[0], ())]
-
-
 def broadcast_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     """Dimensions of one element have no digits."""
     return [(op.operands[0], broadcast_digits(shape_of(op.operands[0].type), shape_of(op.results[0].type), digits))]
@@ -191,10 +179,6 @@ def chosen(op: Operation, digits: Digits, rest: Digits) -> Sequence[Source]:
     return [(operand, rest) for operand in op.operands]
 
 
-def split_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
-    return [(op.operands[0], joined((fixed(number, 2), *digits)))]
-
-
 def reduce_sources(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
     """All elements along the axis: first of every operand at 0, then at 1."""
     shape = shape_of(op.operands[0].type)
@@ -208,11 +192,6 @@ def reduce_sources(op: Operation, number: int, digits: Digits) -> Sequence[Sourc
     return found
 
 
-def gather_source(op: Operation, number: int, digits: Digits) -> Sequence[Source]:
-    """The index; the element itself is read from a buffer."""
-    return [(op.operands[1], digits)]
-
-
 def no_growth(op: Operation) -> bool:
     """Whether a `tt.resize` only leaves elements out."""
     given, made = shape_of(op.operands[0].type), shape_of(op.results[0].type)
@@ -220,22 +199,17 @@ def no_growth(op: Operation) -> bool:
 
 
 MAPS: dict[type[Operation], Callable[[Operation, int, Digits], Sequence[Source]]] = {
-    arith.ConstantOp: no_source,
-    ub.PoisonOp: no_source,
+    **dict.fromkeys((arith.ConstantOp, ub.PoisonOp, tt.MakeRangeOp, tt.ResizeOp), lambda op, number, digits: []),
+    **dict.fromkeys((tt.ExpandDimsOp, tt.ReshapeOp), lambda op, number, digits: [(op.operands[0], digits)]),
     tt.BroadcastOp: broadcast_source,
     tt.CatOp: cat_sources,
-    tt.ExpandDimsOp: same_order,
-    tt.GatherOp: gather_source,
+    tt.GatherOp: lambda op, number, digits: [(op.operands[1], digits)],  # the element itself is read from a buffer
     tt.JoinOp: join_sources,
-    tt.MakeRangeOp: no_source,
     tt.ReduceOp: reduce_sources,
-    tt.ReshapeOp: same_order,
-    tt.ResizeOp: no_source,
-    tt.SplatOp: splat_source,
-    tt.SplitOp: split_source,
+    tt.SplatOp: lambda op, number, digits: [(op.operands[0], ())],
+    tt.SplitOp: lambda op, number, digits: [(op.operands[0], joined((fixed(number, 2), *digits)))],
     tt.TransOp: trans_source,
 }
-
 
 LAZY_IF: dict[type[Operation], Callable[[Operation], bool]] = {tt.ReduceOp: is_small_reduce, tt.ResizeOp: no_growth}
 PICKING = (tt.GatherOp, tt.ResizeOp)  # elements of a buffer: what the first operand is must be kept whole

@@ -24,7 +24,7 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import distributed_of, with_encoding
+from tilework.ir.encodings import spread_of, with_encoding
 from tilework.ir.rewrite import insert_after, put, recreate, replace_op
 from tilework.ir.types import array_values, bit_width, element_type, shape_of, tensor_type
 from tilework.layouts.construct import nvmma_shared
@@ -52,9 +52,7 @@ def lies_across(operand: SSAValue, k_dim: int) -> bool:
     if bit_width(operand.type) not in (8, 32) or (found := loaded(operand)) is None:
         return False
     value, is_swapped = found
-    layout = distributed_of(value.type)
-    assert layout is not None, value.type
-    return order_for_memory(layout, shape_of(value.type))[0] != (1 - k_dim if is_swapped else k_dim)
+    return order_for_memory(spread_of(value.type), shape_of(value.type))[0] != (1 - k_dim if is_swapped else k_dim)
 
 
 def is_turned(dot: Dot) -> bool:
@@ -108,8 +106,7 @@ def left_fragments(op: Operation, mma: NvidiaMma) -> SSAValue:
 
 def natural(value: SSAValue) -> Shared:
     """Rows as they were loaded, swizzled so that reading the fragments has no bank conflicts, or as TMA writes them."""
-    held = distributed_of(value.type)
-    assert held is not None, value.type
+    held = spread_of(value.type)
     shape, bits = shape_of(value.type), bit_width(value.type)
     order = order_for_memory(held, shape)
     if bits == 32 or type(value.owner) is tt.DescriptorLoadOp:
@@ -129,8 +126,6 @@ def dealt(op: Operation, value: SSAValue, back: bool = False) -> SSAValue:
 
 
 def reshaped(op: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
-    before = distributed_of(value.type)
-    assert before is not None, value.type
     type = tensor_type(shape, element_type(value.type))
-    encoding = infer_reshape(shape_of(value.type), before, shape)
+    encoding = infer_reshape(shape_of(value.type), spread_of(value.type), shape)
     return put(op, tt.ReshapeOp.make(value, with_encoding(type, encoding), op.location))

@@ -102,13 +102,8 @@ class Schedule:
 
     def by_stage(self, loop: Operation) -> list[Operation]:
         """The scheduled ops of the body: stage by stage, cluster by cluster, in program order."""
-        positions = {cluster: position for position, cluster in enumerate(self.clusters)}
-
-        def key(op: Operation) -> tuple[int, int]:
-            stage, cluster = self.places[op]
-            return (stage, positions[cluster])
-
-        return sorted((op for op in body_ops(loop) if op in self.places), key=key)
+        placed = (op for op in body_ops(loop) if op in self.places)
+        return sorted(placed, key=lambda op: self.key(*self.places[op]))
 
     def place_all_dependencies(self, loop: Operation) -> None:
         """Run what the scheduled ops need no later than them."""

@@ -17,6 +17,7 @@ from tilework.ir.encodings import (
     distributed_of,
     dot_operand_of,
     shared_of,
+    spread_of,
 )
 from tilework.ir.tt.descriptor_ops import block_type
 from tilework.ir.types import bit_width, is_tensor, shape_of
@@ -96,8 +97,7 @@ def descriptor_encoding(load: Operation) -> Shared | None:
 
 def plain_encoding(value: SSAValue) -> SwizzledShared:
     """Rows as they are."""
-    encoding = distributed_of(value.type)
-    assert encoding is not None, value.type
+    encoding = spread_of(value.type)
     return SwizzledShared(1, 1, 1, order(encoding, shape_of(value.type)), encoding.cga_bases)
 
 
