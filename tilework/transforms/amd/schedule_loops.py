@@ -89,7 +89,7 @@ class AmdScheduleLoopsPass(Pass):
     def run(self, module: ModuleOp) -> None:
         facts = Facts(module)
         for loop in loops_in(module):
-            judge = is_narrow if target_of(module).features & SLOW_NARROW_LOADS else is_anything
+            judge = is_narrow if target_of(module).features & SLOW_NARROW_LOADS else lambda load, facts: None
             stages, levels = early_loads(loop, self.num_stages, judge, facts)
             if levels and not place_chained(loop, stages, levels):
                 place(loop, stages, levels)
@@ -163,8 +163,4 @@ def users_of(root: Operation, loop: Operation) -> set[Operation]:
 def is_narrow(load: Operation, facts: AxisFacts) -> str | None:
     if copy_width(load, facts) * bit_width(load.results[0].type) < MIN_COPY_BITS:
         return "its elements lie too far apart: less than 4 bytes are read at once"
-    return None
-
-
-def is_anything(load: Operation, facts: AxisFacts) -> str | None:
     return None

@@ -64,12 +64,8 @@ def stored_numbers(flow: Flow) -> set[SSAValue]:
     for op in flow.ops:
         if type(op) in SIDE_EFFECTS:
             numbers.update(op.operands[1:])
-    back = [(target, source) for source, target in reversed(flow.edges) if not is_cleaned(target)]
+    back = [(target, source) for source, target in reversed(flow.edges) if type(target.owner) not in CLEANING]
     return closure(numbers, back)
-
-
-def is_cleaned(value: SSAValue) -> bool:
-    return isinstance(value, OpResult) and type(value.op) in CLEANING
 
 
 def partial_values(flow: Flow, sources: Collection[Operation]) -> set[SSAValue]:

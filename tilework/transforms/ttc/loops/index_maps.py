@@ -116,11 +116,7 @@ def is_lazy(op: Operation) -> bool:
         return attr_value(op.properties["value"]) is not None
     if kind in ELEMENTWISE:
         return True
-    return kind in MAPS and LAZY_IF.get(kind, always)(op)
-
-
-def always(op: Operation) -> bool:
-    return True
+    return kind in MAPS and (kind not in LAZY_IF or LAZY_IF[kind](op))
 
 
 def is_small_reduce(op: Operation) -> bool:

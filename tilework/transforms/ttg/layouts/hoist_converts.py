@@ -54,7 +54,7 @@ def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
         return False
     blocker: OpResult | None = None
     for value in found.stopped:
-        narrow = layout_of_operand(value, found)
+        narrow = backward(value.op, found.layouts[value])
         if narrow is None:
             return False
         rest = remat.slice_of(value.op._operands[0], value.op, narrow)
@@ -64,7 +64,7 @@ def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
             blocker = value
         else:
             return False
-    if blocker is None or (narrow := layout_of_operand(blocker, found)) is None:
+    if blocker is None or (narrow := backward(blocker.op, found.layouts[blocker])) is None:
         return False
     op = blocker.op
     source = op._operands[0]
@@ -83,10 +83,6 @@ def is_widening(op: Operation) -> bool:
     return op.name in WIDENING
 
 
-def layout_of_operand(value: OpResult, found: Slice) -> Distributed | None:
-    return backward(value.op, found.layouts[value])
-
-
 # Into branches
 
 
@@ -95,7 +91,7 @@ def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
     layout = target_layout(convert)
     if layout.operand_index is not None:
         return False
-    found = remat.slice_of(convert._operands[0], convert, layout, is_if)
+    found = remat.slice_of(convert._operands[0], convert, layout, lambda op: op.name == scf.IfOp.name)
     if found is None or not found.stopped:
         return False
     outside: list[OpResult] = []
@@ -115,10 +111,6 @@ def hoist_into_branches(convert: Operation, remat: Rematerializer) -> bool:
         yields[value, side] = put(end, converted(end._operands[value.index], found.layouts[value], convert))
     remat.rebuild_for(convert, found, seeds, yields)
     return True
-
-
-def is_if(op: Operation) -> bool:
-    return op.name == scf.IfOp.name
 
 
 def slice_branches(value: OpResult, found: Slice, remat: Rematerializer) -> list[int]:
