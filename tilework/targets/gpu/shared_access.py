@@ -80,12 +80,12 @@ class Move:
     def groups(self, turn: int) -> list[tuple[int, list[int]]]:
         """(offset, registers in the order of memory) of each access; without registers that hold copies."""
         lanes = [self.columns.index(1 << bit) for bit in range(self.run)]
-        taken = sum(1 << bit for bit in lanes)
+        taken, members = sum(1 << bit for bit in lanes), subsets(lanes)
         found = []
         for first, offset in enumerate(self.fixed):
             if first & (taken | self.copies) or offset // self.round_size != turn:
                 continue
-            found.append((offset % self.round_size, [first | member for member in subsets(lanes)]))
+            found.append((offset % self.round_size, [first | member for member in members]))
         return found
 
     def store(self, registers: Registers, turn: int = 0) -> None:

@@ -60,8 +60,9 @@ class Matrices:
     def accesses(self, move: Move, turn: int) -> list[tuple[int, list[list[int]]]]:
         """(offset, the registers in each word) of every instruction of a round."""
         taken, inside = move.copies | mask_of((*self.inside, *self.matrices)), subsets(self.inside)
+        words = subsets(self.matrices)
         return [
-            (offset % move.round_size, [[first | word | at for at in inside] for word in subsets(self.matrices)])
+            (offset % move.round_size, [[first | word | at for at in inside] for word in words])
             for first, offset in enumerate(move.fixed)
             if not first & taken and offset // move.round_size == turn
         ]
