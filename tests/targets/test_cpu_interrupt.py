@@ -196,11 +196,27 @@ def last_first(flag, out):
     tl.store(out + me, me)
 
 
-def test_the_first_waits_for_the_last() -> None:
+@tw.jit
+def looks_past_caches(flags, out):
+    """As `last_first`, with loads that move on, so that only their cache modifier tells that others write there."""
+    me = tl.program_id(0)
+    if me == 0:
+        seen = 0
+        while seen < 2:
+            seen += tl.load(flags + seen, cache_modifier=".cv")
+    if me == tl.num_programs(0) - 1:
+        tl.store(flags, 1)
+        tl.store(flags + 1, 1)
+    tl.store(out + me, me)
+
+
+@pytest.mark.parametrize("kernel", [last_first, looks_past_caches])
+def test_the_first_waits_for_the_last(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (6, 5000):
-        for _ in range(3):
-            flag, out = np.zeros(1, np.int32), np.zeros(count, np.int32)
-            last_first[(count,)](flag, out)
+        for threads in (None, None, 1):
+            monkeypatch.setattr(knobs.runtime, "num_threads", threads)
+            flags, out = np.zeros(2, np.int32), np.zeros(count, np.int32)
+            kernel[(count,)](flags, out)
             np.testing.assert_array_equal(out, np.arange(count))
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import math
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -223,6 +224,9 @@ def test_what_cannot_be_compiled(folder: Path, capsys: pytest.CaptureFixture[str
     command = ["compile", "--aot", f"{folder / 'kernels.py'}:prints", "-s", "*fp32"]
     assert cli.main([*command, "-t", "cpu:none", "-g", "1, 1, 1"]) == 1
     assert "no CPU called 'none'" in capsys.readouterr().err
+    other = "x86-64" if platform.machine() == "aarch64" else "armv8-a"
+    assert cli.main([*command, "-t", f"cpu:{other}", "-g", "1, 1, 1"]) == 1
+    assert f"programs for '{other}' are made on machines of that kind" in capsys.readouterr().err
     assert cli.main(command) == 1 and "--aot needs the launch grid" in capsys.readouterr().err
     for more, words in [(["-on", "1x"], "no name for a function in C"), (["--num-ctas", "2"], "without clusters")]:
         assert cli.main([*command, "-g", "1, 1, 1", "-t", "cpu", *more]) == 1 and words in capsys.readouterr().err

@@ -101,5 +101,10 @@ def without_tiles(host: HostTarget) -> HostTarget:
 
 
 def machine_for_programs(name: str) -> CpuMachine:
-    """The machine of programs that are not Python's: this one as it is, or a `named_machine`."""
-    return CpuMachine(without_tiles(HostTarget.detect())) if name in ("", "host", "native") else named_machine(name)
+    """The machine of programs that are not Python's: this one as it is, or a `named_machine` of its architecture."""
+    host = HostTarget.detect()
+    if name in ("", "host", "native"):
+        return CpuMachine(without_tiles(host))
+    if (machine := named_machine(name)).facts.arch != host.arch:
+        raise ValueError(f"programs for {name!r} are made on machines of that kind; this one is {host.arch}")
+    return machine

@@ -14,8 +14,8 @@ from tilework.errors import TritonError
 from tilework.ir import tt
 from tilework.ir.functions import is_private, symbol_of
 from tilework.ir.locations import location_text
-from tilework.ir.property_text import is_true
 from tilework.ir.types import PointerType, array_values
+from tilework.targets.cpu.lower.nest_access import is_volatile
 from tilework.targets.cpu.lower.stored import stored_parameters
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.llvm.rules import text_of
@@ -46,7 +46,7 @@ def interface_of(module: ModuleOp, arena: int) -> Interface:
 def may_wait(loop: Operation) -> bool:
     """A `while` with a look at what others may change: a volatile load, an atomic, or a function that may have one."""
     return type(loop) is scf.WhileOp and any(
-        type(op) in LOOKS or (type(op) is tt.LoadOp and is_true(op.properties.get("isVolatile"))) for op in loop.walk()
+        type(op) in LOOKS or (type(op) is tt.LoadOp and is_volatile(op)) for op in loop.walk()
     )
 
 
