@@ -195,13 +195,14 @@ def test_diagnostics_stacktraces(monkeypatch: pytest.MonkeyPatch, capfd: pytest.
 
 def test_diagnostics_of_a_pass_that_fails(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """What was said before is shown, and listening ends."""
+    from tilework.transforms.passes import DECLARED
     from tilework.transforms.remarks import is_heard
     from tilework.transforms.ttg import prefetch
 
     def fail(self: Any, module: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(prefetch.PrefetchPass, "run", fail)
+    monkeypatch.setattr(DECLARED[prefetch.prefetch], "run", fail)
     with pytest.raises(ZeroDivisionError):
         said("remarks", remarkable, monkeypatch, capfd)
     assert "MMA version 3" in capfd.readouterr().err and not is_heard()

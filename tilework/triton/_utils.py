@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-from tilework.frontend.scopes import is_named_tuple_class as is_namedtuple
+from tilework.frontend.scopes import is_named_tuple_class
 from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.dtypes import TRITON_MAX_TENSOR_NUMEL, validate_block_shape
 from tilework.language.signature_types import (
@@ -30,6 +30,11 @@ BITWIDTH_DICT = {
     name: 0 if code == "void" else 1 if code == "u1" else DTYPE_OF_CODE[code].primitive_bitwidth
     for name, code in type_canonicalisation_dict.items()
 }
+
+
+def is_namedtuple(val: Any) -> bool:
+    """Whether a class is a NamedTuple."""
+    return is_named_tuple_class(val)
 
 
 def find_paths_if(iterable: Any, pred: Callable[[Path, Any], Any]) -> list[Path]:

@@ -15,7 +15,6 @@ Stage: TTGIR to TTGIR, attributes only. Cost: AxisInfo, and one walk of the body
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 from xdsl.dialects import scf
@@ -25,6 +24,7 @@ from xdsl.ir import Block, Operation, OpResult
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.moving_tiles import moves_on, same_address
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.forks import cached_property
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op
