@@ -17,6 +17,7 @@ from tests.runtime.server_fixture import place as place
 from tilework import knobs
 from tilework.runtime.compile import compiler_presence
 from tilework.runtime.workers import compile_server, server_ahead, server_place, warm_compiler
+from tilework.targets.cpu.processor import available_cores
 
 ROOT = Path(__file__).parent.parent.parent
 NOW = time.time()
@@ -134,7 +135,7 @@ if "wait" in sys.argv:
 """
 
 
-@pytest.mark.skipif(server_place.available_cores() < 2, reason="on one core there is none")
+@pytest.mark.skipif(available_cores() < 2, reason="on one core there is none")
 def test_a_first_launch_needs_neither_compiler_nor_llvm_and_leaves_nothing(place: Path, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_RUNTIME_DIR": str(place), "TILEWORK_DEVICE": "native"}

@@ -32,6 +32,7 @@ from tilework.runtime.workers import async_compile, server_place
 from tilework.runtime.workers.compile_requests import Request, request_for
 from tilework.runtime.workers.line_channel import Channel, Message
 from tilework.runtime.workers.process_context import context_of_process
+from tilework.targets.cpu.processor import available_cores
 
 ATTEMPTS = 3  # to find a server that answers
 FORK_SECONDS = 0.1  # what a worker takes to begin, when a server is there
@@ -247,7 +248,7 @@ def unwrapped(fn: Any) -> tuple[JITFunction | None, list[Callable[..., Any]]]:
 def worker_limit() -> int:
     """How many processes may compile for this one; none inside a worker."""
     wanted = knobs.autotuning.workers
-    return server_place.available_cores() if wanted is None else wanted
+    return available_cores() if wanted is None else wanted
 
 
 def may_send(kernel: JITFunction) -> bool:

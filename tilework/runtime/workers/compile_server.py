@@ -28,8 +28,9 @@ from tilework import knobs
 from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.compile_worker import fork_worker
 from tilework.runtime.workers.line_channel import Channel, Message
-from tilework.runtime.workers.server_place import available_cores, is_own_peer
+from tilework.runtime.workers.server_place import is_own_peer
 from tilework.runtime.workers.warm_compiler import likely_target, load_compiler, load_frontend
+from tilework.targets.cpu.processor import available_cores
 
 ATTEMPTS = 2  # a worker may be killed for reasons that are not the kernel's: try again once
 LOOK_EVERY = 1.0  # seconds

@@ -31,11 +31,6 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # who forks 
 LONGEST_PATH = 100  # of a socket, in bytes; the system's limit is little more
 
 
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def socket_path() -> str | None:
     """The path of the socket, whose folder exists; None where there can be no server."""
     if (
