@@ -275,23 +275,30 @@ def test_negative_numbers_that_are_divided(arch: int) -> None:
     np.testing.assert_array_equal(out[1024:], table[64 + np.arange(512) % 64])
 
 
-# ptxas counts predicates that a loop carries and negates wrongly, so they are negated in another way (`ptx_text.with_flips`).
+# In a drawn kernel (loops, seed 750263 of be1d8455) ptxas 12.8, 12.9 and 13.0, from -O1 on, counted two predicates that a loop carried and
+# negated by their negations. Bits are carried as integers.
 
 
 @jit
 def flipping(out, n, N: tl.constexpr):
     at, total = tl.arange(0, N), n
-    mask = at < n
-    for _ in range(n):
+    mask, flag = at < n, n > 3
+    for i in range(n):
         mask = ~mask
-        total += tl.sum(mask.to(tl.int32), 0)
+        if i % 2 == 1:
+            flag = not flag
+        total += tl.sum(mask.to(tl.int32), 0) + flag.to(tl.int32) * 1000
+    while flag & (total > 0):
+        flag = total % 3 == 0
+        total += 1
     tl.store(out, total)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_a_loop_does_not_negate_predicates(arch: int) -> None:
+def test_a_loop_carries_no_predicates(arch: int) -> None:
     ptx = assembled(kernel_ptx(flipping, {"out": "*i32", "n": "i32"}, {"N": 64}, arch, warps=1), arch)
-    assert "selp.b32 %flip, 0, 1, %p" in ptx and "not.pred" not in ptx
+    assert "mov.pred" not in ptx and "not.pred" not in ptx
     out = np.zeros(1, np.int32)
     launch(ptx, "flipping", [out, 5], warps=1)
-    assert out[0] == 5 + 3 * 59 + 2 * 5
+    total = 5 + 3 * 59 + 2 * 5 + 3000
+    assert out[0] == total + (2 if total % 3 == 0 else 1)

@@ -64,6 +64,33 @@ def test_a_branch_on_a_constant(condition: str) -> None:
     assert found[0] == (7 if condition == "true" else 9)
 
 
+def test_a_loop_of_branches_carries_bits_as_integers() -> None:
+    body = """
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %true = arith.constant true
+    cf.br ^again(%zero, %true, %zero : i32, i1, i32)
+  ^again(%i: i32, %flag: i1, %sum: i32):
+    %more = arith.cmpi slt, %i, %n : i32
+    cf.cond_br %more, ^body, ^after(%flag, %sum : i1, i32)
+  ^body:
+    %other = arith.xori %flag, %true : i1
+    %number = arith.extui %other : i1 to i32
+    %next_sum = arith.addi %sum, %number : i32
+    %next = arith.addi %i, %one : i32
+    cf.br ^again(%next, %other, %next_sum : i32, i1, i32)
+  ^after(%last: i1, %all: i32):
+    %ten = arith.constant 10 : i32
+    %result = arith.select %last, %all, %ten : i32
+    tt.store %p, %result : !tt.ptr<i32>"""
+    ptx = ptx_of(module_text(["%p: !tt.ptr<i32>", "%n: i32"], body, 80, 1), 80)
+    assert "mov.pred" not in ptx and "not.pred" not in ptx
+    for n, wanted in ((5, 10), (6, 3)):
+        found = np.zeros(4, np.int32)
+        launch(ptx, "kernel", [found, n], 1)
+        assert found[0] == wanted
+
+
 def test_the_counter_of_a_loop_does_not_wrap() -> None:
     """The sum behind the last round is beyond the largest i32, with an end that is constant."""
     body = """

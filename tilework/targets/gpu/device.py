@@ -23,7 +23,7 @@ from tilework.layouts.linear import LinearLayout
 from tilework.target import Target
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import Rules
-from tilework.targets.llvm.types import Type, f32, f64, i8, i32, vector
+from tilework.targets.llvm.types import Type, f32, f64, i1, i8, i32, vector
 from tilework.targets.llvm.values import Value, constant
 
 Function = Callable[..., Value]  # of a `Lowering` and arguments
@@ -288,6 +288,7 @@ class Gpu(ABC):
 
     # Arithmetic
 
+    carried_bit: ClassVar[Type] = i1  # in what a bit comes to the block where its ways meet
     flushes: bool = False  # whether fast functions may take denormal numbers for zero
     native_floats: frozenset[Type] = frozenset({f32, f64})  # what is added, multiplied and compared without widening
     magnitude_floats: frozenset[Type] = frozenset()  # of which the smaller magnitude is one instruction

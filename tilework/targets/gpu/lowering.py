@@ -33,7 +33,7 @@ from tilework.targets.llvm.op_lowering import OpLowering
 from tilework.targets.llvm.rules import COMMON, Rule, Rules
 from tilework.targets.llvm.rules import number_of as number_of
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import Type, i32, i64, integer, pointer, ptr
+from tilework.targets.llvm.types import Type, i1, i32, i64, integer, pointer, ptr
 from tilework.targets.llvm.values import Value, constant
 
 Registers = tuple[Value, ...]
@@ -76,7 +76,7 @@ class Lowering(OpLowering[Any]):
 
     def __init__(self, module: Module, builder: Builder, facts: Facts, gpu: Gpu, warps: Warps) -> None:
         super().__init__(module, builder, gpu.rules, facts.fuses)
-        self.facts, self.gpu, self.device = facts, gpu, gpu.name
+        self.facts, self.gpu, self.device, self.bit = facts, gpu, gpu.name, gpu.carried_bit
         self.words: dict[tuple[str, ...], Value] = {}  # by the names of the elements they hold (`words.py`)
         self.bytes: dict[str, tuple[Value, int]] = {}  # which word an element of 8 bits is in, and where
         self.barriers = Barriers()
@@ -139,15 +139,18 @@ class Lowering(OpLowering[Any]):
 
     def carried(self, values: Sequence[Any]) -> list[Value]:
         """Small elements in words: ptxas keeps each value that crosses blocks in a register of 32 bits, or spills it (and loses some of 16 bits)."""
-        return self.flat([tuple(pack_words(self, value)) if fill_words(value) else value for value in values])
+        packed = [tuple(pack_words(self, value)) if fill_words(value) else value for value in values]
+        return [self.builder.zext(one, self.bit) if one.type is i1 else one for one in self.flat(packed)]
 
     def taken(self, values: Sequence[Any], carried: Sequence[Value]) -> list[Any]:
         forms = [value[: value[0].type.bits * len(value) // WORD] if fill_words(value) else value for value in values]
+        types = [one.type for one in self.flat(forms)]
+        flat = [self.builder.bit(one) if type is i1 else one for one, type in zip(carried, types, strict=True)]
         return [
             tuple(element for word in found for element in unpack_word(self, word, value[0].type))
             if fill_words(value)
             else found
-            for value, found in zip(values, self.like(forms, carried), strict=True)
+            for value, found in zip(values, self.like(forms, flat), strict=True)
         ]
 
     def check_joined(self, op: Operation, *sides: Sequence[Any]) -> None:

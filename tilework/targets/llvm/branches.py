@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Block as Label
-from tilework.targets.llvm.types import Type
+from tilework.targets.llvm.types import Type, i1
 from tilework.targets.llvm.values import Value
 
 
@@ -26,7 +26,9 @@ class Branches:
         blocks: Sequence[Block],
         types_of: Callable[[Attribute], Sequence[Type]],
         bind: Callable[[SSAValue, list[Value]], None],
+        bit: Type = i1,
     ) -> None:
+        self.bit = bit  # what carries a bit
         self.builder, self.blocks, self.types_of, self.bind = builder, blocks, types_of, bind
         self.labels: dict[Block, Label] = {block: builder.new_block("block") for block in blocks[1:]}
         self.edges: dict[Block, list[tuple[Sequence[Value], Label]]] = {block: [] for block in blocks}
@@ -61,17 +63,19 @@ class Branches:
             return
         b, label = self.builder, self.labels[block]
         b.enter(label)
-        position, phis = len(label.lines), []
-        for arg in block.args:
-            made = [b.effect("", type) for type in self.types_of(arg.type)]
-            phis += made
-            self.bind(arg, made)
+        position, types = len(label.lines), [self.types_of(arg.type) for arg in block.args]
+        phis = [b.effect("", self.bit if type is i1 else type) for parts in types for type in parts]
         self.places[block] = (label, position, phis)
+        left = iter(phis)
+        for arg, parts in zip(block.args, types, strict=True):
+            self.bind(arg, [b.bit(made) if type is i1 else made for type, made in zip(parts, left)])
 
     def jump(self, block: Block, values: Sequence[Value]) -> None:
         """Leave the current block for `block`, with the LLVM values of all its arguments."""
-        self.edges[block].append((values, self.builder.block))
-        self.builder.br(self.labels[block])
+        b = self.builder
+        carried = [b.zext(value, self.bit) if value.type is i1 else value for value in values]
+        self.edges[block].append((carried, b.block))
+        b.br(self.labels[block])
 
     def close(self) -> None:
         """Write the phis."""

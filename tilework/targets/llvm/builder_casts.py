@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tilework.targets.llvm.folding import lanewise
-from tilework.targets.llvm.types import Type
+from tilework.targets.llvm.types import Type, i1
 from tilework.targets.llvm.values import Value, float_bits, float_from_bits, signed
 
 if TYPE_CHECKING:
@@ -66,6 +66,16 @@ class Casts:
                 return origin
             return self.trunc(origin, type) if width > wanted else self.extend(op, origin, type)
         return self.convert("trunc", a, type)
+
+    def bit(self: "Builder", a: Value) -> Value:
+        """What was extended to `a`, a 0 or 1 that came here as an integer; extended to that again, it is `a`."""
+        made = a if a.type is i1 else self.icmp("ne", a, 0)
+        if made is not a and made.constant is None:
+            self.extensions[a.text] = ("zext", made)
+            if (text := f"zext {made.typed} to {a.type.text}") not in self.known:
+                self.known[text] = a
+                self.log.append(text)
+        return made
 
     def cast(self: "Builder", a: Value, type: Type, is_signed: bool = True) -> Value:
         """Between two integer types or two float types: widen, narrow, or nothing."""

@@ -14,7 +14,7 @@ from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.rules import Rule, Rules
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import Type
+from tilework.targets.llvm.types import Type, i1
 from tilework.targets.llvm.values import Value
 
 Held = TypeVar("Held")
@@ -31,6 +31,7 @@ class OpLowering(ABC, Generic[Held]):
     def __init__(self, module: Module, builder: Builder, rules: Rules, fuses: bool = True) -> None:
         self.module, self.builder = module, builder
         self.rules, self.elementwise = rules.exact if module.exact else rules.resolved
+        self.bit: Type = i1  # what carries a bit to the block where its ways meet
         self.fuses = fuses  # whether a product and a sum may become one fused multiply-add
         self.values: dict[SSAValue, Held] = {}
         self.branches: Any = None  # the blocks of the function, where it has `cf` branches
@@ -127,7 +128,7 @@ class OpLowering(ABC, Generic[Held]):
         def bind(arg: SSAValue, made: list[Value]) -> None:
             (self.values[arg],) = self.held([arg.type], made)
 
-        return Branches(self.builder, blocks, self.types_of, bind)
+        return Branches(self.builder, blocks, self.types_of, bind, self.bit)
 
     def refuse(self, op: Operation, what: str) -> PassError:
         """The error about something that this target cannot do, at the user's line."""

@@ -80,7 +80,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
         has_flags = is_linked or facts.get("fp_contract") != "explicit"
         with switches.watching(text), switches.quick_reduction(has_flags):
             ptx = machine.emit_assembly(module)
-    ptx = ptx_text.with_flips(ptx_text.with_version(ptx, dotted(settings.version)))
+    ptx = ptx_text.with_version(ptx, dotted(settings.version))
     if not settings.keeps_debug:
         ptx = ptx_text.without_debug(ptx)
     if settings.maxnreg is not None:

@@ -23,9 +23,6 @@ WORDS = (
     "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps", "takes_turns",
 )  # fmt: skip
 WARP = 32
-COPIES = re.compile(r"\bmov\.pred\s+(%p\d+),\s*(%p\d+);")
-NEGATIONS = re.compile(r"\bnot\.pred\s+(%p\d+),\s*(%p\d+);")
-FLIP = "{{ .reg .b32 %flip; selp.b32 %flip, 0, 1, {1}; setp.ne.b32 {0}, %flip, 0; }}"
 
 
 def entries(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
@@ -83,27 +80,6 @@ def with_version(text: str, version: str) -> str:
 def without_debug(text: str) -> str:
     """PTX whose ``.target`` does not ask ptxas for code without optimisation; line tables stay."""
     return re.sub(r"^(\s*\.target\s+[^\n]*?)\s*,\s*debug\b", r"\1", text, flags=re.MULTILINE)
-
-
-def with_flips(text: str) -> str:
-    """PTX in which a predicate that a loop carries is not negated as a predicate.
-
-    In a drawn kernel (`tests/drawn`, loops, seed 750263 of be1d8455) ptxas 12.8, 12.9 and 13.0, from -O1 on, took such predicates for
-    their negations where two of them were counted, after both had been negated for another use:
-
-        not.pred %p1, %p1; not.pred %p2, %p2; selp.b32 %r1, 1, 0, %p1; selp.b32 %r2, 1, 0, %p2; add.s32 %r3, %r1, %r2;
-
-    In that kernel it does not where the negation is a choice and a comparison.
-    """
-    if "not.pred" not in text:
-        return text
-    carried = {name for pair in COPIES.findall(text) for name in pair}
-    return NEGATIONS.sub(
-        lambda found: (
-            FLIP.format(*found.groups()) if found[1] == found[2] or carried & {found[1], found[2]} else found[0]
-        ),
-        text,
-    )
 
 
 def launch_facts(kernel: str, directives: dict[str, tuple[int, ...]], num_warps: int | None) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class NvidiaGpu(AtomicInstructions):
     line_tables = "DebugDirectivesOnly"
     shared_alignment = 1024
     copy_bytes = (4, 16)
+    carried_bit = i32  # ptxas mistakes predicates that a loop carries and negates for their negations
     fast_functions = fast_math.FAST
     links_libraries = True
     functions = fast_math.LIBRARY
