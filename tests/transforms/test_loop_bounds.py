@@ -9,6 +9,7 @@ from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.evaluation_errors import EvaluationError
 from tilework.tools.check_each import check_each
 from tilework.transforms.registry import run_pipeline
+from tilework.transforms.ttg import fused_rounds
 
 BODY = """%v = arith.xori %k, %step {loop.cluster = 1 : i32, loop.stage = 0 : i32} : i32
       %more = arith.addi %v, %k {loop.cluster = 0 : i32, loop.stage = 2 : i32} : i32
@@ -58,6 +59,18 @@ def test_iterations_are_counted_without_wrapping_around(name: str) -> None:
         assert report.ok and report.checked, f"{low}, {high}, {step}: {report}"
 
 
+def test_flattened_loops_are_counted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if 7 were the largest number: three rounds of two at a time."""
+    monkeypatch.setattr(fused_rounds, "MOST", 7)
+    module = parse_module(PROGRAM.format(body=NESTED, attributes="tt.flatten"))
+    for low, high, step in (*BOUNDS, (0, 9, 1), (3, 11, 1), (-4, 20, 5), (4, 4, 1)):
+        given = {"q": np.full(2, -7, np.int32), "low": low, "high": high, "step": step}
+        report = check_each(module, "tritongpu-fuse-nested-loops,canonicalize,cse", given=given, grid=(1, 1, 1))
+        assert report.ok and report.checked, f"{low}, {high}, {step}: {report}"
+    run_pipeline(module, ["tritongpu-fuse-nested-loops"])
+    assert [str(op.operands[0].type) for op in module.walk() if type(op) is scf.ForOp] == ["i64", "i32"]
+
+
 def test_an_empty_loop_around_a_long_one_stays_empty() -> None:
     """-65535 * 65537 is 1 in 32 bits."""
     body = NESTED.replace("to %c2", "to %low").replace("%v =", "tt.store %q2, %j : !tt.ptr<i32>\n        %v =")
@@ -70,12 +83,14 @@ def test_an_empty_loop_around_a_long_one_stays_empty() -> None:
     assert report.ok and report.checked, report
 
 
-@pytest.mark.parametrize(("high", "low"), [(65536, 65536), (2**31 - 1, 2), (3, -(2**31))])
+@pytest.mark.parametrize(("high", "low"), [(65536, 65536), (2**31 - 1, 2), (3, -(2**31)), (0, 0)])
 def test_more_iterations_than_fit_into_32_bits_are_not_fewer(high: int, low: int) -> None:
-    """Flattened, two loops of 65536 rounds had none, as had one in which a counter goes from the least number to 5."""
-    bounds = "%c0 to %low" if low > 0 else "%low to %high"
+    """Flattened, two loops of 65536 rounds had none, as had one in which a counter goes from the least number to 5, or to the largest."""
+    bounds = "%c0 to %low" if low > 0 else "%low to %high" if low else "%c0 to %c2"
     text = PROGRAM.format(body=NESTED.replace("%c0 to %c2", bounds), attributes="tt.flatten")
-    module = parse_module(text.replace("%low to %high step %step", "%c0 to %high step %c1"))
+    text = text.replace("%low to %high step %step", "%c0 to %high step %c1" if high else "%least to %most step %c1")
+    constants = [f"%{name} = arith.constant {value} : i32" for name, value in (("least", -MOST), ("most", MOST))]
+    module = parse_module(text.replace("%c2 = ", "\n".join([*constants, "%c2 = "])))
     run_pipeline(module, ["tritongpu-fuse-nested-loops", "canonicalize", "cse"])
     assert len([op for op in module.walk() if type(op) is scf.ForOp]) < 3, "the loops are one, or the outer one alone"
     with pytest.raises(EvaluationError, match="steps"):

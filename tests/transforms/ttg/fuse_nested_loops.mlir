@@ -1,9 +1,8 @@
 // RUN: tilework opt %s --split-input-file -p 'tritongpu-fuse-nested-loops,canonicalize,cse'
 // Prologue, body, epilogue; the options are those of the inner loop.
 // CHECK-LABEL: tt.func @flatten(
-// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
-// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %c2147483647_i32 = arith.constant 2147483647 : i32
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
@@ -14,34 +13,40 @@
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: } {tt.flatten}
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V3]], %[[V4]] : i64
-// CHECK-NEXT: %[[V6:[0-9]+]]:3 = scf.for %arg3 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i64 {
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.select %[[V7]], %c0_i32, %arg6 : i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = scf.if %[[V7]] -> (i32) {
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: tt.store %p, %[[V15]] : !tt.ptr<i32>
-// CHECK-NEXT: scf.yield %[[V15]] : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
+// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V19]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V19]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: scf.yield %arg6 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V9]], %[[V8]] : i32
+// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi eq, %arg4, %[[V11]] : i32
-// CHECK-NEXT: scf.if %[[V12]] {
-// CHECK-NEXT: %e = arith.muli %[[V9]], %[[V9]] : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
+// CHECK-NEXT: scf.if %[[V16]] {
+// CHECK-NEXT: %e = arith.muli %[[V14]], %[[V14]] : i32
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V12]], %c0_i32, %[[V13]] : i32
-// CHECK-NEXT: scf.yield %[[V14]], %[[V9]], %[[V10]] : i32, i32, i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
+// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
 // CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -65,9 +70,8 @@ tt.func @flatten(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 
 // Values carried by both loops, and one that the prologue computes for the others.
 // CHECK-LABEL: tt.func @carried(
-// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
-// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %c2147483647_i32 = arith.constant 2147483647 : i32
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %cst = arith.constant 0.000000e+00 : f32
@@ -80,37 +84,44 @@ tt.func @flatten(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: } {tt.flatten}
 // CHECK-NEXT: scf.yield %r : f32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
-// CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.divui %c2147483647_i32, %[[V3]] : i32
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.muli %[[V4]], %[[V5]] : i64
-// CHECK-NEXT: %[[V7:[0-9]+]]:6 = scf.for %arg4 = %c0_i64 to %[[V6]] step %c1_i64 iter_args(%arg5 = %c0_i32, %arg6 = %c-1_i32, %arg7 = %x, %arg8 = %c0_i32, %arg9 = %cst, %arg10 = %cst) -> (i32, i32, f32, i32, f32, f32)  : i64 {
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.select %[[V8]], %c0_i32, %arg8 : i32
-// CHECK-NEXT: %[[V10:[0-9]+]]:2 = scf.if %[[V8]] -> (f32, i32) {
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
-// CHECK-NEXT: %a = arith.addf %arg7, %x : f32
-// CHECK-NEXT: scf.yield %a, %[[V18]] : f32, i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.extui %[[V4]] : i32 to i64
+// CHECK-NEXT: %[[V7:[0-9]+]] = scf.for %arg4 = %c0_i64 to %[[V5]] step %[[V6]] iter_args(%arg5 = %x) -> (f32)  : i64 {
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %[[V5]], %arg4 : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.minsi %[[V8]], %[[V6]] : i64
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.trunci %arg4 : i64 to i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.trunci %[[V9]] : i64 to i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.muli %[[V11]], %[[V3]] : i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.subi %[[V10]], %c1_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]]:5 = scf.for %arg6 = %c0_i32 to %[[V12]] step %c1_i32 iter_args(%arg7 = %c0_i32, %arg8 = %[[V13]], %arg9 = %arg5, %arg10 = %cst, %arg11 = %cst) -> (i32, i32, f32, f32, f32)  : i32 {
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.cmpi eq, %arg7, %c0_i32 : i32
+// CHECK-NEXT: %[[V16:[0-9]+]]:2 = scf.if %[[V15]] -> (f32, i32) {
+// CHECK-NEXT: %[[V23:[0-9]+]] = arith.addi %arg8, %c1_i32 : i32
+// CHECK-NEXT: %a = arith.addf %arg9, %x : f32
+// CHECK-NEXT: scf.yield %a, %[[V23]] : f32, i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg10, %arg6 : f32, i32
+// CHECK-NEXT: scf.yield %arg11, %arg8 : f32, i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addf %arg9, %[[V10]]#0 : f32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.addi %[[V9]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %[[V12]] : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (f32) {
-// CHECK-NEXT: %e = arith.mulf %s, %[[V10]]#0 : f32
+// CHECK-NEXT: %s = arith.addf %arg10, %[[V16]]#0 : f32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.subi %[[V3]], %c1_i32 : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.cmpi eq, %arg7, %[[V17]] : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = scf.if %[[V18]] -> (f32) {
+// CHECK-NEXT: %e = arith.mulf %s, %[[V16]]#0 : f32
 // CHECK-NEXT: scf.yield %e : f32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg7 : f32
+// CHECK-NEXT: scf.yield %arg9 : f32
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.select %[[V13]], %cst, %s : f32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.select %[[V13]], %c0_i32, %[[V16]] : i32
-// CHECK-NEXT: scf.yield %[[V17]], %[[V10]]#1, %[[V14]], %[[V11]], %[[V15]], %[[V10]]#0 : i32, i32, f32, i32, f32, f32
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.select %[[V18]], %cst, %s : f32
+// CHECK-NEXT: %[[V21:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: %[[V22:[0-9]+]] = arith.select %[[V18]], %c0_i32, %[[V21]] : i32
+// CHECK-NEXT: scf.yield %[[V22]], %[[V16]]#1, %[[V19]], %[[V20]], %[[V16]]#0 : i32, i32, f32, f32, f32
 // CHECK-NEXT: }
-// CHECK-NEXT: scf.yield %[[V7]]#2 : f32
+// CHECK-NEXT: scf.yield %[[V14]]#2 : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.yield %[[V7]] : f32
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return %[[V1]] : f32
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -136,37 +147,41 @@ tt.func @carried(%n: i32, %m: i32, %p: !tt.ptr<i32>, %x: f32) -> f32 {
 // The inner loop is known to run.
 // CHECK-LABEL: tt.func @constant_bounds(
 // CHECK-NEXT: %c7_i32 = arith.constant 7 : i32
-// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
-// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
+// CHECK-NEXT: %c268435455_i64 = arith.constant 268435455 : i64
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
-// CHECK-NEXT: %c8_i64 = arith.constant 8 : i64
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
+// CHECK-NEXT: %c8_i32 = arith.constant 8 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.extui %[[V0]] : i32 to i64
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.muli %[[V1]], %c8_i64 : i64
-// CHECK-NEXT: %[[V3:[0-9]+]]:3 = scf.for %arg3 = %c0_i64 to %[[V2]] step %c1_i64 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i64 {
-// CHECK-NEXT: %[[V4:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.select %[[V4]], %c0_i32, %arg6 : i32
-// CHECK-NEXT: %[[V6:[0-9]+]] = scf.if %[[V4]] -> (i32) {
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: tt.store %p, %[[V11]] : !tt.ptr<i32>
-// CHECK-NEXT: scf.yield %[[V11]] : i32
+// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V1]] step %c268435455_i64  : i64 {
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.subi %[[V1]], %arg3 : i64
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.minsi %[[V2]], %c268435455_i64 : i64
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.trunci %arg3 : i64 to i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.trunci %[[V3]] : i64 to i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.muli %[[V5]], %c8_i32 : i32
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.subi %[[V4]], %c1_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V6]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V7]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = scf.if %[[V9]] -> (i32) {
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V14]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V14]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: scf.yield %arg6 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V6]], %[[V5]] : i32
+// CHECK-NEXT: %s = arith.addi %[[V10]], %arg5 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.addi %[[V5]], %c1_i32 : i32
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.cmpi eq, %arg4, %c7_i32 : i32
-// CHECK-NEXT: scf.if %[[V8]] {
-// CHECK-NEXT: %e = arith.muli %[[V6]], %[[V6]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.cmpi eq, %arg5, %c7_i32 : i32
+// CHECK-NEXT: scf.if %[[V11]] {
+// CHECK-NEXT: %e = arith.muli %[[V10]], %[[V10]] : i32
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.select %[[V8]], %c0_i32, %[[V9]] : i32
-// CHECK-NEXT: scf.yield %[[V10]], %[[V6]], %[[V7]] : i32, i32, i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.select %[[V11]], %c0_i32, %[[V12]] : i32
+// CHECK-NEXT: scf.yield %[[V13]], %[[V10]] : i32, i32
 // CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: }
 // CHECK-NEXT: tt.return
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
 tt.func @constant_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
@@ -190,36 +205,41 @@ tt.func @constant_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 
 // Nothing behind the inner loop.
 // CHECK-LABEL: tt.func @no_epilogue(
-// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
-// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %c2147483647_i32 = arith.constant 2147483647 : i32
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
 // CHECK-NEXT: scf.if %[[V0]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V3]], %[[V4]] : i64
-// CHECK-NEXT: %[[V6:[0-9]+]]:3 = scf.for %arg3 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i64 {
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.select %[[V7]], %c0_i32, %arg6 : i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = scf.if %[[V7]] -> (i32) {
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V15]] : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
+// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V19]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: scf.yield %arg6 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V9]], %[[V8]] : i32
+// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi eq, %arg4, %[[V11]] : i32
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V12]], %c0_i32, %[[V13]] : i32
-// CHECK-NEXT: scf.yield %[[V14]], %[[V9]], %[[V10]] : i32, i32, i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
+// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
@@ -241,37 +261,42 @@ tt.func @no_epilogue(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 
 // The bound of the inner loop is computed in front of both.
 // CHECK-LABEL: tt.func @hoisted_bounds(
-// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
-// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %c2147483647_i32 = arith.constant 2147483647 : i32
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %m2 = arith.muli %m, %m : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m2, %c0_i32 : i32
 // CHECK-NEXT: scf.if %[[V0]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m2, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m2, %c1_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V3]], %[[V4]] : i64
-// CHECK-NEXT: %[[V6:[0-9]+]]:3 = scf.for %arg3 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i64 {
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.select %[[V7]], %c0_i32, %arg6 : i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = scf.if %[[V7]] -> (i32) {
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V15]] : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
+// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V19]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: scf.yield %arg6 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V9]], %[[V8]] : i32
+// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi eq, %arg4, %[[V11]] : i32
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V12]], %c0_i32, %[[V13]] : i32
-// CHECK-NEXT: scf.yield %[[V14]], %[[V9]], %[[V10]] : i32, i32, i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
+// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
@@ -294,9 +319,8 @@ tt.func @hoisted_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 
 // Options of the outer loop win; only the fused loop is specialized.
 // CHECK-LABEL: tt.func @options(
-// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
-// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %c2147483647_i32 = arith.constant 2147483647 : i32
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
@@ -307,34 +331,40 @@ tt.func @hoisted_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: } {tt.disallow_acc_multi_buffer, tt.flatten, tt.num_stages = 7 : i32}
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V3]], %[[V4]] : i64
-// CHECK-NEXT: %[[V6:[0-9]+]]:3 = scf.for %arg3 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i64 {
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.select %[[V7]], %c0_i32, %arg6 : i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = scf.if %[[V7]] -> (i32) {
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: tt.store %p, %[[V15]] : !tt.ptr<i32>
-// CHECK-NEXT: scf.yield %[[V15]] : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
+// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V19]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V19]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg5 : i32
+// CHECK-NEXT: scf.yield %arg6 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V9]], %[[V8]] : i32
+// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi eq, %arg4, %[[V11]] : i32
-// CHECK-NEXT: scf.if %[[V12]] {
-// CHECK-NEXT: %e = arith.muli %[[V9]], %[[V9]] : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
+// CHECK-NEXT: scf.if %[[V16]] {
+// CHECK-NEXT: %e = arith.muli %[[V14]], %[[V14]] : i32
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V12]], %c0_i32, %[[V13]] : i32
-// CHECK-NEXT: scf.yield %[[V14]], %[[V9]], %[[V10]] : i32, i32, i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
+// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
 // CHECK-NEXT: } {tt.disallow_acc_multi_buffer, tt.num_stages = 7 : i32, tt.warp_specialize}
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -358,10 +388,9 @@ tt.func @options(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 
 // What only the epilogue uses is computed there, unless it reads memory.
 // CHECK-LABEL: tt.func @sunk(
-// CHECK-NEXT: %c-1_i32 = arith.constant -1 : i32
-// CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
-// CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
 // CHECK-NEXT: %cst = arith.constant dense<0.000000e+00> : tensor<128xf32, #blocked>
+// CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
+// CHECK-NEXT: %c2147483647_i32 = arith.constant 2147483647 : i32
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.cmpi sle, %m, %c0_i32 : i32
@@ -373,33 +402,39 @@ tt.func @options(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: tt.store %pt, %t : tensor<128x!tt.ptr<f32>, #blocked>
 // CHECK-NEXT: } {tt.flatten}
 // CHECK-NEXT: } else {
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxsi %m, %c1_i32 : i32
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V3]], %[[V4]] : i64
-// CHECK-NEXT: %[[V6:[0-9]+]]:4 = scf.for %arg4 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg5 = %c0_i32, %arg6 = %c-1_i32, %arg7 = %c0_i32, %arg8 = %cst) -> (i32, i32, i32, tensor<128xf32, #blocked>)  : i64 {
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.select %[[V7]], %c0_i32, %arg7 : i32
-// CHECK-NEXT: %[[V9:[0-9]+]]:2 = scf.if %[[V7]] -> (tensor<128xf32, #blocked>, i32) {
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
+// CHECK-NEXT: scf.for %arg4 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg4 : i64
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg4 : i64 to i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]]:3 = scf.for %arg5 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg6 = %c0_i32, %arg7 = %[[V11]], %arg8 = %cst) -> (i32, i32, tensor<128xf32, #blocked>)  : i32 {
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg6, %c0_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]]:2 = scf.if %[[V13]] -> (tensor<128xf32, #blocked>, i32) {
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
 // CHECK-NEXT: %t = tt.load %pt : tensor<128x!tt.ptr<f32>, #blocked>
-// CHECK-NEXT: scf.yield %t, %[[V15]] : tensor<128xf32, #blocked>, i32
+// CHECK-NEXT: scf.yield %t, %[[V19]] : tensor<128xf32, #blocked>, i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg8, %arg6 : tensor<128xf32, #blocked>, i32
+// CHECK-NEXT: scf.yield %arg8, %arg7 : tensor<128xf32, #blocked>, i32
 // CHECK-NEXT: }
-// CHECK-NEXT: tt.store %p, %[[V8]] : !tt.ptr<i32>
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V1]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi eq, %arg5, %[[V11]] : i32
-// CHECK-NEXT: scf.if %[[V12]] {
-// CHECK-NEXT: %x = arith.muli %[[V9]]#1, %[[V9]]#1 : i32
+// CHECK-NEXT: tt.store %p, %arg6 : !tt.ptr<i32>
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg6, %[[V15]] : i32
+// CHECK-NEXT: scf.if %[[V16]] {
+// CHECK-NEXT: %x = arith.muli %[[V14]]#1, %[[V14]]#1 : i32
 // CHECK-NEXT: tt.store %p, %x : !tt.ptr<i32>
-// CHECK-NEXT: tt.store %pt, %[[V9]]#0 : tensor<128x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: tt.store %pt, %[[V14]]#0 : tensor<128x!tt.ptr<f32>, #blocked>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V12]], %c0_i32, %[[V13]] : i32
-// CHECK-NEXT: scf.yield %[[V14]], %[[V9]]#1, %[[V10]], %[[V9]]#0 : i32, i32, i32, tensor<128xf32, #blocked>
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
+// CHECK-NEXT: scf.yield %[[V18]], %[[V14]]#1, %[[V14]]#0 : i32, i32, tensor<128xf32, #blocked>
+// CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
@@ -427,45 +462,45 @@ tt.func @sunk(%n: i32, %m: i32, %p: !tt.ptr<i32>, %pt: tensor<128x!tt.ptr<f32>, 
 // CHECK-LABEL: tt.func @always(
 // CHECK-NEXT: %c1_i64 = arith.constant 1 : i64
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
-// CHECK-NEXT: %[[SJ:[0-9]+]] = arith.subi %ubj, %lbj : i64
-// CHECK-NEXT: %[[RJ:[0-9]+]] = arith.cmpi slt, %lbj, %ubj : i64
-// CHECK-NEXT: %[[V0:[0-9]+]] = arith.select %[[RJ]], %[[SJ]], %c0_i64 : i64
-// CHECK-NEXT: %[[V1:[0-9]+]] = arith.ceildivui %[[V0]], %stepj : i64
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.maxui %[[V1]], %c1_i64 : i64
-// CHECK-NEXT: %[[SI:[0-9]+]] = arith.subi %ubi, %lbi : i64
-// CHECK-NEXT: %[[RI:[0-9]+]] = arith.cmpi slt, %lbi, %ubi : i64
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.select %[[RI]], %[[SI]], %c0_i64 : i64
-// CHECK-NEXT: %[[V4:[0-9]+]] = arith.ceildivui %[[V3]], %stepi : i64
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.muli %[[V4]], %[[V2]] : i64
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %lbi, %stepi : i64
-// CHECK-NEXT: %[[V7:[0-9]+]]:3 = scf.for %arg7 = %c0_i64 to %[[V5]] step %c1_i64 iter_args(%arg8 = %c0_i64, %arg9 = %[[V6]], %arg10 = %c0_i64) -> (i64, i64, i64)  : i64 {
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.cmpi eq, %arg8, %c0_i64 : i64
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.select %[[V8]], %lbj, %arg10 : i64
-// CHECK-NEXT: %[[V10:[0-9]+]] = scf.if %[[V8]] -> (i64) {
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg9, %stepi : i64
-// CHECK-NEXT: tt.store %p, %[[V17]] : !tt.ptr<i64>
-// CHECK-NEXT: scf.yield %[[V17]] : i64
+// CHECK-NEXT: %[[V0:[0-9]+]] = arith.subi %ubj, %lbj : i64
+// CHECK-NEXT: %[[V1:[0-9]+]] = arith.cmpi slt, %lbj, %ubj : i64
+// CHECK-NEXT: %[[V2:[0-9]+]] = arith.select %[[V1]], %[[V0]], %c0_i64 : i64
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.ceildivui %[[V2]], %stepj : i64
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.maxui %[[V3]], %c1_i64 : i64
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.subi %ubi, %lbi : i64
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.cmpi slt, %lbi, %ubi : i64
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.select %[[V6]], %[[V5]], %c0_i64 : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.ceildivui %[[V7]], %stepi : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.muli %[[V8]], %[[V4]] : i64
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.subi %lbi, %stepi : i64
+// CHECK-NEXT: %[[V11:[0-9]+]]:3 = scf.for %arg7 = %c0_i64 to %[[V9]] step %c1_i64 iter_args(%arg8 = %c0_i64, %arg9 = %[[V10]], %arg10 = %c0_i64) -> (i64, i64, i64)  : i64 {
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi eq, %arg8, %c0_i64 : i64
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.select %[[V12]], %lbj, %arg10 : i64
+// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V12]] -> (i64) {
+// CHECK-NEXT: %[[V21:[0-9]+]] = arith.addi %arg9, %stepi : i64
+// CHECK-NEXT: tt.store %p, %[[V21]] : !tt.ptr<i64>
+// CHECK-NEXT: scf.yield %[[V21]] : i64
 // CHECK-NEXT: } else {
 // CHECK-NEXT: scf.yield %arg9 : i64
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.cmpi slt, %arg8, %[[V1]] : i64
-// CHECK-NEXT: %[[V12:[0-9]+]] = scf.if %[[V11]] -> (i64) {
-// CHECK-NEXT: %s = arith.addi %[[V10]], %[[V9]] : i64
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.cmpi slt, %arg8, %[[V3]] : i64
+// CHECK-NEXT: %[[V16:[0-9]+]] = scf.if %[[V15]] -> (i64) {
+// CHECK-NEXT: %s = arith.addi %[[V14]], %[[V13]] : i64
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i64>
-// CHECK-NEXT: %[[V17]] = arith.addi %[[V9]], %stepj : i64
-// CHECK-NEXT: scf.yield %[[V17]] : i64
+// CHECK-NEXT: %[[V21]] = arith.addi %[[V13]], %stepj : i64
+// CHECK-NEXT: scf.yield %[[V21]] : i64
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %[[V9]] : i64
+// CHECK-NEXT: scf.yield %[[V13]] : i64
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.subi %[[V2]], %c1_i64 : i64
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi eq, %arg8, %[[V13]] : i64
-// CHECK-NEXT: scf.if %[[V14]] {
-// CHECK-NEXT: %e = arith.muli %[[V10]], %[[V10]] : i64
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.subi %[[V4]], %c1_i64 : i64
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.cmpi eq, %arg8, %[[V17]] : i64
+// CHECK-NEXT: scf.if %[[V18]] {
+// CHECK-NEXT: %e = arith.muli %[[V14]], %[[V14]] : i64
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i64>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg8, %c1_i64 : i64
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.select %[[V14]], %c0_i64, %[[V15]] : i64
-// CHECK-NEXT: scf.yield %[[V16]], %[[V10]], %[[V12]] : i64, i64, i64
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg8, %c1_i64 : i64
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.select %[[V18]], %c0_i64, %[[V19]] : i64
+// CHECK-NEXT: scf.yield %[[V20]], %[[V14]], %[[V16]] : i64, i64, i64
 // CHECK-NEXT: } {tt.num_stages = 4 : i32}
 // CHECK-NEXT: tt.return
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -499,41 +534,36 @@ tt.func @always(%lbi: i64, %ubi: i64, %stepi: i64, %lbj: i64, %ubj: i64, %stepj:
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
 // CHECK-NEXT: %[[V6:[0-9]+]] = arith.muli %[[V4]], %[[V5]] : i64
-// CHECK-NEXT: %[[V7:[0-9]+]]:4 = scf.for %arg3 = %c0_i64 to %[[V6]] step %c1_i64 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32, %arg7 = %c0_i32) -> (i32, i32, i32, i32)  : i64 {
+// CHECK-NEXT: %[[V7:[0-9]+]]:3 = scf.for %arg3 = %c0_i64 to %[[V6]] step %c1_i64 iter_args(%arg4 = %c0_i32, %arg5 = %c-1_i32, %arg6 = %c0_i32) -> (i32, i32, i32)  : i64 {
 // CHECK-NEXT: %[[V8:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i32 : i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.select %[[V8]], %c0_i32, %arg6 : i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = scf.if %[[V8]] -> (i32) {
-// CHECK-NEXT: %[[V24:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V24]] : i32
+// CHECK-NEXT: %[[V9:[0-9]+]] = scf.if %[[V8]] -> (i32) {
+// CHECK-NEXT: %[[V22:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V22]] : i32
 // CHECK-NEXT: } else {
 // CHECK-NEXT: scf.yield %arg5 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.cmpi slt, %arg4, %m : i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = scf.if %[[V11]] -> (i32) {
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.cmpi slt, %arg4, %m : i32
+// CHECK-NEXT: scf.if %[[V10]] {
+// CHECK-NEXT: tt.store %p, %arg4 : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.cmpi eq, %arg4, %[[V1]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.select %[[V11]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi sge, %arg4, %[[V1]] : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.addi %[[V1]], %m : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.cmpi slt, %arg4, %[[V14]] : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.andi %[[V13]], %[[V15]] : i1
+// CHECK-NEXT: %[[V17:[0-9]+]] = scf.if %[[V16]] -> (i32) {
 // CHECK-NEXT: tt.store %p, %[[V9]] : !tt.ptr<i32>
-// CHECK-NEXT: %[[V24]] = arith.addi %[[V9]], %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V24]] : i32
+// CHECK-NEXT: %[[V22]] = arith.addi %[[V12]], %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V22]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %[[V9]] : i32
+// CHECK-NEXT: scf.yield %[[V12]] : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg4, %[[V1]] : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V13]], %c0_i32, %arg7 : i32
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.cmpi sge, %arg4, %[[V1]] : i32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.addi %[[V1]], %m : i32
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.cmpi slt, %arg4, %[[V16]] : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.andi %[[V15]], %[[V17]] : i1
-// CHECK-NEXT: %[[V19:[0-9]+]] = scf.if %[[V18]] -> (i32) {
-// CHECK-NEXT: tt.store %p, %[[V10]] : !tt.ptr<i32>
-// CHECK-NEXT: %[[V24]] = arith.addi %[[V14]], %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V24]] : i32
-// CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %[[V14]] : i32
-// CHECK-NEXT: }
-// CHECK-NEXT: %[[V20:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
-// CHECK-NEXT: %[[V21:[0-9]+]] = arith.cmpi eq, %arg4, %[[V20]] : i32
-// CHECK-NEXT: %[[V22:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
-// CHECK-NEXT: %[[V23:[0-9]+]] = arith.select %[[V21]], %c0_i32, %[[V22]] : i32
-// CHECK-NEXT: scf.yield %[[V23]], %[[V10]], %[[V12]], %[[V19]] : i32, i32, i32, i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.cmpi eq, %arg4, %[[V18]] : i32
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V21:[0-9]+]] = arith.select %[[V19]], %c0_i32, %[[V20]] : i32
+// CHECK-NEXT: scf.yield %[[V21]], %[[V9]], %[[V17]] : i32, i32, i32
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -570,53 +600,44 @@ tt.func @two_children(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: %[[V6:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
 // CHECK-NEXT: %[[V7:[0-9]+]] = arith.extui %[[V6]] : i32 to i64
 // CHECK-NEXT: %[[V8:[0-9]+]] = arith.muli %[[V7]], %[[V5]] : i64
-// CHECK-NEXT: %[[V9:[0-9]+]]:9 = scf.for %arg3 = %c0_i64 to %[[V8]] step %c1_i64 iter_args(%arg4 = %c0_i64, %arg5 = %c-1_i32, %arg6 = %c0_i64, %arg7 = %c0_i32, %arg8 = %c0_i32, %arg9 = %c0_i32, %arg10 = %c0_i32, %arg11 = %c0_i32, %arg12 = %c0_i32) -> (i64, i32, i64, i32, i32, i32, i32, i32, i32)  : i64 {
+// CHECK-NEXT: %[[V9:[0-9]+]]:6 = scf.for %arg3 = %c0_i64 to %[[V8]] step %c1_i64 iter_args(%arg4 = %c0_i64, %arg5 = %c-1_i32, %arg6 = %c0_i32, %arg7 = %c0_i32, %arg8 = %c0_i32, %arg9 = %c0_i32) -> (i64, i32, i32, i32, i32, i32)  : i64 {
 // CHECK-NEXT: %[[V10:[0-9]+]] = arith.cmpi eq, %arg4, %c0_i64 : i64
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V10]], %c0_i64, %arg6 : i64
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.select %[[V10]], %c0_i32, %arg10 : i32
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.select %[[V10]], %c0_i32, %arg12 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V10]], %c0_i32, %arg7 : i32
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.select %[[V10]], %c0_i32, %arg9 : i32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.select %[[V10]], %c-1_i32, %arg11 : i32
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.select %[[V10]], %c-1_i32, %arg8 : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = scf.if %[[V10]] -> (i32) {
-// CHECK-NEXT: %[[V25:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V25]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.select %[[V10]], %c0_i32, %arg8 : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.select %[[V10]], %c0_i32, %arg6 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.select %[[V10]], %c-1_i32, %arg9 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V10]], %c-1_i32, %arg7 : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = scf.if %[[V10]] -> (i32) {
+// CHECK-NEXT: %[[V22:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V22]] : i32
 // CHECK-NEXT: } else {
 // CHECK-NEXT: scf.yield %arg5 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V19:[0-9]+]] = arith.cmpi slt, %arg4, %[[V4]] : i64
-// CHECK-NEXT: %[[V20:[0-9]+]]:4 = scf.if %[[V19]] -> (i64, i32, i32, i32) {
-// CHECK-NEXT: %[[V25]] = arith.cmpi eq, %[[V14]], %c0_i32 : i32
-// CHECK-NEXT: %[[V26:[0-9]+]] = arith.select %[[V25]], %c0_i32, %[[V15]] : i32
-// CHECK-NEXT: %[[V27:[0-9]+]] = scf.if %[[V25]] -> (i32) {
-// CHECK-NEXT: %[[V35:[0-9]+]] = arith.addi %[[V17]], %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V35]] : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi slt, %arg4, %[[V4]] : i64
+// CHECK-NEXT: %[[V17:[0-9]+]]:2 = scf.if %[[V16]] -> (i32, i32) {
+// CHECK-NEXT: %[[V22]] = arith.cmpi eq, %[[V12]], %c0_i32 : i32
+// CHECK-NEXT: %[[V23:[0-9]+]] = scf.if %[[V22]] -> (i32) {
+// CHECK-NEXT: %[[V29:[0-9]+]] = arith.addi %[[V14]], %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V29]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %[[V17]] : i32
+// CHECK-NEXT: scf.yield %[[V14]] : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V28:[0-9]+]] = arith.cmpi slt, %[[V14]], %m : i32
-// CHECK-NEXT: %[[V29:[0-9]+]] = scf.if %[[V28]] -> (i32) {
-// CHECK-NEXT: tt.store %p, %[[V26]] : !tt.ptr<i32>
-// CHECK-NEXT: %[[V35]] = arith.addi %[[V26]], %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V35]] : i32
+// CHECK-NEXT: %[[V24:[0-9]+]] = arith.cmpi slt, %[[V12]], %m : i32
+// CHECK-NEXT: scf.if %[[V24]] {
+// CHECK-NEXT: tt.store %p, %[[V12]] : !tt.ptr<i32>
+// CHECK-NEXT: }
+// CHECK-NEXT: %[[V25:[0-9]+]] = arith.subi %[[V0]], %c1_i32 : i32
+// CHECK-NEXT: %[[V26:[0-9]+]] = arith.cmpi eq, %[[V12]], %[[V25]] : i32
+// CHECK-NEXT: %[[V27:[0-9]+]] = arith.addi %[[V12]], %c1_i32 : i32
+// CHECK-NEXT: %[[V28:[0-9]+]] = arith.select %[[V26]], %c0_i32, %[[V27]] : i32
+// CHECK-NEXT: scf.yield %[[V28]], %[[V23]] : i32, i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %[[V26]] : i32
+// CHECK-NEXT: scf.yield %[[V12]], %[[V14]] : i32, i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V30:[0-9]+]] = arith.subi %[[V0]], %c1_i32 : i32
-// CHECK-NEXT: %[[V31:[0-9]+]] = arith.cmpi eq, %[[V14]], %[[V30]] : i32
-// CHECK-NEXT: %[[V32:[0-9]+]] = arith.addi %[[V14]], %c1_i32 : i32
-// CHECK-NEXT: %[[V33:[0-9]+]] = arith.select %[[V31]], %c0_i32, %[[V32]] : i32
-// CHECK-NEXT: %[[V34:[0-9]+]] = arith.addi %[[V11]], %c1_i64 : i64
-// CHECK-NEXT: scf.yield %[[V34]], %[[V33]], %[[V27]], %[[V29]] : i64, i32, i32, i32
-// CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %[[V11]], %[[V14]], %[[V17]], %[[V15]] : i64, i32, i32, i32
-// CHECK-NEXT: }
-// CHECK-NEXT: %[[V21:[0-9]+]] = arith.subi %[[V5]], %c1_i64 : i64
-// CHECK-NEXT: %[[V22:[0-9]+]] = arith.cmpi eq, %arg4, %[[V21]] : i64
-// CHECK-NEXT: %[[V23:[0-9]+]] = arith.addi %arg4, %c1_i64 : i64
-// CHECK-NEXT: %[[V24:[0-9]+]] = arith.select %[[V22]], %c0_i64, %[[V23]] : i64
-// CHECK-NEXT: scf.yield %[[V24]], %[[V18]], %[[V20]]#0, %[[V20]]#1, %[[V20]]#2, %[[V20]]#3, %[[V12]], %[[V16]], %[[V13]] : i64, i32, i64, i32, i32, i32, i32, i32, i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.subi %[[V5]], %c1_i64 : i64
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.cmpi eq, %arg4, %[[V18]] : i64
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg4, %c1_i64 : i64
+// CHECK-NEXT: %[[V21:[0-9]+]] = arith.select %[[V19]], %c0_i64, %[[V20]] : i64
+// CHECK-NEXT: scf.yield %[[V21]], %[[V15]], %[[V17]]#0, %[[V17]]#1, %[[V11]], %[[V13]] : i64, i32, i32, i32, i32, i32
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {

@@ -10,11 +10,13 @@
                                           %t = select %last, 0, %t + 1
                                         }
 
-%t' is an i64: the product need not fit into 32 bits. L is the number of iterations of the inner loop, at least one: prologue and epilogue run also if there are none. So that
+L is the number of iterations of the inner loop, at least one: prologue and epilogue run also if there are none. So that
 the body need not ask, the inner loop is assumed not to be empty: ``scf.if %m <= 0 { the outer loop alone } else { ... }``.
 What the prologue computes for later is carried. What the inner loop carries starts anew with each outer iteration:
 a value from outside of both loops is put back at the end of the one before, where it is free for a dot (it becomes the
 flag that ignores the accumulator).
+
+How the iterations are counted is in `fused_rounds.py`.
 
 Fires for an outer loop with `tt.flatten` around exactly one loop, whose bounds do not depend on the outer loop or can be
 computed before it. With `ttg.always-fuse` (for tests) the outer loop may hold several loops, and these others: each
@@ -30,7 +32,7 @@ from xdsl.dialects import arith, scf, ub
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from tilework.ir.arith_ext import SelectOp, convert
+from tilework.ir.arith_ext import SelectOp
 from tilework.ir.effects import is_speculatable
 from tilework.ir.functions import functions, ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, is_inside, loop_around, start_of
@@ -49,6 +51,7 @@ from tilework.ir.types import element_type, i64, is_float, is_integer, is_tensor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
 from tilework.transforms.passes import Pass
+from tilework.transforms.ttg.fused_rounds import counts_by_bound, rounds_at_once, trip_count, widened
 from tilework.transforms.warp_specialize.profit import will_split
 
 FLATTEN, ALWAYS, SPECIALIZE = "tt.flatten", "ttg.always-fuse", "tt.warp_specialize"
@@ -103,7 +106,7 @@ def flatten(outer: Operation) -> None:
     count = trip_count(code, inner)
     known = constant_value(count)
     if known is not None and known > 0:
-        Fusion(outer, must_execute=True).run()
+        Fusion(outer, must_execute=True, rounds=rounds_at_once(outer, inner)).run()
         return
     # Not `== 0`: a loop whose upper bound is below its lower bound is empty too.
     test = "sle" if counts_by_bound(inner) else "eq"
@@ -120,7 +123,7 @@ def flatten(outer: Operation) -> None:
     for block, loop in ((empty_block, alone), (fused_block, outer)):
         block.add_op(loop)
         block.add_op(make_yield(loop.results, outer.location))
-    Fusion(outer, must_execute=True).run()
+    Fusion(outer, must_execute=True, rounds=rounds_at_once(outer, inner)).run()
 
 
 def without_child(outer: Operation) -> Operation:
@@ -161,20 +164,6 @@ def is_hoistable(value: SSAValue, inside: Block, hoisted: dict[Operation, None])
     return True
 
 
-def counts_by_bound(loop: Operation) -> bool:
-    """The iterations of `loop` are its upper bound, or that divided by its step: a negative one is none."""
-    lower, upper, _ = loop.operands[:3]
-    return constant_value(lower) == 0 and constant_value(upper) is None
-
-
-def trip_count(code: Emitter, loop: Operation) -> SSAValue:
-    """``ceil((upper - lower) / step)``: a number without a sign, or, if `counts_by_bound`, negative for an empty loop too."""
-    lower, upper, step = loop.operands[:3]
-    if not counts_by_bound(loop):
-        return iterations(code, lower, upper, step)
-    return upper if constant_value(step) == 1 else code.binary(arith.CeilDivSIOp, upper, step)
-
-
 @dataclass
 class Child:
     """An inner loop, the ops between the loop before and it, and where it is among the iterations."""
@@ -190,8 +179,9 @@ class Child:
 class Fusion:
     """One loop in place of `outer` and its children."""
 
-    def __init__(self, outer: Operation, must_execute: bool) -> None:
+    def __init__(self, outer: Operation, must_execute: bool, rounds: SSAValue | None = None) -> None:
         self.outer = outer
+        self.rounds = rounds  # the iterations of `outer`, if all iterations fit into their type
         self.must_execute = must_execute
         self.code = Emitter(outer.location)
         self.children: list[Child] = []
@@ -206,9 +196,9 @@ class Fusion:
         self.time_type = IntegerType(width)
         length, total = self.lengths(before)
         initial, place = self.initial_values(before)
-        zero, one = before.constant(0, i64), before.constant(1, i64)
+        zero, one = before.constant(0, total.type), before.constant(1, total.type)
         before.insert_before(self.outer)
-        self.body.insert_arg(i64, 0)
+        self.body.insert_arg(total.type, 0)
         for value in initial:
             self.body.insert_arg(value.type, len(self.body.args))
         self.fill(length, place)
@@ -293,6 +283,8 @@ class Fusion:
                 child.start = code.binary(arith.SubiOp, length, one)
                 length = code.binary(arith.AddiOp, child.start, at_least_one)
         assert length is not None
+        if self.rounds is not None:
+            return length, code.binary(arith.MuliOp, self.rounds, length)
         outer = iterations(code, *self.outer.operands[:3])
         total = code.binary(arith.MuliOp, *(widened(code, count, i64, arith.ExtUIOp) for count in (outer, length)))
         return length, total
@@ -305,7 +297,8 @@ class Fusion:
         place: dict[object, int] = {}
         for child in self.children:
             place[child.loop] = len(values) + 1
-            values.append(code.constant(0, child.loop.operands[0].type))
+            if not self.is_time(child):
+                values.append(code.constant(0, child.loop.operands[0].type))
             for offset, value in enumerate(child.loop.operands[3:]):
                 values.append(placeholder(code, value.type) if offset in child.renewed else value)
         for child in self.children:
@@ -316,6 +309,11 @@ class Fusion:
                     place[value] = len(values) + 1
                     values.append(placeholder(code, value.type))
         return values, place
+
+    def is_time(self, child: Child) -> bool:
+        """The index of `child` counts the iterations since the outer loop went on."""
+        first, step = (constant_value(child.loop.operands[place]) for place in (0, 2))
+        return child is self.children[0] and first == 0 and step == 1 and child.loop.operands[0].type == self.time_type
 
     def is_invariant(self, value: SSAValue) -> bool:
         """`value` comes from outside of the outer loop."""
@@ -334,13 +332,14 @@ class Fusion:
         kept: dict[int, SSAValue] = {}
         for child in self.children:
             first = place[child.loop]
-            current = self.start_child(child, time, args, place, kept)
-            following = self.run_child(child, time, current)
-            replace_values(child.loop.results, following[1:])
+            index, current = self.start_child(child, time, args, place, kept)
+            next_index, following = self.run_child(child, time, index, current)
+            replace_values(child.loop.results, following)
+            assert first == 3 + len(self.outer.results) + len(carried)
+            carried += () if self.is_time(child) else (next_index,)
             for offset, value in enumerate(child.loop.operands[3:]):
                 if offset not in child.renewed:
-                    resets.append((len(carried) + 1 + offset, value))
-            assert first == 3 + len(self.outer.results) + len(carried)
+                    resets.append((len(carried) + offset, value))
             carried += following
         code = self.code
         one = code.constant(1, self.time_type)
@@ -366,25 +365,28 @@ class Fusion:
         args: Sequence[SSAValue],
         place: dict[object, int],
         kept: dict[int, SSAValue],
-    ) -> list[SSAValue]:
+    ) -> tuple[SSAValue, list[SSAValue]]:
         """The prologue of `child`, in its first iteration; its index and carried values in this one."""
         code, first = self.code, place[child.loop]
         start = child.start if child.start is not None else code.constant(0, self.time_type)
         is_first = code.compare("eq", time, start)
-        index = self.select(is_first, child.loop.operands[0], args[first])
+        if self.is_time(child):
+            index = time
+        else:
+            index, first = self.select(is_first, child.loop.operands[0], args[first]), first + 1
         initial = child.loop.operands[3:]
-        carried = list(args[first + 1 : first + 1 + len(initial)])
+        carried = list(args[first : first + len(initial)])
         inside = [*child.captured, *(initial[offset] for offset in child.renewed)]
         outside = [*(args[place[value]] for value in child.captured), *(carried[offset] for offset in child.renewed)]
         if not inside and not child.prologue:
-            return [index, *carried]
+            return index, carried
         branch = self.branch(is_first, child.prologue, inside, outside)
         for value, result in zip(child.captured, branch.results, strict=False):
             replace_uses(value, result, lambda user: not is_inside(user, branch))
             kept[place[value]] = result
         for offset, result in zip(child.renewed, branch.results[len(child.captured) :], strict=True):
             carried[offset] = result
-        return [index, *carried]
+        return index, carried
 
     def branch(
         self, condition: SSAValue, ops: Sequence[Operation], inside: Sequence[SSAValue], outside: Sequence[SSAValue]
@@ -399,20 +401,23 @@ class Fusion:
         self.code.ops.append(new)
         return new
 
-    def run_child(self, child: Child, time: SSAValue, current: list[SSAValue]) -> list[SSAValue]:
+    def run_child(
+        self, child: Child, time: SSAValue, index: SSAValue, carried: list[SSAValue]
+    ) -> tuple[SSAValue, list[SSAValue]]:
         """The body of `child`; its index and carried values behind it."""
         body = body_of(child.loop)
-        replace_values(body.args, current)
+        replace_values(body.args, (index, *carried))
         end = end_of(body)
-        yielded = tuple(end.operands)
+        yielded = list(end.operands)
         erase_op(end)
         step = Emitter(child.loop.location)
-        following = [step.binary(arith.AddiOp, current[0], child.loop.operands[2]), *yielded]
+        following = step.binary(arith.AddiOp, index, child.loop.operands[2])
         ops = [*body.ops, *step.ops]
         if not self.must_execute:
-            return list(self.branch(self.is_running(child, time), ops, following, current).results)
+            branch = self.branch(self.is_running(child, time), ops, (following, *yielded), (index, *carried))
+            return branch.results[0], list(branch.results[1:])
         self.code.ops += taken_out(ops)
-        return following
+        return following, yielded
 
     def is_running(self, child: Child, time: SSAValue) -> SSAValue:
         """Now is in the window of `child`."""
@@ -440,14 +445,6 @@ class Fusion:
             if index not in computed:
                 results[index] = self.select(is_last, value, carried[index])
         return results
-
-
-def widened(code: Emitter, count: SSAValue, type: Attribute, extension: type[Operation]) -> SSAValue:
-    if count.type == type:
-        return count
-    if isinstance(known := constant_value(count), int):
-        return code.constant(known, type)
-    return code.append(convert(extension, count, type, code.loc))
 
 
 def taken_out(ops: Sequence[Operation]) -> Sequence[Operation]:
