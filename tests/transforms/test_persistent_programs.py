@@ -24,6 +24,9 @@ def product(
     row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
     if KIND == "made of a tile":
         row += (tl.arange(0, 1) + K).reshape([]) - K
+    if KIND == "assembly":
+        mine = tl.inline_asm_elementwise("mov.u32 $0, %ctaid.x;", "=r", [], dtype=tl.int32, is_pure=True, pack=1)
+        row = (mine * BM + row) // 2
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, K if KIND != "triangle" else row + BM, BK):
         acc = tl.dot(a.load([row, k]), b.load([k, column]), acc)
@@ -95,6 +98,7 @@ def test_blocks_do_not_stay_where_partitions_would_be_lost(each: bool) -> None:
     [
         pytest.param({**LARGE, "KIND": "triangle"}, id="programs of different length"),
         pytest.param({**LARGE, "KIND": "atomic"}, id="programs that may wait for each other"),
+        pytest.param({**LARGE, "KIND": "assembly"}, id="assembly that asks for the number of its block"),
         pytest.param({**LARGE, "BM": 64, "BN": 64}, id="several blocks on a multiprocessor"),
         pytest.param({**LARGE, "element": "fp8e4nv"}, id="a tile that warps turn"),
     ],

@@ -124,6 +124,8 @@ def stays_whole(a, b, c, M, N, K, n, BM: tl.constexpr, WHY: tl.constexpr):
             at = tl.max(tl.max(acc, 1), 0).to(tl.int32)
         if WHY == "barrier":
             tl.debug_barrier()
+        if WHY == "assembly":
+            tl.inline_asm_elementwise("bar.sync 0; mov.u32 $0, 0;", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
         if WHY == "stored":
             tl.store(a + k, 1.0)
     rows = tl.arange(0, BM)
@@ -136,6 +138,7 @@ def stays_whole(a, b, c, M, N, K, n, BM: tl.constexpr, WHY: tl.constexpr):
         ("made", 4, "a descriptor for it is made in a loop, or chosen"),
         ("computed", 4, "what it loads depends on what it computes"),
         ("barrier", 4, "gpu.barrier needs all warps"),
+        ("assembly", 4, "its assembly asks for threads of the block, or waits for them"),
         ("stored", 4, "the kernel also stores to what it loads from"),
         ("", 2, "it has no product of warp groups"),
         ("", 16, "it takes 4 or 8 warps, not 16"),

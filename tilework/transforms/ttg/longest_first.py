@@ -4,7 +4,8 @@
 
 The grid is started in the order of its numbers; which program a block runs is computed from its number there
 (`targets/gpu/program_rules.py`): of eight y those with the largest x, then the next x, and so on, then the next eight y, which
-may load from other places. Programs that might wait for each other (atomics, volatile loads, `while`) stay in order.
+may load from other places. Programs that might wait for each other (atomics, volatile loads, `while`), or whose assembly asks for the
+number of its block, stay in order.
 Stage: TTGIR. Cost: one walk.
 """
 
@@ -12,6 +13,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
+from tilework.analysis.assembly_places import asks_for_block
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
@@ -33,15 +35,14 @@ ALONE = frozenset({
 def longest_first(module: ModuleOp) -> None:
     ops = ops_in_order(*module.regions)
     slopes = [slope(loop.operands[1]) - slope(loop.operands[0]) for loop in ops if type(loop) is scf.ForOp]
-    if num_ctas(module) == 1 and max(slopes, default=0) > 0 <= min(slopes) and not any(map(may_wait, ops)):
+    if num_ctas(module) == 1 and max(slopes, default=0) > 0 <= min(slopes) and not any(map(is_bound, ops)):
         module.attributes[LONGEST_FIRST] = UnitAttr()
 
 
-def may_wait(op: Operation) -> bool:
-    """`op` may see what another program does meanwhile."""
-    return not is_pure(op) and (
-        type(op) not in ALONE or (isinstance(op, tt.LoadOp) and bool(op.is_volatile.value.data))
-    )
+def is_bound(op: Operation) -> bool:
+    """`op` may see what another program does meanwhile, or which block runs it."""
+    is_volatile = isinstance(op, tt.LoadOp) and bool(op.is_volatile.value.data)
+    return asks_for_block(op) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
 
 
 def slope(value: SSAValue) -> float:

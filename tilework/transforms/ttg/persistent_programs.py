@@ -12,7 +12,7 @@ partitions (`warp_specialize/`) the warps that copy go on to the next program wh
 blocks beyond the number of multiprocessors end at once. A GPU with fewer than it says runs the rest later.
 
 It is for one loop of products that read tiles as descriptors load them, equally long in every program, and where partitions pay. Programs
-that might wait for each other (atomics, volatile loads) need all their blocks.
+that might wait for each other (atomics, volatile loads) need all their blocks, and so do those whose assembly asks for the number of its block.
 
 A loop has no more stages than keep its products busy: with more of them L2 was asked for more, by blocks that read the same tiles, and at the
 limit of power that is slower (docs/cost-model.md).
@@ -39,7 +39,7 @@ from tilework.target import Feature
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
-from tilework.transforms.ttg.longest_first import may_wait
+from tilework.transforms.ttg.longest_first import is_bound
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_stages, set_integer
 from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_products
 from tilework.transforms.warp_specialize.profit import will_split
@@ -77,7 +77,7 @@ def has_one_loop(function: Operation) -> bool:
         and len(function.regions[0].blocks) == 1
         and any(map(is_number, ops))
         and not loads_of_products(function)
-        and not any(map(may_wait, ops))
+        and not any(map(is_bound, ops))
         and varying(function).isdisjoint(loop.operands[:3])
     )
 

@@ -23,6 +23,7 @@ from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
+from tilework.analysis.assembly_places import asks_for_threads
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, module_origins
 from tilework.ir import gpu, tt, ttg, ttng
@@ -128,6 +129,8 @@ def check(function: Operation) -> None:
     for op in ops:
         if type(op) in ALONE:
             raise Refusal(op, f"{op.name} needs all warps")
+        if asks_for_threads(op):
+            raise Refusal(op, "its assembly asks for threads of the block, or waits for them")
 
 
 def check_memory(module: ModuleOp, function: Operation, producer: Program) -> None:
