@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from collections import Counter
@@ -518,11 +519,14 @@ def count(made: Any, seen: Counter[str]) -> None:
     seen["products of groups"] += "warp_group_dot" in text
 
 
-def run(seeds: list[int], large: bool, verbose: bool) -> int:
+def run(seeds: list[int], large: bool, verbose: bool, seconds: float) -> int:
     seen: Counter[str] = Counter()
-    failures = 0
+    failures, done, end = 0, 0, time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as name:
         for seed in seeds:
+            if time.monotonic() > end:
+                break
+            done += 1
             case = Drawer(seed, large).case()
             if verbose:
                 print(case.source, case.options, case.way, case.tile, case.dtype, case.alias, *case.launches, sep="\n")
@@ -533,7 +537,7 @@ def run(seeds: list[int], large: bool, verbose: bool) -> int:
             if problems:
                 failures += 1
                 print(f"seed {seed}: {case.way} {case.dtype} {case.tile} {case.grid} {case.options} {case.alias}", *problems, sep="\n    ", flush=True)  # fmt: skip
-    print(f"{failures} of {len(seeds)} failed;", ", ".join(f"{name} {count}" for name, count in sorted(seen.items())), flush=True)
+    print(f"{failures} of {done} failed;", ", ".join(f"{name} {count}" for name, count in sorted(seen.items())), flush=True)
     return failures
 
 
@@ -542,6 +546,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=40)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--seconds", type=float, default=1e9, help="no new case after so long")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     warnings.simplefilter("ignore", PerformanceWarning)
@@ -550,9 +555,9 @@ def main() -> int:
     if ON_GPU:
         tilework.set_allocator(lambda size, alignment, stream: torch.empty(size, device=DEVICE, dtype=torch.int8))
     if given.seed is not None:
-        return run([given.seed], ON_GPU, True)
+        return run([given.seed], ON_GPU, True, given.seconds)
     if given.workers == 1:
-        return run(list(range(given.first, given.first + given.cases)), ON_GPU, False)
+        return run(list(range(given.first, given.first + given.cases)), ON_GPU, False, given.seconds)
     each = -(-given.cases // given.workers)
     started = [
         subprocess.Popen([sys.executable, "-m", "tests.drawn.products", "--first", str(given.first + number * each), "--cases", str(each)])
