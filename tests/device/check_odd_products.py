@@ -1,6 +1,6 @@
 """Odd launches of products and histograms on a GPU: CUDA graphs, streams, grids and arrays beyond 31 bits, masks and windows of atomics.
 
-    python -m tests.device.check_odd_products            (needs torch and a GPU with TMA; `tests/drawn/products.py` draws odd kernels)
+python -m tests.device.check_odd_products            (needs torch and a GPU with TMA; `tests/drawn/products.py` draws odd kernels)
 """
 
 import random
@@ -19,9 +19,7 @@ LARGE = {"BM": 128, "BN": 256, "BK": 64, "num_warps": 8, "num_stages": 3}
 
 
 @tilework.jit
-def wide(
-    a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, FAR: tl.constexpr = False
-):
+def wide(a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, FAR: tl.constexpr = False):
     """Offsets of 64 bits; `FAR`: strides of 64 bits in products of 32."""
     rm, rn, rk = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
     rows = rm if FAR else rm.to(tl.int64)
@@ -35,7 +33,17 @@ def wide(
 
 
 @tilework.jit
-def histogram(x, counts, n, shift, BLOCK: tl.constexpr, KIND: tl.constexpr, MASK: tl.constexpr, SHAPE: tl.constexpr, SEM: tl.constexpr):
+def histogram(
+    x,
+    counts,
+    n,
+    shift,
+    BLOCK: tl.constexpr,
+    KIND: tl.constexpr,
+    MASK: tl.constexpr,
+    SHAPE: tl.constexpr,
+    SEM: tl.constexpr,
+):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     if SHAPE == 2:
         offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK // 8)[:, None] * 8 + tl.arange(0, 8)[None, :]
@@ -144,7 +152,15 @@ def histograms() -> bool:
     for seed in range(60):
         draw = random.Random(seed)
         kind = draw.choice(["add", "add", "add value", "max", "min", "xor", "and", "or"])
-        dtype = draw.choice([torch.int32, torch.int32, torch.int32, torch.int64, torch.float32 if kind.startswith("add") else torch.int32])
+        dtype = draw.choice(
+            [
+                torch.int32,
+                torch.int32,
+                torch.int32,
+                torch.int64,
+                torch.float32 if kind.startswith("add") else torch.int32,
+            ]
+        )
         block, warps, grid = draw.choice([512, 1024, 4096]), draw.choice([1, 4, 8, 16]), draw.choice([1, 3, 200])
         lowest, spread = draw.choice([0, -50]), draw.choice([1, 2, 256, 3000])
         x = torch.randint(lowest, lowest + spread, (block * grid,), dtype=torch.int32)
@@ -152,7 +168,13 @@ def histograms() -> bool:
         if draw.random() < 0.3 and dtype is torch.int32:
             counts.fill_((1 << 31) - 3)
         found, wanted = counts.cuda(), counts.clone()
-        constants = {"BLOCK": block, "KIND": kind, "MASK": draw.choice([0, 1, 2]), "SHAPE": draw.choice([1, 2]), "SEM": draw.choice(["relaxed", "acq_rel"])}
+        constants = {
+            "BLOCK": block,
+            "KIND": kind,
+            "MASK": draw.choice([0, 1, 2]),
+            "SHAPE": draw.choice([1, 2]),
+            "SEM": draw.choice(["relaxed", "acq_rel"]),
+        }
         made = histogram[(grid,)](x.cuda(), found, block * grid - 7, 4000, **constants, num_warps=warps)
         InterpretedFunction(histogram.fn)[(grid,)](x, wanted, block * grid - 7, 4000, **constants)
         collected += "shared" in made.asm["ptx"]

@@ -181,7 +181,9 @@ class Drawer:
             self.add("tl.store(e + pm, pm)")
         if self.chance(0.05):
             self.add("tl.device_assert(pm >= 0)")
-        self.add("om = pm * BM\non = pn * BN\nrm = om + tl.arange(0, BM)\nrn = on + tl.arange(0, BN)\nrk = tl.arange(0, BK)")
+        self.add(
+            "om = pm * BM\non = pn * BN\nrm = om + tl.arange(0, BM)\nrn = on + tl.arange(0, BN)\nrk = tl.arange(0, BK)"
+        )
         self.places()
         self.add(f"acc = tl.zeros((BM, BN), dtype={acc_type})")
         if self.chance(0.08):
@@ -320,7 +322,9 @@ class Drawer:
         if self.chance(0.05):
             self.add("acc += tl.program_id(2) + tl.program_id(1) % 2")
         self.add("mask = (rm[:, None] < M) & (rn[None, :] < N)")
-        where = "c + (rm[:, None] * scm + rn[None, :] * scn)" if self.chance(0.5) else "c + rm[:, None] * scm + rn[None, :]"
+        where = (
+            "c + (rm[:, None] * scm + rn[None, :] * scn)" if self.chance(0.5) else "c + rm[:, None] * scm + rn[None, :]"
+        )
         if self.chance(0.07) and not self.in_place:
             self.add(f"acc += tl.load({where}, mask=mask, other=0).to(acc.dtype)")
         if self.chance(0.06) and not self.in_place and self.dtype in ("f16", "f32"):
@@ -340,7 +344,9 @@ class Drawer:
         exact = first and self.chance(0.5)
         m, n = tiles_m * bm, tiles_n * bn
         most = 5 if self.large else 2
-        k = self.random.choice([bk * self.random.randint(1, most), bk * most + 16, bk + 8, bk + 1, bk * 2 - 3, 16, 1, 0])
+        k = self.random.choice(
+            [bk * self.random.randint(1, most), bk * most + 16, bk + 8, bk + 1, bk * 2 - 3, 16, 1, 0]
+        )
         if exact:
             k = bk * self.random.randint(2, most + 1)
         else:
@@ -351,7 +357,10 @@ class Drawer:
             k = -(-k // bk) * bk if self.way in ("pointers", "carried") else max(k, 1)
         if self.way in ("descriptors", "made"):
             k = max(k, 1)
-        layouts = {"a": self.layout(m, k, self.turned["a"], "a", exact), "b": self.layout(k, n, self.turned["b"], "b", exact)}
+        layouts = {
+            "a": self.layout(m, k, self.turned["a"], "a", exact),
+            "b": self.layout(k, n, self.turned["b"], "b", exact),
+        }
         layouts["c"] = layouts["a"] if case.alias == "c" else Layout(0, n + self.one(0, 0, 3, 8), 1)
         if case.alias == "c" and (layouts["a"].column != 1 or layouts["a"].row < max(n, k)):
             layouts["a"] = layouts["c"] = Layout(0, max(n, k) + 8, 1)
@@ -369,7 +378,9 @@ class Drawer:
         row, column, offset = max(columns, 1), 1, 0
         if exact:
             return Layout(0, -(-row // align) * align, 1)
-        kind = self.one("plain", "plain", "padded", "odd", "offset", "aligned offset", "overlap", "zero", "negative", "wide")
+        kind = self.one(
+            "plain", "plain", "padded", "odd", "offset", "aligned offset", "overlap", "zero", "negative", "wide"
+        )
         if kind == "padded":
             row = -(-row // align) * align + align
         elif kind == "odd":
@@ -537,7 +548,11 @@ def run(seeds: list[int], large: bool, verbose: bool, seconds: float) -> int:
             if problems:
                 failures += 1
                 print(f"seed {seed}: {case.way} {case.dtype} {case.tile} {case.grid} {case.options} {case.alias}", *problems, sep="\n    ", flush=True)  # fmt: skip
-    print(f"{failures} of {done} failed;", ", ".join(f"{name} {count}" for name, count in sorted(seen.items())), flush=True)
+    print(
+        f"{failures} of {done} failed;",
+        ", ".join(f"{name} {count}" for name, count in sorted(seen.items())),
+        flush=True,
+    )
     return failures
 
 

@@ -73,6 +73,33 @@ def test_attention(rows: int, warps: int, columns: int, loops: int) -> None:
     np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=1e-3)
 
 
+@tw.jit
+def also_hands_on(q, k, v, o, other, N, AFTER: tl.constexpr):
+    """What the second product adds to, or its result, is carried once more."""
+    acc, kept = tl.zeros((64, 32), tl.float32), tl.full((64, 32), 3.0, tl.float32)
+    for n in tl.range(0, N, 32, warp_specialize=True, num_stages=2):
+        p = tl.clamp(tl.dot(q.load([0, 0]), k.load([n, 0]).T), -1, 1)
+        kept = acc
+        acc = tl.dot(p.to(tl.float16), v.load([n, 0]), acc)
+        if AFTER:
+            kept = acc
+    o.store([0, 0], acc.to(tl.float16))
+    other.store([0, 0], kept.to(tl.float16))
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_sums_that_a_loop_also_hands_on(after: bool) -> None:
+    types = {name: block((64 if name in "qo" else 32, 32)) for name in "qkvo"} | {"other": block((64, 32)), "N": "i32"}
+    module = ttgir(also_hands_on, types, {"AFTER": after}, 4, "asked")
+    assert partitions(module) == 1
+    q, k, v = (drawn((rows, 32), np.float16) for rows in (64, 96, 96))
+    out, other = np.zeros((64, 32), np.float16), np.zeros((64, 32), np.float16)
+    evaluate(module, None, [*map(host, (q, k, v, out, other)), 96], (1,), fences=True)
+    p, v = np.clip(q.astype("f4") @ k.astype("f4").T, -1, 1), v.astype("f4")
+    np.testing.assert_array_equal(out, p @ v)
+    np.testing.assert_array_equal(other, out if after else p[:, :64] @ v[:64])
+
+
 def test_values_in_ptx() -> None:
     m, n, k = 128, 64, 96
     a, b = drawn((m, k), np.float16), drawn((n, k), np.float16)

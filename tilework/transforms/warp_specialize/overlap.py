@@ -94,8 +94,9 @@ def find_parts(loop: Operation, readings: Sequence[Reading]) -> Parts | None:
     )
     arguments = {body_of(loop).args[1 + index] for index in late}
     early = [value for op in (*parts.first, *between) for value in used_values(op)]
+    early += [value for index, value in enumerate(end.operands) if index not in late]  # handed on: ``before = acc``
     made = {result for op in second for result in op.results}
-    if not late or any(value in arguments or value in made for value in early):
+    if len(late) != 1 or any(value in arguments or value in made for value in early):
         return None
     return None if any(value.owner in between for op in first for value in used_values(op)) else parts
 
