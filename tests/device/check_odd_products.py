@@ -1,6 +1,6 @@
 """Odd launches of products and histograms on a GPU: CUDA graphs, streams, grids and arrays beyond 31 bits, masks and windows of atomics.
 
-python -m tests.device.check_odd_products            (needs torch and a GPU with TMA; `tests/drawn/products.py` draws odd kernels)
+python -m tests.device.check_odd_products            (needs torch and a GPU with TMA; `tests/drawn/run_products.py` draws odd kernels)
 """
 
 import random
@@ -19,10 +19,10 @@ LARGE = {"BM": 128, "BN": 256, "BK": 64, "num_warps": 8, "num_stages": 3}
 
 
 @tilework.jit
-def wide(a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, FAR: tl.constexpr = False):
-    """Offsets of 64 bits; `FAR`: strides of 64 bits in products of 32."""
+def wide(a, b, c, M, N, K, sa, sb, sc, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Offsets of 64 bits."""
     rm, rn, rk = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN), tl.arange(0, BK)
-    rows = rm if FAR else rm.to(tl.int64)
+    rows = rm.to(tl.int64)
     pa, pb = a + rows[:, None] * sa + rk[None, :], b + rk[:, None] * sb + rn[None, :]
     acc = tl.zeros((BM, BN), dtype=tl.float32)
     for k in range(0, tl.cdiv(K, BK)):
@@ -121,7 +121,7 @@ def large_grid() -> bool:
     return same and "%nsmid" in made.asm["ttgir"]
 
 
-def far_rows(far: bool) -> bool:
+def far_rows() -> bool:
     """Rows that are 2^25 elements apart: 5 10^9 elements."""
     m, n, k, stride = 150, 512, 200, 1 << 25
     room = torch.zeros(m * stride, device="cuda", dtype=torch.float16)
@@ -129,7 +129,7 @@ def far_rows(far: bool) -> bool:
     a.copy_(torch.randint(-2, 3, (m, k), device="cuda"))
     b, c = torch.randint(-2, 3, (k, n), device="cuda").half(), torch.empty(m, n, device="cuda").half()
     own = tilework.jit(wide.fn)
-    made = own[(2, 2)](a, b, c, m, n, k, stride if not far else stride, n, n, **LARGE, auto_tma=True)
+    made = own[(2, 2)](a, b, c, m, n, k, stride, n, n, **LARGE, auto_tma=True)
     print("    copies:", made.has_copies)
     return torch.equal(c, a.contiguous() @ b)
 
@@ -187,7 +187,7 @@ def histograms() -> bool:
 
 CHECKS: dict[str, Callable[[], bool]] = {
     "a CUDA graph": graph, "streams side by side": streams, "a cooperative grid": cooperative, "a grid of 70001": large_grid,
-    "rows far apart": lambda: far_rows(False), "many columns": many_columns, "histograms": histograms,
+    "rows far apart": far_rows, "many columns": many_columns, "histograms": histograms,
 }  # fmt: skip
 
 

@@ -1,56 +1,19 @@
-"""Matmul-like kernels with odd pieces, drawn from a seed, as sm_90 code beside an oracle: partitions, blocks that stay, copies by TMA.
+"""Matmul-like kernels with odd pieces, drawn from a seed; `run_products.py` runs them.
 
-    python -m tests.drawn.products --cases 100                  no GPU: the emulator with all its checks, beside the interpreter
-    python -m tests.drawn.products --cases 400 --workers 12     a GPU: beside the same kernel without any of the three
-    python -m tests.drawn.products --seed 17                    one case: its source, its launches, and what is wrong
-
-(needs torch.) Numbers are small integers, so that sums of products are exact and all must be equal. What is drawn: how programs are
-numbered, how tiles are addressed, bounded and padded, what else is in front of the loop, in it and behind it, layouts of the arrays
-(padded, overlapping, turned, broadcast, off by one element), dtypes, options. Each case launches the same function with several
-shapes, and the first one again. Only failures are printed, and the counts of what was exercised.
+Drawn are: how programs are numbered, how tiles are addressed, bounded and padded, what else is in front of the loop, in it and behind
+it, layouts of the arrays (padded, overlapping, turned, broadcast, off by one element), dtypes and options. Numbers are small integers,
+so that sums of products are exact. Each case is launched with several shapes.
 """
 
-import argparse
-import importlib.util
-import os
-import subprocess
-import sys
-import tempfile
-import time
-import traceback
-import warnings
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
-from types import ModuleType
 from typing import Any
 
-import torch
-
-import tilework
-from tilework import knobs
-from tilework.errors import PerformanceWarning
-from tilework.oracles.interpreter import InterpretedFunction
-from tilework.tools.tensor_descriptor import TensorDescriptor
-
-ON_GPU = torch.cuda.is_available()
-DEVICE = "cuda" if ON_GPU else "cpu"
-DTYPES = {
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "f32": torch.float32,
-    "fp8": torch.float8_e4m3fn,
-    "fp8e5": torch.float8_e5m2,
-    "i8": torch.int8,
-}
+SIZES = {"f16": 2, "bf16": 2, "f32": 4, "fp8": 1, "fp8e5": 1, "i8": 1}  # bytes
 TILES = [
     (128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 256, 64), (128, 256, 32), (128, 128, 128), (64, 64, 64),
     (64, 128, 32), (128, 64, 64), (16, 64, 32), (32, 32, 32),
 ]  # fmt: skip
-SMALLEST_ARRAY = 4096
-GUARD = 64  # elements on both sides of an array
 
 
 @dataclass(frozen=True)
@@ -129,7 +92,7 @@ class Drawer:
         self.large_one = self.chance(0.4)  # such that blocks stay
         if self.large_one:
             self.dtype, self.tile = self.one("f16", "bf16"), self.one((128, 256, 64), (256, 128, 64))
-        if DTYPES[self.dtype].itemsize == 4:
+        if SIZES[self.dtype] == 4:
             self.tile = (*self.tile[:2], 32)
         self.way = self.one("pointers", "pointers", "carried", "carried", "descriptors", "descriptors", "made")
         self.asked = self.chance(0.4)
@@ -231,7 +194,6 @@ class Drawer:
         return f", mask={' & '.join(parts)}" + (f", other={self.other}" if self.other else "")
 
     def loop(self, acc_type: str) -> None:
-        carried: list[str] = []
         kind = self.one("range", "range", "short", "late", "while") if self.chance(0.3) else "range"
         extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale") if self.chance(0.03 if self.large_one else 0.07)]  # fmt: skip
         if self.dtype in ("i8", "fp8", "fp8e5"):
@@ -261,7 +223,7 @@ class Drawer:
         header = f"tl.range({bounds}{asked})" if asked or self.chance(0.3) else f"range({bounds})"
         self.add(f"for k in {header}:", depth)
         depth += 1
-        self.loads(depth, first=kind == "late")
+        self.loads(depth)
         if "turn" in extra:
             self.add("y = y + (k - k).to(y.dtype)" if self.dtype not in ("fp8", "fp8e5") else "k2 = k", depth)
         if "sum" in extra:
@@ -289,9 +251,8 @@ class Drawer:
         if self.way == "carried":
             names = ("fa", "fb") if depth > 2 else ("pa", "pb")
             self.add("\n".join(f"{name} += {step}" for name, step in zip(names, self.steps, strict=True)), depth)
-        del carried
 
-    def loads(self, depth: int, first: bool) -> None:
+    def loads(self, depth: int) -> None:
         if self.way in ("descriptors", "made"):
             da, db = ("a", "b") if self.way == "descriptors" else ("da", "db")
             turned = f"{db}.load([on, k * BK]).T" if self.turned["b"] else f"{db}.load([k * BK, on])"
@@ -302,7 +263,6 @@ class Drawer:
             names = ["fa", "fb"] if depth > 2 else names
         else:
             names = [f"{name} + k * {step}" for name, step in zip(names, self.steps, strict=True)]
-        del first
         self.add(f"x = tl.load({names[0]}{self.mask('rm', 'M', True)})", depth)
         self.add(f"y = tl.load({names[1]}{self.mask('rn', 'N', False)})", depth)
 
@@ -371,7 +331,7 @@ class Drawer:
         if turned:
             found = self.layout(columns, rows, False, name, exact)
             return Layout(found.offset, found.column, found.row)
-        size = DTYPES[self.dtype].itemsize
+        size = SIZES[self.dtype]
         align = 16 // size
         if self.way in ("descriptors", "made"):
             return Layout(0, -(-columns // align) * align + self.one(0, 0, align), 1)
@@ -398,188 +358,3 @@ class Drawer:
         elif kind == "wide" and not self.unit[name]:
             column, row = 2, 2 * row
         return Layout(offset, row, column)
-
-
-def array(layout: Layout, rows: int, columns: int, dtype: torch.dtype, seed: int) -> tuple[torch.Tensor, int]:
-    """(memory of a matrix with room around it, where its first element is)."""
-    row, column = layout.row, layout.column
-    spans = [(max(rows, 1) + 300) * row, (max(columns, 1) + 300) * column]
-    low = -min(0, *spans) + GUARD
-    size = low + sum(max(span, 0) for span in spans) + GUARD + layout.offset + SMALLEST_ARRAY
-    made = torch.randint(-2, 3, (size,), generator=torch.Generator().manual_seed(seed)).to(torch.float32).to(dtype)
-    return made, -(-low // 16) * 16 + max(layout.offset, 0)
-
-
-def arguments(case: Case, launch: Launch, number: int) -> tuple[dict[str, torch.Tensor], Callable[..., list[Any]]]:
-    """The memory of a launch, and a function from this memory on some device to the arguments."""
-    dtype, out = DTYPES[case.dtype], torch.float32
-    if case.dtype in ("f16", "bf16"):
-        out = DTYPES[case.dtype] if case.dtype == "f16" else torch.float32
-    if case.dtype == "i8":
-        out = torch.int32
-    if case.alias == "c":
-        out = dtype
-    shapes = {"a": (launch.m, launch.k), "b": (launch.k, launch.n), "c": (launch.m, launch.n)}
-    made, starts = {}, {}
-    for name, shape in shapes.items():
-        made[name], starts[name] = array(
-            launch.layouts[name], *shape, out if name == "c" else dtype, case.seed * 10 + number + ord(name)
-        )
-    if case.alias == "b" and made["a"].numel() < made["b"].numel():
-        made["a"] = array(launch.layouts["b"], *shapes["b"], dtype, case.seed)[0]
-    made["d"] = torch.randint(-2, 3, (4096 + launch.n,)).to(torch.float16)
-    made["e"] = torch.zeros(4096, dtype=torch.int32)
-
-    def given(memory: dict[str, torch.Tensor]) -> list[Any]:
-        if case.alias == "b":
-            memory["b"] = memory["a"]
-        if case.alias == "c":
-            memory["c"] = memory["a"]
-        args: list[Any] = [memory[name][starts["a" if name == "c" and case.alias == "c" else name] :] for name in "abc"]
-        l = launch.layouts
-        if case.way == "descriptors":
-            bm, bn, bk = case.tile
-            a = torch.as_strided(args[0], (launch.m, launch.k), (l["a"].row, 1))
-            args[0] = TensorDescriptor.from_tensor(a, [bm, bk])
-            if l["b"].row == 1 and l["b"].column != 1:
-                b = torch.as_strided(args[1], (launch.n, launch.k), (l["b"].column, 1))
-                args[1] = TensorDescriptor.from_tensor(b, [bn, bk])
-            else:
-                b = torch.as_strided(args[1], (launch.k, launch.n), (l["b"].row, 1))
-                args[1] = TensorDescriptor.from_tensor(b, [bk, bn])
-        strides = (l["a"].row, l["a"].column, l["b"].row, l["b"].column, l["c"].row, l["c"].column)
-        return [*args, memory["d"], memory["e"], launch.m, launch.n, launch.k, *strides]
-
-    return made, given
-
-
-def load(case: Case, folder: Path) -> Any:
-    path = folder / f"products_{case.seed}.py"
-    path.write_text(case.source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.kernel
-
-
-def plain_launcher(kernel: Any) -> Callable[..., Any]:
-    own = tilework.jit(kernel.fn)
-
-    def launch(grid: tuple[int, ...], args: list[Any], constants: dict[str, Any]) -> None:
-        with knobs.nvidia.scope():
-            knobs.nvidia.warp_specialize, knobs.nvidia.persistent_programs = "0", False
-            own[grid](*args, **{**constants, "auto_tma": False})
-
-    return launch
-
-
-def interpreted(kernel: Any) -> Callable[..., Any]:
-    own = InterpretedFunction(kernel.fn)
-    return lambda grid, args, constants: own[grid](*args, **constants)
-
-
-def check(case: Case, folder: Path, seen: Counter[str]) -> list[str]:
-    """What is wrong with a case."""
-    kernel = load(case, folder)
-    oracle = (plain_launcher if ON_GPU else interpreted)(kernel)
-    problems: list[str] = []
-    bm, bn, bk = case.tile
-    constants = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 3 + case.seed % 6, **case.options}
-    for number, launch in enumerate(case.launches):
-        memory, given = arguments(case, launch, number)
-        ours = {name: value.to(DEVICE) for name, value in memory.items()}
-        wanted = {name: value.to(DEVICE) for name, value in memory.items()} if ON_GPU else {name: value.clone() for name, value in memory.items()}  # fmt: skip
-        grid = grid_of(case, launch)
-        try:
-            oracle(grid, given(wanted), constants)
-        except Exception as error:  # noqa: BLE001 - what the oracle does not run proves nothing
-            seen[f"oracle: {type(error).__name__}"] += 1
-            if os.environ.get("SHOW"):
-                problems.append(f"launch {number}: oracle {type(error).__name__}: {str(error)[:1500]}")
-            continue
-        try:
-            made = kernel[grid](*given(ours), **constants)
-            if ON_GPU:
-                torch.cuda.synchronize()
-        except Exception as error:  # noqa: BLE001 - it is the result
-            text = f"{type(error).__name__}: {error}"
-            if "OutOfResources" in text or "DoesNotFit" in text:
-                seen["does not fit"] += 1
-                return problems
-            problems.append(f"launch {number}: {text[:3000]}")
-            if os.environ.get("SHOW"):
-                problems.append(traceback.format_exc()[-1500:])
-            continue
-        count(made, seen)
-        for name in memory:
-            x, y = ours[name].cpu().float(), wanted[name].cpu().float()
-            if not torch.equal(x.nan_to_num(7e4), y.nan_to_num(7e4)):
-                wrong = (x.nan_to_num(7e4) != y.nan_to_num(7e4)).nonzero().flatten()
-                start = wrong[0].item()
-                problems.append(f"launch {number}: {name}: {len(wrong)} of {x.numel()} wrong, first at {start}: {x[start].item()} for {y[start].item()}")  # fmt: skip
-    return problems
-
-
-def count(made: Any, seen: Counter[str]) -> None:
-    seen["launches"] += 1
-    text = made.asm["ttgir"]
-    seen["copies"] += bool(made.has_copies)
-    seen["partitions"] += "ttg.warp_specialize" in text
-    seen["staying"] += "%nsmid" in text
-    seen["products of groups"] += "warp_group_dot" in text
-
-
-def run(seeds: list[int], large: bool, verbose: bool, seconds: float) -> int:
-    seen: Counter[str] = Counter()
-    failures, done, end = 0, 0, time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as name:
-        for seed in seeds:
-            if time.monotonic() > end:
-                break
-            done += 1
-            case = Drawer(seed, large).case()
-            if verbose:
-                print(case.source, case.options, case.way, case.tile, case.dtype, case.alias, *case.launches, sep="\n")
-            try:
-                problems = check(case, Path(name), seen)
-            except Exception:  # noqa: BLE001 - the script's own
-                problems = ["script: " + traceback.format_exc()[-1500:]]
-            if problems:
-                failures += 1
-                print(f"seed {seed}: {case.way} {case.dtype} {case.tile} {case.grid} {case.options} {case.alias}", *problems, sep="\n    ", flush=True)  # fmt: skip
-    print(
-        f"{failures} of {done} failed;",
-        ", ".join(f"{name} {count}" for name, count in sorted(seen.items())),
-        flush=True,
-    )
-    return failures
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=40)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--seconds", type=float, default=1e9, help="no new case after so long")
-    parser.add_argument("--workers", type=int, default=1)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore", PerformanceWarning)
-    if not ON_GPU:
-        os.environ["TILEWORK_DEVICE"] = "emulator:sm_90"
-    if ON_GPU:
-        tilework.set_allocator(lambda size, alignment, stream: torch.empty(size, device=DEVICE, dtype=torch.int8))
-    if given.seed is not None:
-        return run([given.seed], ON_GPU, True, given.seconds)
-    if given.workers == 1:
-        return run(list(range(given.first, given.first + given.cases)), ON_GPU, False, given.seconds)
-    each = -(-given.cases // given.workers)
-    started = [
-        subprocess.Popen([sys.executable, "-m", "tests.drawn.products", "--first", str(given.first + number * each), "--cases", str(each)])
-        for number in range(given.workers)
-    ]  # fmt: skip
-    return sum(process.wait() != 0 for process in started)
-
-
-if __name__ == "__main__":
-    sys.exit(min(main(), 99))
