@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tilework.quick_definitions import quick_definitions
+from tilework.quick_methods import template
 
 CLASS = """
 from dataclasses import dataclass, field
@@ -29,11 +30,11 @@ class Named(Place):
 """
 
 
-def defined(module: str) -> dict[str, Any]:
+def defined(module: str, text: str = CLASS) -> dict[str, Any]:
     scope: dict[str, Any] = {"__name__": module}
     sys.modules[module] = type(sys)(module)
     try:
-        exec(CLASS, scope)
+        exec(text, scope)
     finally:
         del sys.modules[module]
     return scope
@@ -253,14 +254,14 @@ for given in (
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_classes_that_add_no_fields_share_methods() -> None:
+def test_methods_are_compiled_once_for_each_number_of_fields() -> None:
+    texts = [
+        f"@dataclass(frozen=True)\nclass C{n}:\n  a{n}: int\n  b{n}: int = {n}\n  c{n}: object = None" for n in range(4)
+    ]
     with quick_definitions():
-        scope: dict[str, Any] = {"__name__": "tilework.somewhere"}
-        sys.modules["tilework.somewhere"] = type(sys)("tilework.somewhere")
-        exec(CLASS + "\n".join(f"@dataclass(frozen=True)\nclass {name}(Place):\n    pass" for name in "AB"), scope)
-        del sys.modules["tilework.somewhere"]
-    a, b = scope["A"], scope["B"]
-    assert a(1) == a(1) != a(2) and b(1) == b(1) and a(1) != b(1) and repr(b(1)) == "B(row=1, column=7, names=())"
-    assert a.__init__.__code__.co_filename == "<string>" == b.__init__.__code__.co_filename  # neither waits for a call
-    assert (a.__init__ is b.__init__) == (sys.version_info < (3, 14))
-    assert dataclasses.fields(a) == dataclasses.fields(scope["Place"])
+        classes = defined("tilework.somewhere", "\n".join(["from dataclasses import dataclass", *texts]))
+    before = template.cache_info().misses
+    one, *others = (classes[f"C{n}"](n) for n in range(4))
+    assert all(each == copy.copy(each) and hash(each) == hash(copy.copy(each)) and each != one for each in others)
+    assert vars(others[2]) == {"a3": 3, "b3": 3, "c3": None} and str(inspect.signature(classes["C3"])).count("3") == 4
+    assert template.cache_info().misses - before <= 3

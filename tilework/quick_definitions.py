@@ -11,7 +11,6 @@ garbage collector, which would look through all those classes again and again an
 
 import dataclasses
 import gc
-import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from typing import Any
 
 from tilework.forks import held_at_fork, in_child
 from tilework.quick_finder import QuickFinder
+from tilework.quick_methods import method_of
 
 OWNERS = ("xdsl", "tilework")
 OBJECTS = 300_000  # between two looks of the garbage collector
@@ -106,7 +106,7 @@ def put_off(cls: Any = None, /, **options: Any) -> Any:
 
 
 class Waiting:
-    """A class whose fields nobody has looked at: what stands in for its methods, and how it was written."""
+    """How a class was written. Until its fields are looked at, and each of its methods is called, others stand in for them."""
 
     def __init__(self, cls: Any, options: dict[str, Any]) -> None:
         self.options = options
@@ -124,9 +124,8 @@ class Waiting:
                 names.append("__hash__")
             else:
                 cls.__hash__ = None
-        self.methods = {name: waiting_method(cls, name) for name in names}
-        for name, method in self.methods.items():
-            setattr(cls, name, method)
+        for name in names:
+            setattr(cls, name, waiting_method(cls, name, self))
         if options["frozen"]:
             cls.__setattr__, cls.__delattr__ = refusing(cls)
         for name in FOUND:
@@ -156,11 +155,13 @@ class Unknown:
         return vars(self.cls)[self.name]
 
 
-def waiting_method(cls: type, name: str) -> Callable[..., Any]:
-    """A method that defines the class, and is another one then."""
+def waiting_method(cls: Any, name: str, waiting: Waiting) -> Callable[..., Any]:
+    """A method that is made when it is first called. Nothing that the class has is missing meanwhile: other threads may use it."""
 
     def method(self: Any, *given: Any, **named: Any) -> Any:
-        define(cls)
+        with DEFINING:
+            if vars(cls).get(name) is method:
+                setattr(cls, name, made_method(cls, name, waiting))
         return vars(cls)[name](self, *given, **named)
 
     method.__name__ = name
@@ -186,89 +187,54 @@ def refusing(cls: Any) -> tuple[Callable[..., None], Callable[..., None]]:
     return set_attribute, delete_attribute
 
 
+def made_method(cls: Any, name: str, waiting: Waiting) -> Any:
+    """A method of a class, which may have been made for another one."""
+    if (made := method_of(cls, name, waiting.options["frozen"])) is None:
+        made = vars(shadow(cls, waiting, name))[name]
+    return made
+
+
 def define(cls: Any) -> None:
-    """Do what `dataclass` does, once. Nothing that the class has is missing meanwhile: other threads may use it."""
+    """Find the fields of a class, once."""
     with DEFINING:
         if (waiting := WAITING.get(cls)) is None:
             return
         made = vars(shadow(cls, waiting))
-        for name, method in waiting.methods.items():
-            if vars(cls).get(name) is method:
-                setattr(cls, name, made[name])
         for name in FOUND:
             if isinstance(vars(cls).get(name), Unknown):
                 setattr(cls, name, made[name])
         del WAITING[cls]
 
 
-def shadow(cls: Any, waiting: Waiting) -> Any:
-    """A dataclass with the fields of `cls`, and nothing else of it; one for all classes that add none to the same ones."""
+def shadow(cls: Any, waiting: Waiting, method: str = "") -> Any:
+    """A dataclass with the fields of `cls`, perhaps one of its methods, and nothing else of it. Without a method there is one for all
+    classes that add no fields to the same ones."""
     inherited: dict[str, Any] = {}
     for base in cls.__mro__[-1:0:-1]:
         if (fields := getattr(base, "__dataclass_fields__", None)) is not None:
             inherited |= fields
             if base.__dataclass_params__.frozen != waiting.options["frozen"]:
                 raise TypeError(f"{cls.__name__} and {base.__name__}: only one of them is frozen")
-    own, has_more = inspect.get_annotations(cls), hasattr(cls, "__post_init__")
-    if not own and (made := SHADOWS.get(key := (*inherited.items(), *waiting.options.items(), has_more))) is not None:
+    own = vars(cls).get("__annotations__")
+    is_shared = own is None and not method
+    if is_shared and (made := SHADOWS.get(key := (*inherited.items(), *waiting.options.items()))) is not None:
         return made
-    known = {
-        "__dataclass_fields__": inherited,
-        "__dataclass_params__": SimpleNamespace(frozen=waiting.options["frozen"]),
-    }
+    is_frozen = bool(method) and waiting.options["frozen"]
+    known = {"__dataclass_fields__": inherited, "__dataclass_params__": SimpleNamespace(frozen=is_frozen)}
     body = {
         **waiting.written,
-        "__annotations__": own,
+        "__annotations__": own or {},
         "__module__": cls.__module__,
-        "__qualname__": cls.__qualname__ if own else "dataclass",
+        "__qualname__": cls.__qualname__,
         "__doc__": "as the other one",
     }
-    if has_more:
+    if hasattr(cls, "__post_init__"):
         body["__post_init__"] = None
     bases = (type("Base", (), known),) if inherited else ()
-    with methods_later():
-        made = PLAIN(type(cls.__name__, bases, body), **waiting.options)
-    if not own:
+    methods = {option: f"__{option}__" == method for option in ("init", "repr", "eq")}
+    made = PLAIN(type(cls.__name__, bases, body), frozen=is_frozen, kw_only=waiting.options["kw_only"], **methods)
+    for name in waiting.options.keys() & set(dir(made.__dataclass_params__)):
+        setattr(made.__dataclass_params__, name, waiting.options[name])
+    if is_shared:
         SHADOWS[key] = made
     return made
-
-
-# Methods
-
-
-@contextmanager
-def methods_later() -> Iterator[None]:
-    """Dataclasses that are made inside of the block compile a method when it is called; `DEFINING` is held."""
-    plain = getattr(dataclasses, "_create_fn", None)
-    if plain is None:  # Python 3.13 compiles the methods of a class at once
-        yield
-        return
-    dataclasses._create_fn = deferring(plain)  # pyright: ignore[reportAttributeAccessIssue]
-    try:
-        yield
-    finally:
-        dataclasses._create_fn = plain  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def deferring(create: Callable[..., Any]) -> Callable[..., Any]:
-    """`dataclasses._create_fn` that gives classes of `OWNERS` methods which compile themselves when they are called."""
-
-    def create_later(name: str, args: Any, body: Any, *, globals: Any = None, **details: Any) -> Any:
-        if not is_ours((globals or {}).get("__name__")):
-            return create(name, args, body, globals=globals, **details)
-        made: Any = None
-
-        def method(self: Any, *given: Any, **named: Any) -> Any:
-            nonlocal made
-            if made is None:
-                made = create(name, args, body, globals=globals, **details)
-                made.__qualname__ = method.__qualname__
-            for cls in type(self).__mro__:  # some classes have the same method
-                if vars(cls).get(name) is method:
-                    setattr(cls, name, made)
-            return made(self, *given, **named)
-
-        method.__name__ = name
-        return method
-
-    return create_later
