@@ -1,14 +1,27 @@
 """Pass names, pipeline text, and the pipelines built from them."""
 
+from pathlib import Path
+
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from tilework.ir.functions import ops_in_order
 from tilework.ir.parser import parse_module
+from tilework.ir.printer import print_module
 from tilework.target import Target
+from tilework.targets.base import pass_of, run_passes
 from tilework.transforms import registry
 from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
-from tilework.transforms.registry import PASSES, BadPassOption, BadPipeline, UnknownPass, get_pass, parse_pipeline
+from tilework.transforms.registry import (
+    NEEDS,
+    PASSES,
+    BadPassOption,
+    BadPipeline,
+    UnknownPass,
+    get_pass,
+    parse_pipeline,
+)
 
 
 class WithOptions(Pass):
@@ -81,3 +94,32 @@ def test_after_sees_every_stage() -> None:
     seen: list[str] = []
     registry.run_pipeline(module, ["canonicalize", get_pass("cse")()], after=lambda stage, _: seen.append(stage.name))
     assert seen == ["canonicalize", "cse"]
+
+
+def test_passes_do_nothing_without_what_they_need() -> None:
+    texts = [
+        text for path in sorted(Path(__file__).parent.rglob("*.mlir")) for text in path.read_text().split("// -----")
+    ]
+    ran = set[str]()
+    for text in [text for text in texts if "test.use" not in text][::6]:
+        module = parse_module(text)
+        present, before = {op.name for op in ops_in_order(*module.regions)}, print_module(module)
+        idle = [name for name, needs in NEEDS.items() if present.isdisjoint(needs)]
+        for name in idle:
+            get_pass(name)().run(module)
+        assert print_module(module) == before, (idle, before)
+        ran.update(idle)
+    assert ran == NEEDS.keys()
+
+
+def test_a_pass_is_asked_for_once_there_is_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    chosen = registry.get_pass
+    monkeypatch.setattr(registry, "get_pass", lambda name: asked.append(name) or chosen(name))
+    text = "tt.func public @f(%n: i32) {\n  BODY\n  tt.return\n}"
+    loop = "%c = arith.constant 1 : i32\n  scf.for %i = %c to %n step %c : i32 {\n  }"
+    for body in ("", loop):
+        pass_of.cache_clear()
+        run_passes(parse_module(text.replace("BODY", body)), ["triton-loop-unroll", "tritongpu-prefetch", "dce"])
+        asked.append("and")
+    assert asked == ["dce", "and", "triton-loop-unroll", "tritongpu-prefetch", "dce", "and"]

@@ -129,13 +129,29 @@ def pass_of(item: str) -> Any:
     return found
 
 
+def run_needed(module: Any, names: list[str]) -> None:
+    """Run passes in order; those that have nothing to do are not even loaded."""
+    # lazily: the compiler loads when something is compiled
+    from tilework.ir.functions import ops_in_order
+    from tilework.transforms.registry import NEEDS
+
+    present: set[str] | None = None  # the names of the ops of the module, if nothing has changed them since
+    for name in names:
+        if (needs := NEEDS.get(name.partition("{")[0])) is not None:
+            if present is None:
+                present = {op.name for op in ops_in_order(*module.regions)}
+            if present.isdisjoint(needs):
+                continue
+        pass_of(name).run(module)
+        present = None
+
+
 def run_passes(module: Any, names: list[str], tag: str = "passes") -> Any:
     """Run passes, written as in a pipeline (``name{option=value}``), in order, in place; `tag` names them to observers."""
     from tilework.targets.observe import observer  # lazily: what a bundle serves is not compiled
 
     if (watching := observer(module, names, tag)) is None:
-        for name in names:
-            pass_of(name).run(module)
+        run_needed(module, names)
         return module
     with watching:
         for name in names:

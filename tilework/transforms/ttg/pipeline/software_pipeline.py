@@ -47,7 +47,8 @@ class PipelinePass(Pass):
             if is_feasible(loop, order):  # a lowered loop is right as it is, only slow
                 expand(loop, order, schedule.slack)
         erase_schedule(module)
-        fold_arithmetic(module)
+        if loops_in(module):
+            fold_arithmetic(module)
         launch_dots(module, self.num_stages, self.two_blocks)
         update_waits(module)
         for loop in loops_in(module) if self.early_copies else ():
