@@ -32,7 +32,10 @@ def product(
         acc = tl.dot(a.load([row, k]), b.load([k, column]), acc)
     if KIND == "atomic":
         tl.atomic_add(turns, 1)
-    c.store([row, column], acc.to(tl.float16))
+    if KIND == "pointers":
+        tl.store(c + (row + tl.arange(0, BM)[:, None]) * BN + tl.arange(0, BN), acc.to(tl.float16))
+    else:
+        c.store([row, column], acc.to(tl.float16))
 
 
 @tilework.jit
@@ -46,20 +49,27 @@ def flattened(
         c.store([tile * BM, 0], acc.to(tl.float16))
 
 
-def ttgir(
+def compiled(
     kernel: tilework.JITFunction,
     fifth: str,
     element: str = "fp16",
     a: str | None = None,
+    c: str | None = None,
     stages: int = 3,
     **constants: object,
-) -> str:
+) -> dict[str, str]:
     BM, BN, BK = (constants[name] for name in ("BM", "BN", "BK"))
     factors = [f"tensordesc<{element}[{shape}]>" for shape in (f"{BM},{BK}", f"{BK},{BN}")]
-    types = [a or factors[0], factors[1], f"tensordesc<fp16[{BM},{BN}]>", "i32", fifth]
+    types = [a or factors[0], factors[1], c or f"tensordesc<fp16[{BM},{BN}]>", "i32", fifth]
     signature = dict(zip(kernel.arg_names, types, strict=False))
+    aligned = {(index,): [["tt.divisibility", 16]] for index, type in enumerate(types) if type == "*fp16"}
     options = {"num_warps": 8, "num_stages": stages}
-    return tilework.compile(ASTSource(kernel, signature, constants), GPUTarget("cuda", 90, 32), options).asm["ttgir"]
+    source = ASTSource(kernel, signature, constants, aligned)
+    return tilework.compile(source, GPUTarget("cuda", 90, 32), options).asm
+
+
+def ttgir(kernel: tilework.JITFunction, fifth: str, **rest: Any) -> str:
+    return compiled(kernel, fifth, **rest)["ttgir"]
 
 
 @pytest.mark.parametrize("kind", ["", "made of a tile"])
@@ -121,8 +131,17 @@ def test_loops_that_run_in_partitions_are_not_flattened(asked: bool) -> None:
     assert "scf.if" not in text
 
 
-@pytest.mark.parametrize("multiprocessors", [1, 2])
-def test_every_program_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multiprocessors: int) -> None:
+def test_one_warp_group_multiplies_while_another_stores() -> None:
+    """Warps store the rows that they have: no barrier of all of them is in the loop over programs."""
+    asm = compiled(product, "*i32", **LARGE, KIND="pointers", c="*fp16")
+    assert STAYS in asm["ttgir"] and "sizePerThread = [16, 8]" in asm["ttgir"]
+    assert "st.global.v4" in asm["ptx"] and "bar.sync" not in asm["ptx"].split("setmaxnreg.inc")[1].split("ret;")[0]
+
+
+@pytest.mark.parametrize("multiprocessors, kind", [(1, ""), (2, ""), (1, "pointers")])
+def test_every_program_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multiprocessors: int, kind: str
+) -> None:
     from tilework.oracles.emulator import translate
 
     made = translate.special_registers
@@ -139,7 +158,9 @@ def test_every_program_runs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     maps = [
         TensorDescriptor.from_tensor(x, list(block)) for x, block in ((a, (128, 64)), (b, (64, 256)), (c, (128, 256)))
     ]
+    rest = {**LARGE, "KIND": kind, "num_warps": 8, "num_stages": 3}
     with emulator("sm_90", str(tmp_path)):
-        kernel = tilework.jit(product.fn)[(3,)](*maps, 64, np.zeros(1, np.int32), **LARGE, num_warps=8, num_stages=3)
+        given = [*maps[:2], c if kind else maps[2], 64, np.zeros(1, np.int32)]
+        kernel = tilework.jit(product.fn)[(3,)](*given, **rest)
     assert STAYS in kernel.asm["ttgir"]
     assert np.array_equal(c, (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16))

@@ -6,7 +6,8 @@
 
 The state on the way through a function is what was read and written since the last barrier. An op that touches bytes
 which are pending, one of the two a write, needs a barrier in front. An op with scratch memory writes it, waits in
-itself and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps.
+itself and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps. That one
+needs no barrier for itself, from one round of a loop to the next.
 Copies in the background are over at their wait, for the thread that started them: behind it comes a barrier. Loops are
 followed until nothing changes; what is pending only in front of one is waited for there, not in each round. A call may
 write the whole frame of its callee; behind it, what the callee leaves pending is.
@@ -122,7 +123,7 @@ class BarrierWalk(Walk):
         scratch = self.allocation.scratch.get(op)
         if scratch is None:
             return self.touch(op, own, state)
-        waits = self.waits(op, own, state)
+        waits = self.waits(op, own, without(state, op) if waits_for_itself(op) else state)
         state = CLEAN if waits else state
         if type(op) is tt.CallOp:
             return state.join(shifted(self.summaries.get(callee_of(op), CLEAN), scratch.offset, op))
@@ -182,6 +183,17 @@ def is_phase(op: Operation) -> bool:
 def are_alike(copy: Operation, other: Operation) -> bool:
     """Whether each thread copies to the same parts of the buffers, which it has waited for itself in a partition."""
     return [value.type for value in copy.operands[:2]] == [value.type for value in other.operands[:2]]
+
+
+def waits_for_itself(op: Operation) -> bool:
+    """In a loop: each warp is where it was in the round before, and waits for its lanes before it writes there again."""
+    return type(op) is ttg.ConvertLayoutOp and is_warp_synchronous(op)
+
+
+def without(state: Pending, op: Operation) -> Pending:
+    """What is pending of others."""
+    reads, writes = (frozenset(one for one in some if one[1] is not op) for some in (state.reads, state.writes))
+    return Pending(reads, writes)
 
 
 def shifted(summary: Pending, offset: int, call: Operation) -> Pending:

@@ -119,8 +119,8 @@ def through_memory(
     load = Move(low, base, plan.offsets(result), element, round_size=size, matrices=plan.load != "plain")
     made: dict[int, Value] = {}
     for turn in range(plan.reps):
-        if turn:
-            wait()
+        if turn or in_warp:
+            wait()  # the first time for the round before, of a loop around it (`membar.waits_for_itself`)
         store.store(registers, turn)
         wait()
         made.update(load.load_some(turn))
