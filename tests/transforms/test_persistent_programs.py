@@ -56,6 +56,7 @@ def compiled(
     a: str | None = None,
     c: str | None = None,
     stages: int = 3,
+    warps: int = 8,
     **constants: object,
 ) -> dict[str, str]:
     BM, BN, BK = (constants[name] for name in ("BM", "BN", "BK"))
@@ -63,7 +64,7 @@ def compiled(
     types = [a or factors[0], factors[1], c or f"tensordesc<fp16[{BM},{BN}]>", "i32", fifth]
     signature = dict(zip(kernel.arg_names, types, strict=False))
     aligned = {(index,): [["tt.divisibility", 16]] for index, type in enumerate(types) if type == "*fp16"}
-    options = {"num_warps": 8, "num_stages": stages}
+    options = {"num_warps": warps, "num_stages": stages}
     source = ASTSource(kernel, signature, constants, aligned)
     return tilework.compile(source, GPUTarget("cuda", 90, 32), options).asm
 
@@ -131,11 +132,23 @@ def test_loops_that_run_in_partitions_are_not_flattened(asked: bool) -> None:
     assert "scf.if" not in text
 
 
-def test_one_warp_group_multiplies_while_another_stores() -> None:
+@pytest.mark.parametrize("kind, c, store", [("pointers", "*fp16", "st.global.v4"), ("", None, "[16, 64]")])
+def test_one_warp_group_multiplies_while_another_stores(kind: str, c: str | None, store: str) -> None:
     """Warps store the rows that they have: no barrier of all of them is in the loop over programs."""
-    asm = compiled(product, "*i32", **LARGE, KIND="pointers", c="*fp16")
-    assert STAYS in asm["ttgir"] and "sizePerThread = [16, 8]" in asm["ttgir"]
-    assert "st.global.v4" in asm["ptx"] and "bar.sync" not in asm["ptx"].split("setmaxnreg.inc")[1].split("ret;")[0]
+    asm = compiled(product, "*i32", **LARGE, KIND=kind, c=c)
+    assert STAYS in asm["ttgir"] and store in asm["llir"] + asm["ptx"]
+    assert not waits_for_all(asm)
+
+
+def waits_for_all(asm: dict[str, str]) -> bool:
+    return "bar.sync" in asm["ptx"].split("setmaxnreg.inc")[1].split("ret;")[0]
+
+
+@pytest.mark.parametrize("warps", [4, 8])
+def test_warps_whose_rows_are_apart_wait_for_each_other(warps: int) -> None:
+    """Of 128 rows the first of four warps has rows 0 to 15 and 64 to 79."""
+    asm = compiled(flattened, "i32", **{**LARGE, "BN": 128}, SPECIALIZE=True, warps=warps)
+    assert "ttg.warp_specialize" in asm["ttgir"] and waits_for_all(asm) is (warps == 4)
 
 
 @pytest.mark.parametrize("multiprocessors, kind", [(1, ""), (2, ""), (1, "pointers")])

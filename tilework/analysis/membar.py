@@ -7,7 +7,8 @@
 The state on the way through a function is what was read and written since the last barrier. An op that touches bytes
 which are pending, one of the two a write, needs a barrier in front. An op with scratch memory writes it, waits in
 itself and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps. That one
-needs no barrier for itself, from one round of a loop to the next.
+needs no barrier for itself, from one round of a loop to the next, and so do stores by TMA that warps make for themselves
+(`warp_stores.py`).
 Copies in the background are over at their wait, for the thread that started them: behind it comes a barrier. Loops are
 followed until nothing changes; what is pending only in front of one is waited for there, not in each round. A call may
 write the whole frame of its callee; behind it, what the callee leaves pending is.
@@ -27,6 +28,7 @@ from tilework.analysis.liveness import Interval
 from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk, arrive_by_warps
 from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
+from tilework.analysis.warp_stores import WarpStores, warp_stores
 from tilework.ir import amdg, gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, modules
@@ -40,17 +42,18 @@ WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
 
 @dataclass
 class Barriers:
-    """The ops that need a barrier in front of them, or behind them."""
+    """The ops that need a barrier in front of them, or behind them; `stores` need none, which warps make for themselves."""
 
     before: dict[Operation, None] = field(default_factory=dict)
     after: dict[Operation, None] = field(default_factory=dict)
+    stores: WarpStores = field(default_factory=WarpStores)
 
 
 def barriers(
     module: ModuleOp, target: Target, exempt: Filter | None = None, own: dict[str, Allocation] | None = None
 ) -> Barriers:
     """The barriers of a module whose buffers lie where `module_allocation` puts them; `own` are those of `module` if known."""
-    found, alone = Barriers(), first_warp(module)
+    found, alone = Barriers(stores=warp_stores(module)), first_warp(module)
     for table in modules(module):
         summaries: dict[str, Pending] = {}
         places = own if table is module and own is not None else module_allocation(table, target)
@@ -71,7 +74,8 @@ class BarrierWalk(Walk):
         alone: FirstWarp,
     ) -> None:
         super().__init__(allocation)
-        self.summaries, self.found, self.exempt, self.alone = summaries, found, exempt, alone
+        self.summaries, self.found, self.alone = summaries, found, alone
+        self.exempt = either(found.stores.have, exempt) if found.stores.rows else exempt
 
     def op(self, op: Operation, state: Pending) -> Pending:
         """What the first warp does alone is one access: no barrier can be in it."""
@@ -106,6 +110,8 @@ class BarrierWalk(Walk):
         kind = type(op)
         if kind in BARRIERS:
             return CLEAN
+        if op in self.found.stores.waits:
+            return state
         if kind in WAITS:
             last = (
                 fence if type(fence := op.next_op) is ttng.FenceAsyncSharedOp else op
@@ -140,6 +146,10 @@ class BarrierWalk(Walk):
             self.found.before[op] = None
             return True
         return False
+
+
+def either(first: Filter, second: Filter | None) -> Filter:
+    return lambda before, after: first(before, after) or (second is not None and second(before, after))
 
 
 def may_overtake(op: Operation, state: Pending) -> bool:

@@ -160,7 +160,7 @@ class Emitter:
         by_value: dict[int, str] = {}
         for position, arg in enumerate(args):
             if isinstance(arg.type, TensorDescType):
-                if (found := self.gpu.descriptor_parameter(arg.type)) is None:
+                if (found := self.gpu.descriptor_parameter(arg.type, self.barriers.stores.rows.get(arg))) is None:
                     raise PassError(
                         f"a tensor descriptor as argument cannot be compiled for {self.gpu.name}", op.location
                     )

@@ -147,8 +147,11 @@ class Gpu(ABC):
     def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
         """Of a kernel with so many threads in a block, blocks in a cluster, and registers of a thread, if that is said."""
 
-    def descriptor_parameter(self, type: Attribute) -> tuple[str, dict[str, Any]] | None:
-        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know; None: there are none."""
+    def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]] | None:
+        """The attributes of a parameter that is a tensor descriptor, and what the launcher must know; None: there are none.
+
+        Blocks are copied so many `rows` at a time, if that is said.
+        """
         return None
 
     def around(self, module: ModuleOp) -> Around | None:

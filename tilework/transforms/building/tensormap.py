@@ -40,8 +40,8 @@ def element_kind(element: Attribute) -> int:
     return UNSIGNED_KINDS[bit_width(element)]
 
 
-def box_shape(block: Attribute) -> tuple[int, ...]:
-    """What one instruction copies of a block."""
+def box_shape(block: Attribute, rows: int | None = None) -> tuple[int, ...]:
+    """What one instruction copies of a block, of at most so many `rows`."""
     encoding = encoding_of(block)
     shape = shape_of(block)
     if not isinstance(encoding, NvmmaShared):  # only its rows are swizzled by the hardware, and bound a box
@@ -50,6 +50,8 @@ def box_shape(block: Attribute) -> tuple[int, ...]:
     if encoding.swizzling_byte_width:
         contiguous = 0 if encoding.transposed else len(box) - 1
         box[contiguous] = min(box[contiguous], encoding.swizzling_byte_width * 8 // bit_width(block))
+    if rows is not None:
+        box[0] = min(box[0], rows)
     return tuple(box)
 
 

@@ -99,9 +99,9 @@ class NvidiaGpu(AtomicInstructions):
             found.append(f'"nvvm.cluster_dim"="{blocks},1,1"')
         return found if self.least_blocks is None else [*found, f'"nvvm.minctasm"="{self.least_blocks}"']
 
-    def descriptor_parameter(self, type: Attribute) -> tuple[str, dict[str, Any]]:
+    def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]]:
         """128 bytes by value."""
-        return BY_VALUE, describe(type)
+        return BY_VALUE, describe(type, rows)
 
     def around(self, module: ModuleOp) -> CopyOrder | None:
         order = global_order(module)

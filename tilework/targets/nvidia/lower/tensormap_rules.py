@@ -33,7 +33,7 @@ MAP_BYTES = 128
 WORD = 4
 
 
-def describe(type: Attribute) -> dict[str, Any]:
+def describe(type: Attribute, rows: int | None = None) -> dict[str, Any]:
     """What the launcher must know to encode the map of a host descriptor; sizes outermost first."""
     assert isinstance(type, TensorDescType)
     block = type.block
@@ -43,7 +43,7 @@ def describe(type: Attribute) -> dict[str, Any]:
         "swizzle": SWIZZLE_MODES[laid_out.swizzling_byte_width if laid_out else 0],
         "elem_size": bit_width(block) // 8,
         "elem_type": element_kind(element_type(block)),
-        "block_size": list(box_shape(block)),
+        "block_size": list(box_shape(block, rows)),
         "fp4_padded": laid_out is not None and laid_out.fp4_padded,
     }
 

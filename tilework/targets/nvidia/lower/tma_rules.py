@@ -6,7 +6,7 @@
     @%p cp.async.bulk.commit_group;
     cp.async.bulk.wait_group.read 0;
 
-One thread does it all: groups belong to the thread that committed them, and `elect.sync` finds the same one every time. One
+One thread does it all, or one of each warp for the rows that the warp has written (`analysis/warp_stores.py`): groups belong to the thread that committed them, and `elect.sync` finds the same one every time. One
 instruction copies a box: at most 256 elements in each dimension and one row of the swizzle. A larger block is several boxes,
 and where they lie in shared memory the layout of the buffer says. Coordinates are counted from the contiguous dimension.
 
@@ -18,6 +18,7 @@ from itertools import product
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilework.analysis.warp_stores import step_of
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import DescriptorReduceKind
@@ -53,9 +54,13 @@ REDUCED = {
 
 def issuer(low: Lowering) -> Value:
     """Whether this is the thread that deals with the copy engine: always the same lane of the first warp."""
-    b = low.builder
-    (elected,) = ptx(b, "elect.sync _|$0, 0xffffffff;", [i1], [], convergent=True)
-    return b.and_(elected, b.icmp("eq", low.warp, 0))
+    return low.builder.and_(elected(low), low.builder.icmp("eq", low.warp, 0))
+
+
+def elected(low: Lowering) -> Value:
+    """Whether this is the thread that acts for its warp: always the same lane."""
+    (found,) = ptx(low.builder, "elect.sync _|$0, 0xffffffff;", [i1], [], convergent=True)
+    return found
 
 
 def block_of(descriptor: SSAValue) -> Attribute:
@@ -71,7 +76,8 @@ class Boxes:
         self, low: Lowering, op: Operation, descriptor: SSAValue, coordinates: Sequence[SSAValue], memory: SSAValue
     ):
         self.low, self.op, self.type = low, op, memory.type
-        self.box, self.held = box_shape(block_of(descriptor)), low[memory]
+        self.rows = low.barriers.stores.rows.get(descriptor)  # of a warp that copies for itself
+        self.box, self.held = box_shape(block_of(descriptor), self.rows), low[memory]
         self.map: Value = low.scalar(descriptor)
         self.encoding = self.checked(encoding_of(block_of(descriptor)), encoding_of(memory.type))
         self.layout = layout_of(memory.type)
@@ -101,6 +107,7 @@ class Boxes:
         assert isinstance(self.type, MemDescType)
         b, places = self.low.builder, self.layout.pseudoinvert()
         own = shape_per_cta(self.encoding, self.type.dims)
+        own = own if self.rows is None else (self.rows, *own[1:])
         steps = [range(0, size, part) for size, part in zip(own, self.box[self.dropped :], strict=True)]
         for starts in product(*steps):
             offset = places.apply({f"dim{dim}": start for dim, start in enumerate(starts)})["offset"] ^ self.held.origin
@@ -109,7 +116,13 @@ class Boxes:
                     self.op, f"a TMA copy of a buffer that starts {offset * self.bytes} bytes into another"
                 )
             moved = [b.add(first, start) for first, start in zip(self.first, (0,) * self.dropped + starts, strict=True)]
-            yield moved[::-1], shared_word(b, self.held.base, offset * self.bytes)
+            address = shared_word(b, self.held.base, offset * self.bytes)
+            if self.rows is not None:
+                step = step_of(self.layout, self.rows, self.type.dims[0] // self.rows)
+                assert step is not None, "`warp_stores` has looked"
+                moved[0] = b.add(moved[0], b.mul(self.low.warp, self.rows))
+                address = b.add(address, b.mul(self.low.warp, step * self.bytes))
+            yield moved[::-1], address
 
     def place(self, first: int) -> str:
         """``[$2, {$3, $4}]``: the descriptor and the coordinates, which are inputs from number `first` on."""
@@ -164,7 +177,9 @@ def store(low: Lowering, op: Operation, name: str, function: str) -> None:
     b = low.builder
     descriptor, *coordinates, memory = op.operands
     boxes = Boxes(low, op, descriptor, coordinates, memory)
-    mine = issuer(low)
+    if boxes.rows is not None:
+        low.warp_barrier()
+    mine = issuer(low) if boxes.rows is None else elected(low)
     if (is_first := low.is_first_copy(boxes.layout)) is not None:
         mine = b.and_(mine, is_first)
     text = f"@$0 {name}.bulk.tensor.{boxes.rank}d.global.shared::cta{function}.bulk_group {boxes.place(2)}, [$1];"
@@ -175,8 +190,10 @@ def store(low: Lowering, op: Operation, name: str, function: str) -> None:
 
 @lowers(ttng.AsyncTMAStoreWaitOp)
 def lower_tma_store_wait(low: Lowering, op: Operation) -> None:
-    """All threads run it; those that committed no groups do not wait."""
+    """All threads run it; those that committed no groups do not wait. Warps that copy for themselves wait for their lane."""
     ptx(low.builder, f"cp.async.bulk.wait_group.read {number_of(op, 'pendings', 0)};", [], [], effect="write")
+    if op in low.barriers.stores.waits:
+        low.warp_barrier()
 
 
 @lowers(ttng.AsyncTMAGatherOp, ttng.AsyncTMAScatterOp)
