@@ -91,8 +91,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--loops", action="store_true", help="mostly loops, with all kinds of bounds and carried values"
     )
+    parser.add_argument(
+        "--hashes", action="store_true", help="integers that overflow, in addresses, masks and divisors"
+    )
     args = parser.parse_args(words)
-    about = {"odd": args.odd, "about_loops": args.loops}
+    about = {"odd": args.odd, "about_loops": args.loops, "about_hashes": args.hashes}
     if args.seed is not None:
         source = draw_kernel(args.seed, CPU, **about).source
         print(source[source.index("@jit\ndef kernel") :])

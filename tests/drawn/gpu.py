@@ -188,12 +188,16 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--loops", action="store_true", help="mostly loops, with all kinds of bounds and carried values"
     )
+    parser.add_argument(
+        "--hashes", action="store_true", help="integers that overflow, in addresses, masks and divisors"
+    )
     parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     args = parser.parse_args(words)
     about = {
         "about_descriptors": args.descriptors,
         "about_python": args.python,
         "about_loops": args.loops,
+        "about_hashes": args.hashes,
         "odd": args.odd,
     }
     start = time.perf_counter()

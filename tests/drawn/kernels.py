@@ -329,18 +329,29 @@ def draw_kernel(
     promises: bool = False,
     about_loops: bool = False,
     checked: bool = False,
+    about_hashes: bool = False,
 ) -> Kernel:
-    """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, or with Python that Triton does not have.
+    """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, with integers that overflow, or with
+    Python that Triton does not have.
 
     `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
     matters take turns; and it may return between its accesses to memory. `checked`: with nothing that the sanitizer reports.
     """
+    from tests.drawn.hash_statements import NUMBERS, HashStatements
     from tests.drawn.loop_statements import LoopStatements
     from tests.drawn.python_statements import HELPERS, PythonStatements
     from tests.drawn.statements import Statements
 
     plain = Statements(seed, capability, about_descriptors, odd)
-    own = PythonStatements if about_python else LoopStatements if about_loops else None
+    own = (
+        PythonStatements
+        if about_python
+        else LoopStatements
+        if about_loops
+        else HashStatements
+        if about_hashes
+        else None
+    )
     writer = own(seed, capability, odd) if own is not None else plain
     writer.promises, writer.is_checked = promises, checked
     writer.prologue()
@@ -361,4 +372,6 @@ def draw_kernel(
     if about_loops:
         choices = {"n": (37, 5, 16, 40), "m": (6, 0, 15, -3, -16), "big": (11, 1, 3000), "flag": (True, False)}
         made.numbers = {name: writer.random.choice(numbers) for name, numbers in choices.items()}
+    if about_hashes:
+        made.numbers = {name: writer.random.choice(numbers) for name, numbers in NUMBERS.items()}
     return made

@@ -90,3 +90,49 @@ def test_masks_that_wrap_around_in_long_bodies_and_in_pieces(start: int) -> None
             for launch in (long, InterpretedFunction(long.fn))
         )
         np.testing.assert_allclose(found, wanted, rtol=1e-5, err_msg=f"n = {n}")
+
+
+@tilework.jit(do_not_specialize=["start", "by"])
+def coming_back(out, copy, given, start: tl.int32, by: tl.int32, S: tl.constexpr, R: tl.constexpr, B: tl.constexpr):
+    """Numbers that wrap around again and again, and where they come to the array."""
+    i, j = tl.arange(0, B), tl.arange(0, R)
+    for way in tl.static_range(4):
+        if way < 2:
+            at, place = start + i * (by if way == 0 else S), i
+        else:
+            at, place = start + j[:, None] * (by if way == 2 else S) + i[None, :], j[:, None] * B + i[None, :]
+        inside = (at >= 0) & (at < 100)
+        tl.store(out + way * B * R + place, tl.load(given + at, mask=inside, other=-1))
+        tl.store(copy + at, at * 3 + way, mask=inside)
+
+
+@pytest.mark.parametrize(("by", "B"), [(3, 64), (1 << 28, 64), (1 << 28, 4), ((1 << 27) + 1, 64), (-1640531535, 32)])
+def test_addresses_that_wrap_around_and_come_back(by: int, B: int) -> None:
+    """An address is the sum of a pointer and the number that is left in 32 bits, whatever the stride of the tile is."""
+    given = np.arange(100, dtype=np.int32) * 7
+    found, wanted = (
+        results(launch, [(4 * 64 * B, np.int32), (100, np.int32)], given, 5, by, S=by, R=64, B=B)
+        for launch in (coming_back, InterpretedFunction(coming_back.fn))
+    )
+    for got, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+@tilework.jit(do_not_specialize=["start", "other"])
+def distances(out, wide, given, start: tl.int32, other: tl.int32, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x, y = start + i * 3, other + i * 3
+    tl.store(out + i, tl.load(given + ((x - y) & 63) + i))
+    tl.store(wide + i, x.to(tl.int64) - y.to(tl.int64))
+
+
+@pytest.mark.parametrize("start", [7, FAR])
+def test_numbers_that_are_equally_far_apart_in_all_lanes(start: int) -> None:
+    """In 64 bits they are not, where one of them has wrapped around."""
+    given = np.arange(128, dtype=np.int32) * 7
+    found, wanted = (
+        results(launch, [(64, np.int32), (64, np.int64)], given, start, 2, B=64)
+        for launch in (distances, InterpretedFunction(distances.fn))
+    )
+    for got, expected in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(got, expected)

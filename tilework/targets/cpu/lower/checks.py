@@ -28,7 +28,7 @@ from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import code_of, stop
 from tilework.targets.cpu.lower.lanes import Kind, Linear
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.nest_access import mask_bits, mask_of, pointer_vector
+from tilework.targets.cpu.lower.nest_access import lane_addresses, mask_bits, mask_of, pointer_vector
 from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.cpu.run.interface import ENTRIES, TABLE, WORDS
 from tilework.targets.llvm.builder import Builder, unwritten
@@ -57,6 +57,8 @@ def emit_check(nest: OpenNest, op: Operation) -> None:
     """In a nest: the addresses of all lanes."""
     pointer, *rest = op.operands
     address = nest.kind(pointer)
+    if isinstance(address, Linear) and address.sum is not None:
+        address = pointer_vector(nest, address) if nest.lanes > 1 else lane_addresses(nest, address)[0]
     nest.kinds[op.results[0]] = address
     mask = mask_of(nest, rest) or constant(i1, 1)
     found = extremes(nest, address)

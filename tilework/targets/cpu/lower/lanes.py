@@ -15,13 +15,14 @@ that the value does not change, RUNTIME that it grows by an amount known only at
 A vector along one dimension may also be one of those in which a value that is divided passes no multiple of the divisor (`pieces.py`): then a
 quotient is still, and a rest a line.
 
-A line that is extended to 64 bits goes on where its 32 bits would wrap around: an address that wraps inside a tile points
-nowhere. Where such a value is used as a number its lanes are computed one by one, exactly. So are those of a condition that
+A line that is extended to 64 bits goes on where its 32 bits would wrap around: an address that wraps once inside a tile points
+nowhere, unless arrays have 2**31 elements. With a large stride it may wrap again and come back: then it is no line. With one that is known
+only at run time the address of each lane is computed from its own 32 bits (`Linear.sum`). Where such a value is used as a number its lanes are computed one by one, exactly. So are those of a condition that
 compares numbers which wrap around inside the tile, as ``start + %j < %n`` does where `start` is near 2**31: that is known once per row,
 at run time.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects import arith
@@ -50,6 +51,9 @@ class Linear(NamedTuple):
     stride: Value
     is_exact: bool = True  # false where wrap-around was ruled out by assumption
     wraps: Value = NEVER  # whether that assumption is wrong in this tile; of pointers nobody asks
+    sum: "tuple[Kind, Linear, int] | None" = (
+        None  # of a pointer: another, and a line of 32 bits times bytes that may wrap around
+    )
 
 
 class Interval(NamedTuple):
@@ -112,12 +116,14 @@ def division(op: Operation) -> Division | None:
     return Division(number, cls in RESTS) if number >= LEAST_DIVISOR else None
 
 
-def strides(block: Block, conditions: Container[SSAValue] | None = None) -> dict[SSAValue, Strides]:
+def strides(
+    block: Block, shape: Sequence[int], conditions: Container[SSAValue] | None = None
+) -> dict[SSAValue, Strides]:
     """The strides of every value of a nest's body; a value from outside is absent and does not change.
 
     With `conditions`: in a piece, where these hold.
     """
-    rank = len(block.args)
+    rank = len(shape)
     still: Strides = (0,) * rank
     known: dict[SSAValue, Strides] = {
         arg: tuple(int(dim == position) for dim in range(rank)) for position, arg in enumerate(block.args)
@@ -126,25 +132,26 @@ def strides(block: Block, conditions: Container[SSAValue] | None = None) -> dict
         if op.results:
             operands = [known.get(operand, still) for operand in op.operands]
             if conditions is None:
-                found = op_strides(op, operands, rank)
+                found = op_strides(op, operands, shape)
             elif op.results[0] in conditions:
                 found = still
             elif (part := division(op)) is not None:
                 found = tuple(a * part.is_rest if a == 0 or a == 1 else None for a in operands[0])
             else:
-                found = op_strides(op, operands, rank)
+                found = op_strides(op, operands, shape)
             for result in op.results:
                 known[result] = found
     return known
 
 
-def op_strides(op: Operation, operands: list[Strides], rank: int) -> Strides:
+def op_strides(op: Operation, operands: list[Strides], shape: Sequence[int]) -> Strides:
     """The strides of the result of one op."""
-    cls = type(op)
-    if cls is arith.AddiOp:
-        return tuple(plus(a, b) for a, b in zip(*operands, strict=True))
-    if cls is arith.SubiOp:
-        return tuple(minus(a, b) for a, b in zip(*operands, strict=True))
+    cls, rank = type(op), len(shape)
+    if cls is arith.AddiOp or cls is arith.SubiOp:
+        found = tuple(map(plus if cls is arith.AddiOp else minus, *operands))
+        if bit_width(op.results[0].type) > 32:  # lines that were extended need not be as far apart everywhere
+            found = tuple(None if one == 0 and a != 0 else one for one, a in zip(found, operands[0], strict=True))
+        return found
     if cls is arith.MuliOp:
         factors = [constant_int(operand) for operand in op.operands]
         return tuple(product(a, b, factors) for a, b in zip(*operands, strict=True))
@@ -152,18 +159,28 @@ def op_strides(op: Operation, operands: list[Strides], rank: int) -> Strides:
         return tuple(times(a, 1 << amount) for a in operands[0])
     if cls is tt.AddPtrOp:
         size = pointee_bytes(op.operands[0].type)
-        if bit_width(op.operands[1].type) < 32 and any(operands[1]):
-            return tuple(0 if a == 0 and b == 0 else None for a, b in zip(*operands, strict=True))
-        return tuple(plus(a, times(b, size)) for a, b in zip(*operands, strict=True))
+        offsets = extended(op.operands[1], operands[1], shape)
+        return tuple(plus(a, times(b, size)) for a, b in zip(operands[0], offsets, strict=True))
     if cls is ttc.CheckOp:
         return operands[0] if None not in operands[0] else vary(operands[:1], rank)
-    if cls in KEEPING or (cls is arith.ExtSIOp and bit_width(op.operands[0].type) >= 32):
+    if cls in KEEPING:
         return operands[0]
+    if cls is arith.ExtSIOp:
+        return tuple(None if one == RUNTIME else one for one in extended(op.operands[0], operands[0], shape))
     if cls is tt.BitcastOp and isinstance(op.operands[0].type, PointerType):
         return operands[0] if isinstance(op.results[0].type, PointerType) else vary(operands, rank)
     if cls is tt.AtomicRMWOp or cls is tt.AtomicCASOp or op.regions:
         return (None,) * rank  # each index has its own effect, or its own way through the region
     return vary(operands, rank)
+
+
+def extended(value: SSAValue, own: Strides, shape: Sequence[int]) -> Strides:
+    """Extended to 64 bits a line that wraps around again and again, as those of hash functions do, is none."""
+    bits = bit_width(value.type)
+    if bits == 64:
+        return own
+    fits = [bits == 32 and (not isinstance(one, int) or abs(one) * size < 1 << 31) for one, size in zip(own, shape)]
+    return tuple(one if one == 0 or fit else None for one, fit in zip(own, fits))
 
 
 def vary(operands: list[Strides], rank: int) -> Strides:

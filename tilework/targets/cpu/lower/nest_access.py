@@ -161,7 +161,7 @@ def load(
     """The elements at `address`; a scalar if neither the address nor the mask nor `other` changes from lane to lane."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     if isinstance(address, Linear) and lanes == 1:
-        address = nest.base(address)
+        (address,) = lane_addresses(nest, address)
     if (
         isinstance(address, Value)
         and not address.type.is_vector
@@ -261,6 +261,11 @@ def mask_bits(nest: OpenNest, mask: Any) -> Value:
 def lane_addresses(nest: OpenNest, address: Kind) -> list[Value]:
     """The pointer of each lane."""
     b = nest.b
+    if isinstance(address, Linear) and address.sum is not None:
+        other, line, size = address.sum
+        numbers = list(accumulate([line.stride] * (nest.lanes - 1), b.add, initial=nest.base(line)))
+        places = zip(lane_addresses(nest, other), numbers, strict=True)
+        return [b.gep(place, b.mul(b.sext(number, i64), size)) for place, number in places]
     if isinstance(address, Linear):
         base = nest.base(address)
         return [b.gep(base, b.mul(address.stride, lane)) for lane in range(nest.lanes)]
@@ -270,6 +275,10 @@ def lane_addresses(nest: OpenNest, address: Kind) -> list[Value]:
 
 def pointer_vector(nest: OpenNest, address: Kind) -> Value:
     b = nest.b
+    if isinstance(address, Linear) and address.sum is not None:
+        other, line, size = address.sum
+        numbers = nest.spread_line(nest.base(line), line.stride)
+        return b.gep(pointer_vector(nest, other), b.mul(b.sext(numbers, numbers.type.with_scalar(i64)), size))
     if isinstance(address, Linear):
         return nest.spread_line(nest.base(address), address.stride)
     assert isinstance(address, Value)
@@ -361,7 +370,7 @@ def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask:
     """Write lanes; of lanes with the same address the last one stays."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     if isinstance(address, Linear) and lanes == 1:
-        address = nest.base(address)
+        (address,) = lane_addresses(nest, address)
     is_single = isinstance(address, Value) and not address.type.is_vector and not value.type.is_vector
     if is_single and (mask is None or (isinstance(mask, Value) and not mask.type.is_vector)):
         if mask is None:

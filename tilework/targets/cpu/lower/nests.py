@@ -53,7 +53,8 @@ from tilework.targets.cpu.lower.nest_access import (
 )
 from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
 from tilework.targets.cpu.lower.pieces import emit_chunk, emit_in_piece, piece_lanes
-from tilework.targets.cpu.lower.reduce_rules import Fold
+from tilework.targets.cpu.lower.reduce_rules import Fold, hand_out
+from tilework.targets.cpu.lower.wrapping_lines import walk_ways
 from tilework.targets.llvm.elementary import FUNCTION_OF
 from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.scalars import INTEGER_PREDICATES, predicate_of
@@ -87,9 +88,10 @@ class Nest(OpenNest):
     def __init__(self, low: Lowering, op: Operation) -> None:
         super().__init__(low, op.regions[0].block)
         self.shape = array_values(op.properties["shape"])
-        self.strides = strides(self.block)
+        self.strides = strides(self.block, self.shape)
         divides = any(map(division, self.block.ops))
-        self.whole = strides(self.block, ()) if divides else self.strides  # in pieces, where there may be some
+        # in pieces, where there may be some
+        self.whole = strides(self.block, self.shape, ()) if divides else self.strides
         self.ops = [inner for inner in self.block.ops if type(inner) is not ttc.EndOp]
         self.work = working_ops(self.ops) if low.sanitizes else self.ops
         self.folds = [Fold(self, inner) for inner in self.ops if type(inner) is ttc.ReduceOp]
@@ -98,7 +100,7 @@ class Nest(OpenNest):
         self.dim, self.order = self.choose()
         self.intervals = intervals(self.block, self.strides, self.dim) if self.shape else {}
         if divides:
-            self.whole = strides(self.block, self.intervals)
+            self.whole = strides(self.block, self.shape, self.intervals)
         self.has_pieces = False
         self.lanes = self.step = self.choose_lanes()  # a step of the loop along `dim`
         self.bounds: tuple[Value, Value] | None = None  # of the outermost loop, if not all of it is to run
@@ -221,7 +223,12 @@ class Nest(OpenNest):
         if depth == len(self.order):
             self.fetch_promised()
             return
-        dim, is_innermost = self.order[depth], depth == len(self.order) - 1
+        dim = self.order[depth]
+        walk_ways(self, dim == self.dim, lambda: self.walk(dim, depth))
+
+    def walk(self, dim: int, depth: int) -> None:
+        """The loop along `dim`, which has `depth` loops around it."""
+        is_innermost = depth == len(self.order) - 1
         folds = [fold for fold in self.folds if fold.axis == dim] if is_innermost else []
         size, step = self.shape[dim], self.step if dim == self.dim else 1
         rest = size % step
@@ -296,9 +303,8 @@ class Nest(OpenNest):
         self.kinds[around] = self.b.add(self.vector(around), rows)
         for op in self.ops:
             if self.depths[op] == depth and type(op) in self.low.elementwise:
-                stride = self.stride(op.results[0])
-                if stride is not None:
-                    self.kinds[op.results[0]] = self.line(op) if stride != 0 else self.apply(op)
+                if self.stride(op.results[0]) is not None:
+                    self.kinds[op.results[0]] = self.form(op)
         found = {op: kind for op in accesses if isinstance(kind := self.kinds.get(op.operands[0]), Linear)}
         self.kinds = now
         return found
@@ -307,11 +313,10 @@ class Nest(OpenNest):
         """Fetch the lines at these indices that later nests store to."""
         for block, ops, address, size in self.promised:
             known, self.kinds = self.kinds, dict(self.kinds)
-            self.strides |= strides(block)
+            self.strides |= strides(block, self.shape)
             self.kinds |= {arg: self.kind(own) for arg, own in zip(block.args, self.block.args, strict=True)}
             for op in ops:
-                result = op.results[0]
-                self.kinds[result] = self.line(op) if self.stride(result) else self.apply(op)
+                self.kinds[op.results[0]] = self.form(op)
             fetch_lines(self, size, self.kind(address), 0, write=True)
             self.kinds = known
 
@@ -368,12 +373,10 @@ class Nest(OpenNest):
         stride = self.stride(result)
         if self.has_pieces and self.mode == FAST and stride is None:
             emit_in_piece(self, op)
-        elif stride is not None and stride != 0:
-            self.kinds[result] = self.line(op)
         elif result in self.intervals:
             self.kinds[result] = self.interval(op)
         else:
-            self.kinds[result] = self.apply(op)
+            self.kinds[result] = self.form(op)
         made = self.kinds[result]
         if isinstance(made, Interval):
             made = Value(i1, "poison", None)  # no register holds it
@@ -397,6 +400,14 @@ class Nest(OpenNest):
 
     # Values
 
+    def form(self, op: Operation) -> Kind:
+        """The result of an op as lanes, as a line, or as one number, which the distance of two lines may be."""
+        stride = self.stride(op.results[0])
+        if stride is None or (stride == 0 and not any(isinstance(self.kind(one), Linear) for one in op.operands)):
+            return self.apply(op)
+        made = self.line(op)
+        return made.start if stride == 0 and isinstance(made, Linear) else made
+
     def line(self, op: Operation) -> Kind:
         """The result of an op that keeps lines: start and stride go through it apart."""
         b, cls = self.b, type(op)
@@ -416,6 +427,9 @@ class Nest(OpenNest):
             if steps[1] is not None:
                 total = b.add(total, b.mul(b.cast(steps[1], i64, is_signed=True), size))
                 is_exact = is_exact and steps[1].type is i64
+                if steps[1].type is not i64 and steps[1].constant is None:
+                    wraps = b.or_(wraps, leaves_range(b, lines[-1].start, steps[1], self.shape[self.dim]))
+                    return Linear(start, total, is_exact, wraps, sum=(kinds[0], lines[-1], size))
             return Linear(start, total, is_exact)
         if cls is arith.AddiOp or cls is arith.SubiOp:
             zero = constant(type_, 0)
@@ -451,14 +465,6 @@ class Nest(OpenNest):
             lhs, rhs, name = rhs, lhs, {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}[name]
         assert isinstance(lhs, Linear) and isinstance(rhs, Value)
         return compared(b, lhs, name, rhs, self.shape[self.dim], op)
-
-
-def hand_out(folds: "list[Fold]", values: Sequence[Value]) -> None:
-    """Give each fold its part of the values that a loop carries."""
-    position = 0
-    for fold in folds:
-        fold.values = list(values[position : position + len(fold.values)])
-        position += len(fold.values)
 
 
 def working_ops(ops: list[Operation]) -> list[Operation]:

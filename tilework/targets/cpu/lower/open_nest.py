@@ -57,7 +57,7 @@ class OpenNest(ABC):
         if isinstance(kind, Interval):
             return self.apply(kind.condition)
         assert isinstance(kind, Linear)
-        is_address = self.lanes == 1 and kind.start.type.is_pointer
+        is_address = self.lanes == 1 and kind.start.type.is_pointer and kind.sum is None
         if not kind.is_exact and not is_address:
             owner = value.owner
             assert isinstance(owner, Operation)

@@ -40,7 +40,7 @@ def promised_stores(nest: Nest, op: Operation) -> list[Promised]:
 
 
 def stores_of(nest: Nest, block: Block, unknown: set[SSAValue]) -> list[Promised]:
-    known, found = strides(block), list[Promised]()
+    known, found = strides(block, nest.shape), list[Promised]()
     for store in block.ops:
         if type(store) is not tt.StoreOp or streams(store):
             continue

@@ -19,6 +19,7 @@ chunk to one number first, neighbours with neighbours. Where the order is promis
 """
 
 import math
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import arith
@@ -260,3 +261,11 @@ def replaced(b: Builder, value: Value, first: Value) -> Value:
     if count == 1:
         return b.insert(value, first, 0)
     return b.shuffle(value, b.widened(first, wide), [*range(wide, wide + count), *range(count, wide)])
+
+
+def hand_out(folds: list[Fold], values: Sequence[Value]) -> None:
+    """Give each fold its part of the values that a loop carries."""
+    position = 0
+    for fold in folds:
+        fold.values = list(values[position : position + len(fold.values)])
+        position += len(fold.values)
