@@ -1,9 +1,10 @@
-"""`ttg.convert_layout` by shuffles, run in the emulator: drawn layouts of one warp, and how many words they take."""
+"""`ttg.convert_layout` by shuffles, run in the emulator: drawn layouts of one warp, and how many words they take; through shared memory, what
+is loaded at once."""
 
 import numpy as np
 import pytest
 
-from tests.targets.gpu_tiles import Tile, compiled, element, module_text, run
+from tests.targets.gpu_tiles import Tile, blocked, compiled, element, module_text, run
 from tilework.ir.encodings import layout_of
 from tilework.ir.parser import parse_module
 from tilework.ir.ttg import ConvertLayoutOp
@@ -50,3 +51,21 @@ def test_neighbours_that_stay_together_travel_as_words(dtype: str, count: int) -
     """Eight registers, of which the highest bit goes to lanes: each lane reads both that it may want, and selects."""
     source, result = linear([0, 1, 7, 2, 3, 4, 5, 6], 3), linear([0, 1, 4, 3, 2, 7, 5, 6], 3)
     assert compiled(converted(source, result, dtype)[1], 80).count("shfl") == count
+
+
+def turned(rows: int, columns: int, warps: int, arch: int) -> str:
+    """The PTX that loads a tile of f32 row by row, and stores it column by column."""
+    by_rows = Tile((rows, columns), blocked((1, 4), (2, 16), (warps, 1), (1, 0)))
+    by_columns = Tile((rows, columns), blocked((4, 1), (16, 2), (1, warps), (0, 1)))
+    text = f"%y = ttg.convert_layout %x : {by_rows.type('f32')} -> {by_columns.type('f32')}"
+    x = np.zeros((rows, columns), np.float32)
+    return compiled(module_text(text, [("x", by_rows, x)], [("y", by_columns, "float32")], warps, arch), arch)
+
+
+def test_a_tile_of_many_registers_is_loaded_before_it_is_written_to_shared_memory() -> None:
+    """ptxas would load it in halves, to have 32 registers. Of 16 words it loads all by itself."""
+    text = turned(64, 64, 4, 90)
+    assert text.count("bar.warp.sync") == 1
+    assert text.rindex("ld.global") < text.index("bar.warp.sync") < text.index("st.shared")
+    for rows, warps, arch in ((64, 8, 90), (32, 4, 90)):
+        assert "bar.warp.sync" not in turned(rows, 64, warps, arch)

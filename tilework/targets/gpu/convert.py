@@ -9,6 +9,7 @@ from functools import partial
 
 from xdsl.ir import Operation
 
+from tilework.analysis.in_flight import comes_at_once
 from tilework.ir import ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type
@@ -118,6 +119,8 @@ def through_memory(
     store = Move(low, base, plan.offsets(source), element, round_size=size, matrices=plan.store != "plain")
     load = Move(low, base, plan.offsets(result), element, round_size=size, matrices=plan.load != "plain")
     made: dict[int, Value] = {}
+    if comes_at_once(op):
+        low.warp_barrier()  # no load is asked for behind it, and it costs nothing
     for turn in range(plan.reps):
         if turn or in_warp:
             wait()  # the first time for the round before, of a loop around it (`membar.waits_for_itself`)

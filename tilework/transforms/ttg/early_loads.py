@@ -14,23 +14,20 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 from itertools import takewhile
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.cost import LANES, is_float_tile, occupancy, registers
+from tilework.analysis.cost import is_float_tile
+from tilework.analysis.in_flight import keep_dram_busy, words
 from tilework.ir import tt
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import has_body
-from tilework.ir.module_facts import find_target, num_warps
 from tilework.ir.nesting import LOOPS, body_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, move_before
-from tilework.ir.types import bit_width, is_tensor
 from tilework.transforms.passes import function_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
 ALIKE = frozenset({arith.ConstantOp, tt.SplatOp})  # one number for all elements
-OTHERS = 16  # registers of a thread beside its parts of tiles
-LIVES = 3.5  # times as long as a block waits for its rows
 
 
 @function_pass("tritongpu-early-loads")
@@ -71,7 +68,7 @@ def independent_loads(first: Operation) -> list[Operation]:
 
 def pays(first: Operation, moved: list[Operation]) -> bool:
     """Whether the blocks that a multiprocessor has room for still ask for enough rows."""
-    rates, before = find_target(first).rates, list(takewhile(lambda op: op is not first, block_of(first).ops))
+    before = list(takewhile(lambda op: op is not first, block_of(first).ops))
     early = {first, *before, *moved}
     held = [
         value.type
@@ -80,13 +77,4 @@ def pays(first: Operation, moved: list[Operation]) -> bool:
     ]
     rows = [op.results[0].type for op in before if type(op) is tt.LoadOp]
     taken = sum(map(words, held + [op.results[0].type for op in moved if type(op) is tt.LoadOp]))
-    room = occupancy(first, OTHERS + taken, 0)
-    if rates is None or room is None:
-        return False
-    asked = room.blocks * sum(map(words, rows)) * 4 * LANES * num_warps(first)
-    return asked >= LIVES * rates.memory_cycles * rates.dram_bytes
-
-
-def words(type: Attribute) -> int:
-    """The registers of a thread that a tile takes."""
-    return registers(type) * bit_width(type) // 32 if is_tensor(type) else 0
+    return keep_dram_busy(first, rows, taken, 0)
