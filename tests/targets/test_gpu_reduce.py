@@ -3,6 +3,7 @@
 A drawn layout gives any bit of a coordinate to a register, a lane or a warp, in any order, with copies at every level.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -279,6 +280,17 @@ def scan(
     inputs = [(f"x{number}", tile, source) for number, source in enumerate(sources)]
     outputs = [(f"y{number}", tile, source.dtype) for number, source in enumerate(sources)]
     return run(text, inputs, outputs, warps, arch)
+
+
+def test_what_stands_in_front_of_a_piece_is_combined_once() -> None:
+    """Sixteen elements of a thread in four pieces, on lanes and eight warps: fronts of pieces are added, then one to each element."""
+    tile = Tile((4096,), blocked((4,), (32,), (8,), (0,)))
+    body = f'%y = "tt.scan"(%x) <{{axis = 0 : i32, reverse = false}}> {region(["f32"], combine("arith.addf", "f32"), "tt.scan.return")}'
+    text = f"{body} : ({tile.type('f32')}) -> {tile.type('f32')}"
+    x = np.zeros(4096, np.float32)
+    ptx = compiled(module_text(text, [("x", tile, x)], [("y", tile, np.float32)], 8, 80), 80)
+    in_threads, in_warps, across_warps, fronts, elements = 12, 4 * 5, 4 * 7 - 1, 4 + 3 + 2, 16
+    assert len(re.findall(r"add(?:\.rn)?\.f32", ptx)) == in_threads + in_warps + across_warps + fronts + elements
 
 
 def plain_scan(

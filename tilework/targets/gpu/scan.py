@@ -11,11 +11,14 @@ that differ in the bits so far), and the total of the piece. The next group join
 before, and puts them in front of the elements. That works for any order of registers, lanes and warps along the axis, keeps
 the order of arguments (the function must be associative, not commutative), and treats copies as what they are.
 
+What stands in front of the elements of a thread is the same for all of a piece, so it is combined by itself, and put in front of
+each element once, behind the last group: 16 elements in four pieces take 16 combinations and 8 of the pieces, not 48.
+
 Warps meet in scratch memory: the total of each piece is written there once, and every thread reads those of all warps. With
 `reverse` the first element is the one with all bits set.
 
-Where the order of combinations is promised (`ir/reproducible.py`), each bit is a group of its own, and a reduction is such a scan of
-which only the totals are computed.
+Where the order of combinations is promised (`ir/reproducible.py`), each bit is a group of its own, whose pieces get their fronts at
+once, and a reduction is such a scan of which only the totals are computed.
 """
 
 from collections.abc import Sequence
@@ -46,6 +49,7 @@ from tilework.targets.gpu.shared_access import Move, exchange_moves
 from tilework.targets.llvm.values import Value
 
 Values = list[Value]  # one of each operand
+Front = tuple[Values, Value | None]  # what comes before an element, except where a condition holds
 
 
 @lowers(tt.ScanOp)
@@ -85,6 +89,7 @@ class Scan:
         sources = [low[operand] for operand in op.operands]
         registers = subsets(sorted(numbers(bits, "register")))
         self.elements: dict[int, Values] = {number: [source[number] for source in sources] for number in registers}
+        self.fronts: dict[int, Front] = {}  # by register, as far as `elements` do not have them
         self.totals: dict[int, Values] = dict(self.elements)
         self.done: dict[str, int] = {"register": 0, "lane": 0, "warp": 0}  # masks
         self.traded: list[int] = []  # lane bits that stand for pieces: see `reduce_tree.py`
@@ -95,6 +100,8 @@ class Scan:
         for place, group in enumerate(groups):
             step = {"register": self.in_threads, "lane": self.in_warps, "warp": self.across_warps}[group[0].level]
             step([bit.number for bit in group], place == len(groups) - 1)
+            if place == len(groups) - 1 or follows_tree(self.op):
+                self.settle()
 
     def call(self, before: Values, after: Values) -> Values:
         return call(self.low, self.op.regions[0], [*before, *after])
@@ -109,13 +116,30 @@ class Scan:
 
     def prepend(self, piece: int, before: Values, unless: Value | None = None) -> None:
         """Put `before` in front of all elements of a piece, except where a condition holds."""
-        b = self.low.builder
+        joined: dict[int, Front] = {}
         for number in self.members(piece):
+            front = self.fronts.get(number)
+            if id(front) not in joined:
+                joined[id(front)] = (before, unless) if front is None else self.join_fronts(before, unless, front)
+            self.fronts[number] = joined[id(front)]
+
+    def join_fronts(self, before: Values, unless: Value | None, front: Front) -> Front:
+        b = self.low.builder
+        values, absent = front
+        both = self.call(before, values)
+        if absent is not None:
+            both = b.select_all(absent, before, both)
+        if unless is not None:
+            both = b.select_all(unless, values, both)
+        return both, None if absent is None or unless is None else b.and_(absent, unless)
+
+    def settle(self) -> None:
+        """Give the elements what stands in front of them."""
+        for number, (before, unless) in self.fronts.items():
             old = self.elements[number]
             new = self.call(before, old)
-            if unless is not None:
-                new = b.select_all(unless, old, new)
-            self.elements[number] = new
+            self.elements[number] = new if unless is None else self.low.builder.select_all(unless, old, new)
+        self.fronts.clear()
 
     def ordered(self, count: int) -> Sequence[int]:
         """The indices of `count` pieces from the first to the last."""
