@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 import tilework
+from tests.drawn.pairs_of_products import Pair, PairDrawer
 from tests.drawn.products import Case, Drawer, Launch, Layout, grid_of
 from tilework import knobs
 from tilework.errors import PerformanceWarning
@@ -105,7 +106,39 @@ def arguments(case: Case, launch: Launch, number: int) -> tuple[dict[str, torch.
     return made, given
 
 
-def load(case: Case, folder: Path) -> Any:
+def pair_arguments(pair: Pair, length: int) -> tuple[dict[str, torch.Tensor], Callable[..., list[Any]]]:
+    """As `arguments`, of two products."""
+    bm, bn, depth = pair.tile
+    rows, keys = bm * pair.programs, max(length, 1) + bn
+    draw = torch.Generator().manual_seed(pair.seed)
+    shapes = {"q": (rows, depth), "k": (keys, depth), "v": (keys, depth), "d": (20000,)}
+    made = {name: torch.randint(-2, 3, shape, generator=draw).half() for name, shape in shapes.items()}
+    made |= {"o": torch.zeros(rows, depth), "o2": torch.zeros(64 + rows)}
+
+    def given(memory: dict[str, torch.Tensor]) -> list[Any]:
+        args: list[Any] = [memory[name] for name in ("q", "k", "v")]
+        if pair.way == "descriptors":
+            boxes = [(bm, depth), (bn, depth), (bn, depth)]
+            args = [TensorDescriptor.from_tensor(array, list(box)) for array, box in zip(args, boxes, strict=True)]
+        return [*args, memory["o"], memory["o2"], memory["d"], length]
+
+    return made, given
+
+
+def launches_of(case: Case | Pair) -> list[tuple[Any, ...]]:
+    """(grid, memory, its arguments) of each launch."""
+    if isinstance(case, Pair):
+        return [((case.programs,), *pair_arguments(case, length)) for length in case.lengths]
+    return [(grid_of(case, launch), *arguments(case, launch, number)) for number, launch in enumerate(case.launches)]
+
+
+def constants_of(case: Case | Pair) -> dict[str, Any]:
+    if isinstance(case, Pair):
+        return dict(zip(("BM", "BN", "D"), case.tile, strict=True))
+    return {**dict(zip(("BM", "BN", "BK"), case.tile, strict=True)), "GROUP": 3 + case.seed % 6}
+
+
+def load(case: Case | Pair, folder: Path) -> Any:
     path = folder / f"products_{case.seed}.py"
     path.write_text(case.source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -131,18 +164,15 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
     return lambda grid, args, constants: own[grid](*args, **constants)
 
 
-def check(case: Case, folder: Path, seen: Counter[str]) -> list[str]:
+def check(case: Case | Pair, folder: Path, seen: Counter[str]) -> list[str]:
     """What is wrong with a case."""
     kernel = load(case, folder)
     oracle = (plain_launcher if ON_GPU else interpreted)(kernel)
     problems: list[str] = []
-    bm, bn, bk = case.tile
-    constants = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 3 + case.seed % 6, **case.options}
-    for number, launch in enumerate(case.launches):
-        memory, given = arguments(case, launch, number)
+    constants = {**constants_of(case), **case.options}
+    for number, (grid, memory, given) in enumerate(launches_of(case)):
         ours = {name: value.to(DEVICE) for name, value in memory.items()}
         wanted = {name: value.to(DEVICE) for name, value in memory.items()} if ON_GPU else {name: value.clone() for name, value in memory.items()}  # fmt: skip
-        grid = grid_of(case, launch)
         try:
             oracle(grid, given(wanted), constants)
         except Exception as error:  # noqa: BLE001 - what the oracle does not run proves nothing
@@ -182,7 +212,7 @@ def count(made: Any, seen: Counter[str]) -> None:
     seen["products of groups"] += "warp_group_dot" in text
 
 
-def run(seeds: list[int], large: bool, verbose: bool, seconds: float) -> int:
+def run(seeds: list[int], pairs: bool, verbose: bool, seconds: float) -> int:
     seen: Counter[str] = Counter()
     failures, done, end = 0, 0, time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as name:
@@ -190,16 +220,16 @@ def run(seeds: list[int], large: bool, verbose: bool, seconds: float) -> int:
             if time.monotonic() > end:
                 break
             done += 1
-            case = Drawer(seed, large).case()
+            case = PairDrawer(seed).pair() if pairs else Drawer(seed, ON_GPU).case()
             if verbose:
-                print(case.source, case.options, case.way, case.tile, case.dtype, case.alias, *case.launches, sep="\n")
+                print(case.source, case, sep="\n")
             try:
                 problems = check(case, Path(name), seen)
             except Exception:  # noqa: BLE001 - the script's own
                 problems = ["script: " + traceback.format_exc()[-1500:]]
             if problems:
                 failures += 1
-                print(f"seed {seed}: {case.way} {case.dtype} {case.tile} {case.grid} {case.options} {case.alias}", *problems, sep="\n    ", flush=True)  # fmt: skip
+                print(f"seed {seed}: {case.way} {case.tile} {case.options}", *problems, sep="\n    ", flush=True)
     print(
         f"{failures} of {done} failed;",
         ", ".join(f"{name} {count}" for name, count in sorted(seen.items())),
@@ -213,6 +243,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=40)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--pairs", action="store_true", help="loops with two products")
     parser.add_argument("--seconds", type=float, default=1e9, help="no new case after so long")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
@@ -222,14 +253,20 @@ def main() -> int:
     if ON_GPU:
         tilework.set_allocator(lambda size, alignment, stream: torch.empty(size, device=DEVICE, dtype=torch.int8))
     if given.seed is not None:
-        return run([given.seed], ON_GPU, True, given.seconds)
+        return run([given.seed], given.pairs, True, given.seconds)
     if given.workers == 1:
-        return run(list(range(given.first, given.first + given.cases)), ON_GPU, False, given.seconds)
+        return run(list(range(given.first, given.first + given.cases)), given.pairs, False, given.seconds)
     each = -(-given.cases // given.workers)
-    started = [
-        subprocess.Popen([sys.executable, "-m", "tests.drawn.run_products", "--first", str(given.first + number * each), "--cases", str(each)])
-        for number in range(given.workers)
-    ]  # fmt: skip
+    own = [
+        sys.executable,
+        "-m",
+        "tests.drawn.run_products",
+        *(["--pairs"] if given.pairs else []),
+        "--cases",
+        str(each),
+    ]
+    own += ["--seconds", str(given.seconds)]
+    started = [subprocess.Popen([*own, "--first", str(given.first + number * each)]) for number in range(given.workers)]
     return sum(process.wait() != 0 for process in started)
 
 
