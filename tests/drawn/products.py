@@ -54,6 +54,7 @@ NUMBERS = {
     "turned plane": "pm = tl.program_id(1)\npn = tl.program_id(0)",
     "far planes": "pm = tl.program_id(1)\npn = tl.program_id(2)",
     "programs": "pid = tl.num_programs(0) - 1 - tl.program_id(0)\nnum_n = tl.cdiv(N, BN)\npm = pid // num_n\npn = pid % num_n",
+    "tiles": "num_n = tl.cdiv(N, BN)\nfor tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * num_n, tl.num_programs(0){}):",
     "groups": """pid = tl.program_id(0)
 num_m = tl.cdiv(M, BM)
 num_n = tl.cdiv(N, BN)
@@ -67,7 +68,8 @@ pn = (pid % (GROUP * num_n)) // size""",
 def grid_of(case: Case, launch: Launch) -> tuple[int, ...]:
     rows, columns = -(-launch.m // case.tile[0]), -(-launch.n // case.tile[1])
     plane = {"plane": (rows, columns), "turned plane": (columns, rows), "far planes": (1, rows, columns)}
-    return plane.get(case.grid, (rows * columns, 1, 1))
+    count = rows * columns
+    return plane.get(case.grid, (count if case.grid != "tiles" else min(count, 1 + case.seed % 2), 1, 1))
 
 
 class Drawer:
@@ -76,6 +78,7 @@ class Drawer:
     def __init__(self, seed: int, large: bool) -> None:
         self.random, self.seed, self.large = Random(f"products {seed}"), seed, large
         self.lines: list[str] = []
+        self.base = 0  # loops around everything
 
     def one(self, *choices: Any) -> Any:
         return self.random.choice(choices)
@@ -84,7 +87,7 @@ class Drawer:
         return self.random.random() < part
 
     def add(self, text: str, depth: int = 1) -> None:
-        self.lines += ["    " * depth + line for line in text.splitlines()]
+        self.lines += ["    " * (self.base + depth) + line for line in text.splitlines()]
 
     def case(self) -> Case:
         self.dtype = self.one("f16", "f16", "f16", "bf16", "f32", "fp8", "fp8e5", "i8")
@@ -105,6 +108,7 @@ class Drawer:
             self.other = self.one("0", "0", "", "1")
         self.unit = {name: self.chance(0.7) for name in "ab"}  # the contiguous stride is not an argument
         self.turned = {name: self.chance(0.3) for name in "ab"} if self.way in ("pointers", "carried") else {"a": False, "b": self.chance(0.3)}  # fmt: skip
+        self.extra: list[str] = []
         self.body()
         stages = self.one(1, 2, 3, 3, 3, 4, 5)
         options: dict[str, Any] = {"num_warps": self.one(4, 4, 8, 8, 8, 1, 2, 16), "num_stages": stages}
@@ -136,9 +140,13 @@ class Drawer:
         ]
 
     def body(self) -> None:
-        self.add(NUMBERS[self.grid])
+        flags = self.one("", ", flatten=True", ", warp_specialize=True", ", flatten=True, warp_specialize=True")
+        self.add(NUMBERS[self.grid].format(flags))
+        if self.grid == "tiles":
+            self.base = 1
+            self.add("pm = tile // num_n\npn = tile % num_n")
         acc_type = "tl.int32" if self.dtype == "i8" else "tl.float32"
-        if self.chance(0.05):
+        if self.chance(0.05) and not self.base:
             self.add("if pm * BM >= M + 7:\n    return")
         if self.chance(0.05):
             self.add("tl.store(e + pm, pm)")
@@ -152,6 +160,8 @@ class Drawer:
         if self.chance(0.08):
             self.add(f"acc = acc + tl.load(d + tl.arange(0, BN))[None, :].to({acc_type})")
         self.loop(acc_type)
+        if self.chance(0.08):
+            self.loop(acc_type)
         self.end()
 
     def places(self) -> None:
@@ -195,9 +205,9 @@ class Drawer:
 
     def loop(self, acc_type: str) -> None:
         kind = self.one("range", "range", "short", "late", "while") if self.chance(0.3) else "range"
-        extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale") if self.chance(0.03 if self.large_one else 0.07)]  # fmt: skip
+        extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale", "half", "doubled", "again", "limit", "around") if self.chance(0.03 if self.large_one else 0.07)]  # fmt: skip
         if self.dtype in ("i8", "fp8", "fp8e5"):
-            extra = [name for name in extra if name not in ("sum", "second", "scale")]
+            extra = [name for name in extra if name not in ("sum", "second", "scale", "doubled")]
         if "sum" in extra:
             self.add("sums = tl.zeros((BM,), dtype=tl.float32)")
         if "max" in extra:
@@ -206,7 +216,7 @@ class Drawer:
             self.add("count = 0\nother = pm")
         if "second" in extra:
             self.add(f"acc2 = tl.zeros((BM, BN), dtype={acc_type})")
-        self.extra, depth = extra, 1
+        self.extra, depth = [*self.extra, *extra], 1
         asked = ", warp_specialize=True" if self.asked else ""
         if self.chance(0.3):
             asked += f", num_stages={self.one(1, 2, 3, 4, 5)}"
@@ -214,16 +224,26 @@ class Drawer:
             self.add("done = 0\nwhile done < 2:\n    done += 1")
             depth = 2
         bounds = {"short": "0, tl.cdiv(K, BK) - 1", "late": "1, tl.cdiv(K, BK)"}.get(kind, "0, tl.cdiv(K, BK)")
+        if "limit" in extra:
+            bounds = "0, tl.minimum(tl.load(e + 300), tl.cdiv(K, BK))"
+        if "around" in extra:
+            self.add("if pm % 2 == 0:", depth)
+            depth += 1
         outer = kind == "range" and self.chance(0.07)
         if outer:
             self.add(f"for turn in range({self.one('2', 'M // M + 1', '0', '1')}):", depth)
             depth += 1
-        if self.way == "carried" and depth > 1:
+        if self.way == "carried":
             self.add("fa = pa\nfb = pb", depth)
         header = f"tl.range({bounds}{asked})" if asked or self.chance(0.3) else f"range({bounds})"
         self.add(f"for k in {header}:", depth)
         depth += 1
+        if "half" in extra:
+            self.add(f"if {self.one('k % 2 == 0', 'pm + k != 1', 'tl.load(d + k) > 0')}:", depth)
+            depth += 1
         self.loads(depth)
+        if "doubled" in extra:
+            self.add("x = x * 2", depth)
         if "turn" in extra:
             self.add("y = y + (k - k).to(y.dtype)" if self.dtype not in ("fp8", "fp8e5") else "k2 = k", depth)
         if "sum" in extra:
@@ -236,6 +256,9 @@ class Drawer:
         out = ", out_dtype=tl.int32" if self.dtype == "i8" else ""
         form = self.one("acc = tl.dot(x, y, acc{})", "acc += tl.dot(x, y{})", "acc = acc + tl.dot(x, y{})")
         self.add(form.format(precise + out), depth)
+        if "again" in extra:
+            self.loads(depth)
+            self.add(form.format(precise + out), depth)
         if "second" in extra:
             self.add(f"acc2 = tl.dot(x, y, acc2{precise}{out})", depth)
         if "where" in extra:
@@ -248,8 +271,9 @@ class Drawer:
             self.add("tl.atomic_add(e + 100, 1)", depth)
         if "scalar" in extra:
             self.add(f"acc += tl.load(d + k).to({acc_type})", depth)
+        depth -= "half" in extra
         if self.way == "carried":
-            names = ("fa", "fb") if depth > 2 else ("pa", "pb")
+            names = ("fa", "fb")
             self.add("\n".join(f"{name} += {step}" for name, step in zip(names, self.steps, strict=True)), depth)
 
     def loads(self, depth: int) -> None:
@@ -260,7 +284,7 @@ class Drawer:
             return
         names = ["pa", "pb"]
         if self.way == "carried":
-            names = ["fa", "fb"] if depth > 2 else names
+            names = ["fa", "fb"]
         else:
             names = [f"{name} + k * {step}" for name, step in zip(names, self.steps, strict=True)]
         self.add(f"x = tl.load({names[0]}{self.mask('rm', 'M', True)})", depth)

@@ -75,6 +75,7 @@ def arguments(case: Case, launch: Launch, number: int) -> tuple[dict[str, torch.
         made["a"] = array(launch.layouts["b"], *shapes["b"], dtype, case.seed)[0]
     made["d"] = torch.randint(-2, 3, (4096 + launch.n,)).to(torch.float16)
     made["e"] = torch.zeros(4096, dtype=torch.int32)
+    made["e"][300] = 2
 
     def given(memory: dict[str, torch.Tensor]) -> list[Any]:
         if case.alias == "b":

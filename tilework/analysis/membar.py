@@ -9,7 +9,8 @@ which are pending, one of the two a write, needs a barrier in front. An op with 
 itself and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps. That one
 needs no barrier for itself, from one round of a loop to the next, and so do stores by TMA that warps make for themselves
 (`warp_stores.py`).
-Copies in the background are over at their wait, for the thread that started them: behind it comes a barrier. Loops are
+Copies in the background are over at their wait, for the thread that started them: behind it comes a barrier. A product in the
+background reads until its wait, each warp for itself: a barrier between the two orders nothing of it. Loops are
 followed until nothing changes; what is pending only in front of one is waited for there, not in each round. A call may
 write the whole frame of its callee; behind it, what the callee leaves pending is.
 
@@ -17,7 +18,7 @@ All warps meet where `ttg.warp_specialize` begins and ends, and the regions orde
 each one nothing is pending at its start. What an mbarrier orders by itself may be exempted by a filter.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -25,7 +26,7 @@ from xdsl.ir import Operation
 from tilework.analysis.allocation import Allocation, async_regions, module_allocation
 from tilework.analysis.first_warp import BY_ONE_THREAD, FirstWarp, first_warp
 from tilework.analysis.liveness import Interval
-from tilework.analysis.pending import CLEAN, Accesses, Filter, Pending, Walk, arrive_by_warps
+from tilework.analysis.pending import CLEAN, NONE, Accesses, Filter, Pending, Walk, arrive_by_warps
 from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.warp_stores import WarpStores, warp_stores
@@ -33,6 +34,8 @@ from tilework.ir import amdg, gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, modules
 from tilework.ir.module_facts import find_num_warps
+from tilework.ir.property_text import is_true
+from tilework.ir.types import number_of
 from tilework.layouts.conversion import conversion
 from tilework.target import Target
 
@@ -91,14 +94,14 @@ class BarrierWalk(Walk):
     def loop(self, op: Operation, state: Pending) -> Pending:
         """A body. If each round of it would wait for what is pending only in front of the loop, all wait there."""
         if op in self.found.before:
-            return super().loop(op, CLEAN)
+            return super().loop(op, state.behind_barrier())
         known = dict(self.found.before)
         behind = super().loop(op, state)
         each_round = self.found.before
         if len(each_round) == len(known):
             return behind
         self.found.before = known
-        alone = super().loop(op, CLEAN)
+        alone = super().loop(op, state.behind_barrier())
         if len(self.found.before) >= len(each_round):  # maybe others: these are for what the loop itself leaves
             self.found.before = each_round
             return behind
@@ -109,7 +112,10 @@ class BarrierWalk(Walk):
         """The state behind `op`."""
         kind = type(op)
         if kind in BARRIERS:
-            return CLEAN
+            return state.behind_barrier()
+        if kind is ttng.WarpGroupDotWaitOp and state.running:
+            reads, left = state.reads | state.running, NONE if number_of(op, "pendings") == 0 else state.running
+            return Pending(reads, state.writes, left)
         if op in self.found.stores.waits:
             return state
         if kind in WAITS:
@@ -118,7 +124,7 @@ class BarrierWalk(Walk):
             )  # each thread's, before they meet
             if last.next_op is None or type(last.next_op) not in BARRIERS:
                 self.found.after[last] = None
-            return CLEAN
+            return state.behind_barrier()
         return self.access(op, state)
 
     def access(self, op: Operation, state: Pending) -> Pending:
@@ -130,15 +136,17 @@ class BarrierWalk(Walk):
         if scratch is None:
             return self.touch(op, own, state)
         waits = self.waits(op, own, without(state, op) if waits_for_itself(op) else state)
-        state = CLEAN if waits else state
+        state = state.behind_barrier() if waits else state
         if type(op) is tt.CallOp:
             return state.join(shifted(self.summaries.get(callee_of(op), CLEAN), scratch.offset, op))
         if waits or not is_warp_synchronous(op):
-            state = CLEAN
+            state = state.behind_barrier()
         return state.join(Pending(own.writes, own.writes))
 
     def touch(self, op: Operation, own: Pending, state: Pending) -> Pending:
-        return own if self.waits(op, own, state) else state.join(own)
+        behind = (state.behind_barrier() if self.waits(op, own, state) else state).join(own)
+        is_started = type(op) is ttng.WarpGroupDotOp and is_true(op.properties["isAsync"])
+        return replace(behind, running=behind.running | own.reads) if is_started else behind
 
     def waits(self, op: Operation, own: Pending, state: Pending) -> bool:
         """Whether `op`, which makes the accesses `own`, needs a barrier in front."""

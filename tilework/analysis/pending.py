@@ -60,15 +60,19 @@ def arrive_by_warps(op: Operation) -> int:
 
 @dataclass(frozen=True)
 class Pending:
-    """What was read and written since the last barrier."""
+    """What was read and written since the last barrier, and what products in the background may still read behind it."""
 
     reads: Accesses = NONE
     writes: Accesses = NONE
+    running: Accesses = NONE
 
     def join(self, other: "Pending") -> "Pending":
         if other == self:
             return self
-        return Pending(self.reads | other.reads, self.writes | other.writes)
+        return Pending(self.reads | other.reads, self.writes | other.writes, self.running | other.running)
+
+    def behind_barrier(self) -> "Pending":
+        return Pending(running=self.running) if self.running else CLEAN
 
     def conflicts(self, later: "Pending", exempt: Filter | None) -> bool:
         """Whether `later` touches pending bytes, one of the two writing them."""

@@ -10,6 +10,12 @@
 !T = tensor<32x32xf32, #a>
 !M = !ttg.memdesc<32x32xf32, #s, #smem, mutable>
 !B = !ttg.memdesc<1xi64, #s1, #smem, mutable>
+#h = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>
+#nv = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+!H = tensor<64x64xf16, #h>
+!F = !ttg.memdesc<64x64xf16, #nv, #smem, mutable>
+!D = tensor<64x64xf32, #mma>
 
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
 
@@ -265,4 +271,34 @@ tt.func public @blocks(%x: !T, %p: i1) {
   %z2 = ttg.local_load %m : !M -> !T
   tt.return
 }
+// A product in the background reads until its wait: a barrier in front of that orders nothing, and one behind the wait does.
+// CHECK-LABEL: @product_in_the_background(
+// CHECK:      ttng.warp_group_dot %a, %b, %c {inputPrecision = 0 : i32, isAsync = true}
+// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttng.warp_group_dot_wait %d {pendings = 0 : i32}
+// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.local_store %x, %b :
+tt.func public @product_in_the_background(%x: !H, %a: !F, %c: !D) -> !D {
+  %b = ttg.local_alloc : () -> !F
+  %d = ttng.warp_group_dot %a, %b, %c {inputPrecision = 0 : i32, isAsync = true} : !F * !F -> !D
+  ttg.local_barrier
+  %w = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : !D
+  ttg.local_store %x, %b : !H -> !F
+  tt.return %w : !D
+}
+
+// Behind its wait, a barrier is enough.
+// CHECK-LABEL: @product_that_is_over(
+// CHECK:      ttng.warp_group_dot_wait %d {pendings = 0 : i32}
+// CHECK-NEXT: ttg.local_barrier
+// CHECK-NEXT: ttg.local_store %x, %b :
+tt.func public @product_that_is_over(%x: !H, %a: !F, %c: !D) -> !D {
+  %b = ttg.local_alloc : () -> !F
+  %d = ttng.warp_group_dot %a, %b, %c {inputPrecision = 0 : i32, isAsync = true} : !F * !F -> !D
+  %w = ttng.warp_group_dot_wait %d {pendings = 0 : i32} : !D
+  ttg.local_barrier
+  ttg.local_store %x, %b : !H -> !F
+  tt.return %w : !D
+}
+
 }
