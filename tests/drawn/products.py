@@ -109,6 +109,8 @@ class Drawer:
         self.unit = {name: self.chance(0.7) for name in "ab"}  # the contiguous stride is not an argument
         self.turned = {name: self.chance(0.3) for name in "ab"} if self.way in ("pointers", "carried") else {"a": False, "b": self.chance(0.3)}  # fmt: skip
         self.extra: list[str] = []
+        if self.in_place:
+            self.turned = {"a": False, "b": False}
         self.body()
         stages = self.one(1, 2, 3, 3, 3, 4, 5)
         options: dict[str, Any] = {"num_warps": self.one(4, 4, 8, 8, 8, 1, 2, 16), "num_stages": stages}
