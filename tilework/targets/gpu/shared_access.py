@@ -14,7 +14,7 @@ from math import prod
 from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.allocation import aligned
-from tilework.ir import ttg
+from tilework.ir import ttg, ttng
 from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type
@@ -205,6 +205,19 @@ def lower_local_load(low: Lowering, op: Operation) -> Registers:
     memory = op.operands[0]
     stays_in_block(low, op, memory.type, op.results[0].type)
     return move_of(low, low[memory], memory.type, op.results[0].type, matrices=True).load()
+
+
+def prepare_reads(low: Lowering, loop: Operation) -> None:
+    """Compute here what depends on the thread alone, of where `loop` reads factors of products in the background: they wait for it."""
+    for op in loop.regions[0].block.ops:
+        if type(op) is ttg.LocalLoadOp and any(
+            type(use.operation) is ttng.WarpGroupDotOp for use in op.results[0].uses
+        ):
+            memory, result = op.operands[0].type, op.results[0].type
+            offsets = offsets_of(layout_of(result), layout_of(memory))
+            move = Move(low, low.smem, offsets, element_type(result), matrices=True)
+            if move.form is not None:
+                move.form.prepare(low)
 
 
 @lowers(ttg.LocalStoreOp)

@@ -13,34 +13,48 @@ Whether registers can be filled so is a question to the layout that gives their 
 
 and nothing else may move inside of 16 bytes. Rows can lie anywhere. Two more bits of the register's number choose the matrix.
 The address of a lane comes from the same layout, with the bases of rows and matrices in the place of those of lanes.
+
+Of 8-bit elements that are transposed, a word of four in a row of the result is chosen from the words of two matrices. These may have
+exchanged some of their rows, where a matrix would have rows in the same banks: lanes that get those rows choose the other way round.
+
+    rows k of a matrix    0 1 4 5  8  9 12 13     in what TMA writes 0 and 8 are in the same banks
+    and of another        2 3 6 7 10 11 14 15
+    instead               0 1 4 5 10 11 14 15     lanes 4c + 2, 4c + 3 have 10, 11 or 14, 15 where they should have 8, 9 or 12, 13
+                          2 3 6 7  8  9 12 13
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tilework.layouts.banks import lane_conflicts
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.packing import log2
 from tilework.targets.gpu.axes import mask_of, subsets
+from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.gpu.shared_access import Move
 from tilework.targets.gpu.words import WORD, pack_word, unpack_word
 from tilework.targets.llvm.types import i32, struct, void
 from tilework.targets.llvm.values import Value
+from tilework.targets.nvidia.lower.inline_ptx import nvvm
 
 ROW = 128  # bits
 MOST = 2  # log2 of the matrices that move together
 LANE_BITS = 5
+OTHER_WORD = 0x4444  # what is different in a choice of bytes from two words the other way round
+Pair = tuple[list[int], Value]  # registers, and the word that has them
 
 
 @dataclass(frozen=True)
 class Matrices:
     """How registers lie in matrices: bits of a register's number that tell apart the elements of a word, and the matrices of
-    one instruction; and the offsets of rows 1, 2 and 4."""
+    one instruction; and the offsets of rows 1, 2 and 4. `swap`: lanes with this bit have the words of two matrices exchanged, which
+    this bit of the matrix's number tells apart."""
 
     is_transposed: bool
     inside: tuple[int, ...]
     matrices: tuple[int, ...]
     rows: tuple[int, ...]
+    swap: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -73,16 +87,47 @@ class Matrices:
         found: dict[int, Value] = {}
         for offset, words in self.accesses(move, turn):
             type = struct(*[i32] * len(words)) if len(words) > 1 else i32
-            loaded = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{self.name}", type, [move.address(offset)])
-            for place, registers in enumerate(words):
-                word = b.extract_value(loaded, place) if len(words) > 1 else loaded
+            made = b.call(f"llvm.nvvm.ldmatrix.sync.aligned.{self.name}", type, [move.address(offset)])
+            loaded = [b.extract_value(made, place) for place in range(len(words))] if len(words) > 1 else [made]
+            pairs = list(zip(words, loaded, strict=True))
+            for registers, word in pairs if self.swap is None else self.chosen(low, pairs):
                 found.update(zip(registers, unpack_word(low, word, move.held), strict=True))
         return found
+
+    def swapped(self, low: Lowering) -> Value:
+        """What changes in a choice of bytes where the words of two matrices are exchanged."""
+        b = low.builder
+        assert self.swap is not None
+        return b.mul(b.and_(b.lshr(low.lane, self.swap[0]), 1), OTHER_WORD)
+
+    def chosen(self, low: Lowering, pairs: Sequence[Pair]) -> Iterator[Pair]:
+        """Words of elements of one column each, from those of two matrices that may be exchanged."""
+        assert self.swap is not None
+        b, away, column = low.builder, 1 << self.swap[1], 1 << self.inside[0]
+        for place, (here, first) in enumerate(pairs):
+            if place & away:
+                continue
+            there, second = pairs[place | away]
+            members = sorted((register, byte) for byte, register in enumerate((*here, *there)))
+            for side in (0, column):
+                own = [(register, byte) for register, byte in members if register & column == side]
+                selector = sum(byte << 4 * at for at, (_, byte) in enumerate(own))
+                word = nvvm(b, "prmt", i32, first, second, b.xor(self.swapped(low), selector))
+                yield [register for register, _ in own], word
+
+    def prepare(self, low: Lowering) -> None:
+        """Compute here what depends on the thread alone."""
+        if self.swap is not None:
+            self.swapped(low)
 
     def store(self, move: Move, registers: Sequence[Value], turn: int) -> None:
         low, b = move.low, move.low.builder
         for offset, words in self.accesses(move, turn):
             held = [pack_word(low, [registers[member] for member in members]) for members in words]
+            if self.swap is not None:
+                lane, bit = self.swap
+                is_other = b.icmp("ne", b.and_(low.lane, 1 << lane), 0)
+                held = [b.select(is_other, held[place ^ 1 << bit], word) for place, word in enumerate(held)]
             b.call(f"llvm.nvvm.stmatrix.sync.aligned.{self.name}", void, [move.address(offset), *held])
 
 
@@ -106,7 +151,7 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None
         along = [bit for bit in usable if registers[bit] >= row]
         if len(pair) != (bits == 8) or not along:
             return None
-        first_row = min(along, key=lambda bit: lane_conflicts((registers[bit], *lanes[:2], 0, 0), log2(row), bits))
+        first_row = min(along, key=lambda bit: row_conflicts((registers[bit], *lanes[:2]), bits))
         rows, is_transposed = (registers[first_row], *lanes[:2]), True
         inside = [*pair, first_row]
     else:
@@ -118,5 +163,20 @@ def matrix_form(offsets: LinearLayout, bits: int, limit: int) -> Matrices | None
     ]
     if any(column & (row - 1) for column in others) or any(offsets.by_in.get("block", ())):
         return None
-    matrices = [bit for bit in usable if bit not in inside][:MOST]
-    return Matrices(is_transposed, tuple(inside), tuple(matrices), tuple(rows))
+    matrices = tuple([bit for bit in usable if bit not in inside][:MOST])
+    whole = Matrices(is_transposed, tuple(inside), matrices, tuple(rows))
+    exchanged = exchanges(whole, [registers[bit] for bit in matrices]) if is_transposed and bits == 8 else []
+    return min((whole, *exchanged), key=lambda form: row_conflicts(form.rows, bits))
+
+
+def exchanges(whole: Matrices, matrices: Sequence[int]) -> Iterator[Matrices]:
+    """The same with rows exchanged between two matrices, whose offsets are given: every other pair of rows, or every other four."""
+    for lane in range(2):
+        for place, column in enumerate(matrices):
+            rows = [offset ^ column * (row == lane + 1) for row, offset in enumerate(whole.rows)]
+            yield replace(whole, rows=tuple(rows), swap=(lane, place))
+
+
+def row_conflicts(rows: Sequence[int], bits: int) -> int:
+    """How often the rows of a matrix are read in turns, for their offsets in elements of `bits` bits."""
+    return lane_conflicts((*rows, 0, 0), log2(ROW // bits), bits)

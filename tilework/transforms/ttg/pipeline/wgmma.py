@@ -273,7 +273,7 @@ def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
 def is_read_for(dot: Operation) -> bool:
     """The left factor is read from memory, and computed, right in front of `dot`, behind the wait for the one that had its registers before."""
     read, op = next(iter(computation(dot.operands[0]) or ()), None), dot.prev_op
-    while op is not None and op is not read and type(op) not in ORDERING:
+    while op is not None and op is not read and type(op) not in (Dot, Wait):
         op = op.prev_op
     return op is not None and op is read
 

@@ -46,7 +46,7 @@ def split_along_k(dot: Operation) -> list[Operation]:
     always = put(dot, constant(1, i1, dot.location))
     dots: list[Operation] = []
     for at, part in zip(starts, rights, strict=True):
-        piece = read_piece(dot, read, at, width)
+        piece = read_piece(dot if at else read, read, at, width)  # the first one before waits for the right factor
         for op in computing:
             piece = compute_piece(dot, op, piece)
         dots.append(recreate(dot, operands=(piece, part, total, *use_total)))
@@ -110,9 +110,9 @@ def is_undisturbed(read: Operation, dot: Operation) -> bool:
     return is_behind and all(type(between) in WAITS or not writes(between) for between in ops_behind(read, dot))
 
 
-def read_piece(dot: Operation, read: Operation, start: int, width: int) -> SSAValue:
-    """The columns from `start` on of what `read` reads."""
+def read_piece(place: Operation, read: Operation, start: int, width: int) -> SSAValue:
+    """The columns from `start` on of what `read` reads, in front of `place`."""
     memory, rows = read.operands[0], shape_of(read.results[0].type)[0]
-    part = put(dot, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
+    part = put(place, ttg.MemDescSubsliceOp.make(memory, (0, start), (rows, width), read.location))
     type = with_shape(read.results[0].type, (rows, width))
-    return put(dot, ttg.LocalLoadOp.make(part, type, read.location, *read.operands[1:]))
+    return put(place, ttg.LocalLoadOp.make(part, type, read.location, *read.operands[1:]))
