@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from tilework.tools.tensor_descriptor import TensorDescriptor
 
 LARGE = {"BM": 128, "BN": 256, "BK": 64}
 STAYS = "%nsmid"
+FP8 = ml_dtypes.float8_e4m3fn
 
 
 @tilework.jit
@@ -73,9 +75,10 @@ def ttgir(kernel: tilework.JITFunction, fifth: str, **rest: Any) -> str:
     return compiled(kernel, fifth, **rest)["ttgir"]
 
 
-@pytest.mark.parametrize("kind", ["", "made of a tile"])
-def test_a_loop_of_products_over_tiles_of_descriptors(kind: str) -> None:
-    text = ttgir(product, "*i32", **LARGE, KIND=kind)
+@pytest.mark.parametrize(("kind", "element"), [("", "fp16"), ("made of a tile", "fp16"), ("", "fp8e4nv")])
+def test_a_loop_of_products_over_tiles_of_descriptors(kind: str, element: str) -> None:
+    """Also of tiles that warps turn."""
+    text = ttgir(product, "*i32", element=element, **LARGE, KIND=kind)
     assert text.count(STAYS) == 2, "in both partitions"
     assert text.count("tt.get_num_programs x") == 2
 
@@ -111,7 +114,6 @@ def test_blocks_do_not_stay_where_partitions_would_be_lost(each: bool) -> None:
         pytest.param({**LARGE, "KIND": "atomic"}, id="programs that may wait for each other"),
         pytest.param({**LARGE, "KIND": "assembly"}, id="assembly that asks for the number of its block"),
         pytest.param({**LARGE, "BM": 64, "BN": 64}, id="several blocks on a multiprocessor"),
-        pytest.param({**LARGE, "element": "fp8e4nv"}, id="a tile that warps turn"),
     ],
 )
 def test_others_end_with_their_program(constants: dict[str, Any]) -> None:
@@ -151,9 +153,11 @@ def test_warps_whose_rows_are_apart_wait_for_each_other(warps: int) -> None:
     assert "ttg.warp_specialize" in asm["ttgir"] and waits_for_all(asm) is (warps == 4)
 
 
-@pytest.mark.parametrize("multiprocessors, kind", [(1, ""), (2, ""), (1, "pointers")])
+@pytest.mark.parametrize(
+    "multiprocessors, kind, element", [(1, "", FP8), (2, "", np.float16), (1, "pointers", np.float16)]
+)
 def test_every_program_runs_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multiprocessors: int, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multiprocessors: int, kind: str, element: Any
 ) -> None:
     from tilework.oracles.emulator import translate
 
@@ -166,7 +170,7 @@ def test_every_program_runs_once(
 
     monkeypatch.setattr(translate, "special_registers", with_more)
     rng = np.random.default_rng(0)
-    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((3 * 128, 64), (64, 256)))
+    a, b = (rng.integers(-3, 4, shape).astype(element) for shape in ((3 * 128, 64), (64, 256)))
     c = np.full((3 * 128, 256), np.nan, np.float16)
     maps = [
         TensorDescriptor.from_tensor(x, list(block)) for x, block in ((a, (128, 64)), (b, (64, 256)), (c, (128, 256)))

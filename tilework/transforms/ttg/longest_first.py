@@ -27,7 +27,7 @@ EITHER = frozenset({arith.MinSIOp, arith.MaxSIOp})
 SCALED = frozenset({arith.MuliOp, arith.DivSIOp, arith.ShLIOp})
 ALONE = frozenset({
     tt.FuncOp, tt.ReturnOp, scf.ForOp, scf.IfOp, tt.LoadOp, tt.StoreOp, tt.DescriptorLoadOp, tt.DescriptorStoreOp,
-    ttg.LocalAllocOp, ttng.WarpGroupDotOp, tt.ReduceOp, tt.ScanOp,
+    ttg.LocalAllocOp, ttg.LocalLoadOp, ttng.WarpGroupDotOp, tt.ReduceOp, tt.ScanOp,
 })  # fmt: skip
 
 

@@ -11,7 +11,7 @@ Where a block has a multiprocessor for itself nothing is computed while it start
 partitions (`warp_specialize/`) the warps that copy go on to the next program while the others still store. The grid is what it was:
 blocks beyond the number of multiprocessors end at once. A GPU with fewer than it says runs the rest later.
 
-It is for one loop of products that read tiles as descriptors load them, equally long in every program, and where partitions pay. Programs
+It is for one loop of products that read tiles as descriptors load them, or turned by their warps, equally long in every program, and where partitions pay. Programs
 that might wait for each other (atomics, volatile loads) need all their blocks, and so do those whose assembly asks for the number of its block.
 
 Warps store the rows that they have computed (`stores_in_warps.py`): no barrier keeps one warp group from the next program's products
@@ -88,7 +88,7 @@ def has_one_loop(function: Operation) -> bool:
 
 
 def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> bool:
-    """Products read what copies write. Where warps turn a tile first, tensor cores wait for them, and blocks that stay lost a tenth.
+    """Products, or warps that turn a factor for them, read what copies write; where more is computed from it nobody has measured.
 
     A descriptor that each program makes for itself would be made in a loop, where no partition copies by it.
     """
