@@ -61,6 +61,38 @@ def differences(out, n, B: tl.constexpr):
     tl.store(out + i, (-1 * i) % 64 + (-(n > 3).to(tl.int32) + i) % 64)
 
 
+@tilework.jit
+def hashes(out, n, B: tl.constexpr):
+    """Products and shifts that overflow on purpose."""
+    pid, i = tl.program_id(0), tl.arange(0, B)
+    mixed = pid ^ (pid << 13)
+    grown, doubled = pid, pid
+    for _ in range(0, n):
+        grown, doubled = grown * 33 + 1, doubled + doubled
+    far = (pid.to(tl.int64) * 4096).to(tl.int32)
+    x = (pid * 1540483477 + i) % 64 + (mixed * 16 + i) % 64 + ((pid << 28) + i) % 64 + (2147483640 + i) % 64
+    x += (grown * 16 + i) % 64 + (doubled * 16 + i) % 64 + (far + i) % 64 + (((pid << 5) | (pid >> 27)) * 16 + i) % 64
+    tl.store(out + i, x)
+
+
+@tilework.jit
+def bounded_hashes(out, n, B: tl.constexpr):
+    """What is left of them is small."""
+    pid, i = tl.program_id(0), tl.arange(0, B)
+    mixed = (pid * 1540483477) ^ (pid << 13)
+    wide = (pid & 1023).to(tl.int64) * 4096
+    x = (
+        ((mixed & 1023) * 16 + i) % 64
+        + (((pid & 7) ^ 5) * 16 + i) % 64
+        + (i * 100000) % 64
+        + (wide.to(tl.int32) + i) % 64
+    )
+    for _ in range(0, n):
+        pid = (pid * 33 + 1) & 255
+        x += (pid * 16 + i) % 64
+    tl.store(out + i, x)
+
+
 @pytest.mark.parametrize(
     ("kernel", "numbers", "expected"),
     [
@@ -69,6 +101,8 @@ def differences(out, n, B: tl.constexpr):
         (flattened, "nmS", True),
         (assumed, "n", True),
         (differences, "n", False),
+        (hashes, "n", False),
+        (bounded_hashes, "n", True),
     ],
 )
 def test_dividends_that_are_natural(kernel: tilework.JITFunction, numbers: str, expected: bool) -> None:

@@ -21,6 +21,8 @@ STARTS = (
     *("0", "pid * 64", "pid * 128 + n", "n", "m", "n * 16", "m * 16", "pid * n", "n * n", "n * m", "big", "big * 16", "n << 4", "pid << 28"),
     *("pid * 1540483477 * 16", "n * 747796405", "(n * 40503) << 4", "(pid + 1) * 0x7FFFFFC0", "(pid + 7) * 268435456", "2147483600", "2147483632"),
     *("(pid.to(tl.int64) + 3) * 1073741824", "(n ^ (n << 13)) * 16", "((pid + 5) * 9 ^ 61) * 0x27D4EB2D", "-2147483648", "-m", "n - m"),
+    *("(pid + 2) * 0x27D4EB2D * 16", "(pid + 9) << 27", "((pid + 3) ^ ((pid + 3) << 30)) * 16", "(pid.to(tl.int64) * 4096 + 0xFFFFFF40).to(tl.int32)"),
+    *("(pid + 1) * 65536 * 32768 + 64", "(pid + 3) * 268435456"),
 )  # fmt: skip
 DIVISORS = (7, 16, 32, 48, 64, 100, 128, 1000, 1024)
 NUMBERS = {
@@ -79,6 +81,7 @@ class HashStatements(Statements):
             f"{x} & {random.choice((15, 255, 4095, 0x7FFFFFFF))}",
             f"{x} | {random.choice((1, 16, 0x70000000))}",
             f"{x} // {random.choice(DIVISORS)}",
+            f"{x} // {random.choice(DIVISORS)} * 1000 + {x} % {random.choice(DIVISORS)}",
             f"{x} % {random.choice(DIVISORS)}",
             f"({x} << 13) | ({x} >> 19)",
             f"{x} + {self.offsets(self.form)}",
@@ -138,7 +141,7 @@ class HashStatements(Statements):
         (x, kind), (y, other) = (self.random.choice(self.tiles[-4:]) for _ in range(2))
         dtype = self.random.choice((INT8, INT32, INT64))
         source, name = self.pointer(dtype, "in"), self.fresh()
-        way = self.random.randrange(7)
+        way = self.random.choice((0, 1, 2, 3, 3, 3, 4, 5, 6))
         if way < 2:
             self.line(f"{name} = tl.load({source} + {self.place(x, kind)})")
         elif way == 2:

@@ -135,10 +135,15 @@ def elementwise(
 
 
 def kernel_ptx(
-    kernel: Any, types: Mapping[str, str], constexprs: Mapping[str, Any], arch: int = 90, warps: int = 4
+    kernel: Any,
+    types: Mapping[str, str],
+    constexprs: Mapping[str, Any],
+    arch: int = 90,
+    warps: int = 4,
+    overflows: bool = False,
 ) -> str:
-    """PTX of a kernel in Python; pointers are aligned to 16 bytes."""
-    options = frontend_options(GPUTarget("cuda", arch, 32), {"debug": True})
+    """PTX of a kernel in Python; pointers are aligned to 16 bytes. Integers stop it where they overflow, unless they may."""
+    options = frontend_options(GPUTarget("cuda", arch, 32), {"debug": not overflows})
     names = kernel.arg_names
     attrs: Any = {
         (names.index(name),): [["tt.divisibility", 16]] for name, type in types.items() if type.startswith("*")

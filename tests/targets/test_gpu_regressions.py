@@ -275,6 +275,25 @@ def test_negative_numbers_that_are_divided(arch: int) -> None:
     np.testing.assert_array_equal(out[1024:], table[64 + np.arange(512) % 64])
 
 
+# Nor is a product natural that overflows on purpose, as those of hash functions do.
+
+
+@jit
+def hashed(out, table, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x = (tl.program_id(0) + 1) * 0x27D4EB2D * 16 + at
+    tl.store(out + tl.program_id(0) * N + at, x // 64 * 1000 + tl.load(table + 64 + x % 64))
+
+
+def test_hashes_that_are_divided() -> None:
+    ptx = kernel_ptx(hashed, {"out": "*i32", "table": "*i32"}, {"N": 256}, 90, warps=1, overflows=True)
+    out, table = np.zeros(8 * 256, np.int32), np.arange(-64, 64, dtype=np.int32)
+    launch(ptx, "hashed", [out, table], warps=1, grid=8)
+    x = (np.arange(1, 9, dtype=np.uint32) * 0x27D4EB2D * 16).astype(np.int32)[:, None] + np.arange(256, dtype=np.int32)
+    rest = np.fmod(x, 64)
+    np.testing.assert_array_equal(out.reshape(8, 256), (x - rest) // 64 * 1000 + rest)
+
+
 # In a drawn kernel (loops, seed 750263 of be1d8455) ptxas 12.8, 12.9 and 13.0, from -O1 on, counted two predicates that a loop carried and
 # negated by their negations. Bits are carried as integers.
 

@@ -6,8 +6,8 @@
     arith.muli %s, %r                             contiguity 1, divisibility 16: neighbours are %n apart
     arith.cmpi slt, %r, %s                        constancy 16: the answer changes at a multiple of 16 only
 
-`TRANSFER` maps an op class to its rule; an op without a rule is unknown (`pessimistic`). The analysis assumes that integers
-do not overflow.
+`TRANSFER` maps an op class to its rule; an op without a rule is unknown (`pessimistic`). Integers may overflow: divisors are
+powers of two, runs that begin at their multiples do not cross the ends of a type, and what is negative is seen as `naturals.py` sees it.
 """
 
 from collections.abc import Callable, Sequence

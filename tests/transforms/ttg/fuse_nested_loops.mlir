@@ -18,34 +18,35 @@
 // CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
-// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
-// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
-// CHECK-NEXT: tt.store %p, %[[V19]] : !tt.ptr<i32>
-// CHECK-NEXT: scf.yield %[[V19]] : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]] iter_args(%arg4 = %c0_i32) -> (i32)  : i64 {
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.minsi %[[V7]], %[[V5]] : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V8]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %[[V3]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.subi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]]:2 = scf.for %arg5 = %c0_i32 to %[[V11]] step %c1_i32 iter_args(%arg6 = %c0_i32, %arg7 = %[[V12]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi eq, %arg6, %c0_i32 : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = scf.if %[[V14]] -> (i32) {
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V20]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V20]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg6 : i32
+// CHECK-NEXT: scf.yield %arg7 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
+// CHECK-NEXT: %s = arith.addi %[[V15]], %arg6 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
-// CHECK-NEXT: scf.if %[[V16]] {
-// CHECK-NEXT: %e = arith.muli %[[V14]], %[[V14]] : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.cmpi eq, %arg6, %[[V16]] : i32
+// CHECK-NEXT: scf.if %[[V17]] {
+// CHECK-NEXT: %e = arith.muli %[[V15]], %[[V15]] : i32
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
-// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.select %[[V17]], %c0_i32, %[[V18]] : i32
+// CHECK-NEXT: scf.yield %[[V19]], %[[V15]] : i32, i32
 // CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: scf.yield %[[V10]] : i32
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
@@ -89,39 +90,39 @@ tt.func @flatten(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.divui %c2147483647_i32, %[[V3]] : i32
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V2]] : i32 to i64
 // CHECK-NEXT: %[[V6:[0-9]+]] = arith.extui %[[V4]] : i32 to i64
-// CHECK-NEXT: %[[V7:[0-9]+]] = scf.for %arg4 = %c0_i64 to %[[V5]] step %[[V6]] iter_args(%arg5 = %x) -> (f32)  : i64 {
+// CHECK-NEXT: %[[V7:[0-9]+]]:2 = scf.for %arg4 = %c0_i64 to %[[V5]] step %[[V6]] iter_args(%arg5 = %c0_i32, %arg6 = %x) -> (i32, f32)  : i64 {
 // CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %[[V5]], %arg4 : i64
 // CHECK-NEXT: %[[V9:[0-9]+]] = arith.minsi %[[V8]], %[[V6]] : i64
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.trunci %arg4 : i64 to i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.trunci %[[V9]] : i64 to i32
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.muli %[[V11]], %[[V3]] : i32
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.subi %[[V10]], %c1_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]]:5 = scf.for %arg6 = %c0_i32 to %[[V12]] step %c1_i32 iter_args(%arg7 = %c0_i32, %arg8 = %[[V13]], %arg9 = %arg5, %arg10 = %cst, %arg11 = %cst) -> (i32, i32, f32, f32, f32)  : i32 {
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.cmpi eq, %arg7, %c0_i32 : i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.trunci %[[V9]] : i64 to i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.addi %arg5, %[[V4]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.muli %[[V10]], %[[V3]] : i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.subi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]]:5 = scf.for %arg7 = %c0_i32 to %[[V12]] step %c1_i32 iter_args(%arg8 = %c0_i32, %arg9 = %[[V13]], %arg10 = %arg6, %arg11 = %cst, %arg12 = %cst) -> (i32, i32, f32, f32, f32)  : i32 {
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.cmpi eq, %arg8, %c0_i32 : i32
 // CHECK-NEXT: %[[V16:[0-9]+]]:2 = scf.if %[[V15]] -> (f32, i32) {
-// CHECK-NEXT: %[[V23:[0-9]+]] = arith.addi %arg8, %c1_i32 : i32
-// CHECK-NEXT: %a = arith.addf %arg9, %x : f32
+// CHECK-NEXT: %[[V23:[0-9]+]] = arith.addi %arg9, %c1_i32 : i32
+// CHECK-NEXT: %a = arith.addf %arg10, %x : f32
 // CHECK-NEXT: scf.yield %a, %[[V23]] : f32, i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg11, %arg8 : f32, i32
+// CHECK-NEXT: scf.yield %arg12, %arg9 : f32, i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addf %arg10, %[[V16]]#0 : f32
+// CHECK-NEXT: %s = arith.addf %arg11, %[[V16]]#0 : f32
 // CHECK-NEXT: %[[V17:[0-9]+]] = arith.subi %[[V3]], %c1_i32 : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.cmpi eq, %arg7, %[[V17]] : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.cmpi eq, %arg8, %[[V17]] : i32
 // CHECK-NEXT: %[[V19:[0-9]+]] = scf.if %[[V18]] -> (f32) {
 // CHECK-NEXT: %e = arith.mulf %s, %[[V16]]#0 : f32
 // CHECK-NEXT: scf.yield %e : f32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg9 : f32
+// CHECK-NEXT: scf.yield %arg10 : f32
 // CHECK-NEXT: }
 // CHECK-NEXT: %[[V20:[0-9]+]] = arith.select %[[V18]], %cst, %s : f32
-// CHECK-NEXT: %[[V21:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: %[[V21:[0-9]+]] = arith.addi %arg8, %c1_i32 : i32
 // CHECK-NEXT: %[[V22:[0-9]+]] = arith.select %[[V18]], %c0_i32, %[[V21]] : i32
 // CHECK-NEXT: scf.yield %[[V22]], %[[V16]]#1, %[[V19]], %[[V20]], %[[V16]]#0 : i32, i32, f32, f32, f32
 // CHECK-NEXT: }
-// CHECK-NEXT: scf.yield %[[V14]]#2 : f32
+// CHECK-NEXT: scf.yield %[[V11]], %[[V14]]#2 : i32, f32
 // CHECK-NEXT: }
-// CHECK-NEXT: scf.yield %[[V7]] : f32
+// CHECK-NEXT: scf.yield %[[V7]]#1 : f32
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return %[[V1]] : f32
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -148,39 +149,41 @@ tt.func @carried(%n: i32, %m: i32, %p: !tt.ptr<i32>, %x: f32) -> f32 {
 // CHECK-LABEL: tt.func @constant_bounds(
 // CHECK-NEXT: %c7_i32 = arith.constant 7 : i32
 // CHECK-NEXT: %c268435455_i64 = arith.constant 268435455 : i64
+// CHECK-NEXT: %c268435455_i32 = arith.constant 268435455 : i32
 // CHECK-NEXT: %c0_i64 = arith.constant 0 : i64
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %c8_i32 = arith.constant 8 : i32
 // CHECK-NEXT: %c1_i32 = arith.constant 1 : i32
 // CHECK-NEXT: %[[V0:[0-9]+]] = arith.maxsi %n, %c0_i32 : i32
 // CHECK-NEXT: %[[V1:[0-9]+]] = arith.extui %[[V0]] : i32 to i64
-// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V1]] step %c268435455_i64  : i64 {
-// CHECK-NEXT: %[[V2:[0-9]+]] = arith.subi %[[V1]], %arg3 : i64
-// CHECK-NEXT: %[[V3:[0-9]+]] = arith.minsi %[[V2]], %c268435455_i64 : i64
-// CHECK-NEXT: %[[V4:[0-9]+]] = arith.trunci %arg3 : i64 to i32
-// CHECK-NEXT: %[[V5:[0-9]+]] = arith.trunci %[[V3]] : i64 to i32
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.muli %[[V5]], %c8_i32 : i32
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.subi %[[V4]], %c1_i32 : i32
-// CHECK-NEXT: %[[V8:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V6]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V7]]) -> (i32, i32)  : i32 {
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = scf.if %[[V9]] -> (i32) {
-// CHECK-NEXT: %[[V14:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
-// CHECK-NEXT: tt.store %p, %[[V14]] : !tt.ptr<i32>
-// CHECK-NEXT: scf.yield %[[V14]] : i32
+// CHECK-NEXT: %[[V2:[0-9]+]] = scf.for %arg3 = %c0_i64 to %[[V1]] step %c268435455_i64 iter_args(%arg4 = %c0_i32) -> (i32)  : i64 {
+// CHECK-NEXT: %[[V3:[0-9]+]] = arith.subi %[[V1]], %arg3 : i64
+// CHECK-NEXT: %[[V4:[0-9]+]] = arith.minsi %[[V3]], %c268435455_i64 : i64
+// CHECK-NEXT: %[[V5:[0-9]+]] = arith.trunci %[[V4]] : i64 to i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = arith.addi %arg4, %c268435455_i32 : i32
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.muli %[[V5]], %c8_i32 : i32
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.subi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V9:[0-9]+]]:2 = scf.for %arg5 = %c0_i32 to %[[V7]] step %c1_i32 iter_args(%arg6 = %c0_i32, %arg7 = %[[V8]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.cmpi eq, %arg6, %c0_i32 : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = scf.if %[[V10]] -> (i32) {
+// CHECK-NEXT: %[[V15:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V15]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V15]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg6 : i32
+// CHECK-NEXT: scf.yield %arg7 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V10]], %arg5 : i32
+// CHECK-NEXT: %s = arith.addi %[[V11]], %arg6 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.cmpi eq, %arg5, %c7_i32 : i32
-// CHECK-NEXT: scf.if %[[V11]] {
-// CHECK-NEXT: %e = arith.muli %[[V10]], %[[V10]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.cmpi eq, %arg6, %c7_i32 : i32
+// CHECK-NEXT: scf.if %[[V12]] {
+// CHECK-NEXT: %e = arith.muli %[[V11]], %[[V11]] : i32
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V12:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.select %[[V11]], %c0_i32, %[[V12]] : i32
-// CHECK-NEXT: scf.yield %[[V13]], %[[V10]] : i32, i32
+// CHECK-NEXT: %[[V13:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.select %[[V12]], %c0_i32, %[[V13]] : i32
+// CHECK-NEXT: scf.yield %[[V14]], %[[V11]] : i32, i32
 // CHECK-NEXT: } {tt.num_stages = 4 : i32}
+// CHECK-NEXT: scf.yield %[[V6]] : i32
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
@@ -217,29 +220,30 @@ tt.func @constant_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
-// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
-// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V19]] : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]] iter_args(%arg4 = %c0_i32) -> (i32)  : i64 {
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.minsi %[[V7]], %[[V5]] : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V8]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %[[V3]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.subi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]]:2 = scf.for %arg5 = %c0_i32 to %[[V11]] step %c1_i32 iter_args(%arg6 = %c0_i32, %arg7 = %[[V12]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi eq, %arg6, %c0_i32 : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = scf.if %[[V14]] -> (i32) {
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V20]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg6 : i32
+// CHECK-NEXT: scf.yield %arg7 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
+// CHECK-NEXT: %s = arith.addi %[[V15]], %arg6 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
-// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.cmpi eq, %arg6, %[[V16]] : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.select %[[V17]], %c0_i32, %[[V18]] : i32
+// CHECK-NEXT: scf.yield %[[V19]], %[[V15]] : i32, i32
 // CHECK-NEXT: }
+// CHECK-NEXT: scf.yield %[[V10]] : i32
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
@@ -274,29 +278,30 @@ tt.func @no_epilogue(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
-// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
-// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
-// CHECK-NEXT: scf.yield %[[V19]] : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]] iter_args(%arg4 = %c0_i32) -> (i32)  : i64 {
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.minsi %[[V7]], %[[V5]] : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V8]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %[[V3]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.subi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]]:2 = scf.for %arg5 = %c0_i32 to %[[V11]] step %c1_i32 iter_args(%arg6 = %c0_i32, %arg7 = %[[V12]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi eq, %arg6, %c0_i32 : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = scf.if %[[V14]] -> (i32) {
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: scf.yield %[[V20]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg6 : i32
+// CHECK-NEXT: scf.yield %arg7 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
+// CHECK-NEXT: %s = arith.addi %[[V15]], %arg6 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
-// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.cmpi eq, %arg6, %[[V16]] : i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.select %[[V17]], %c0_i32, %[[V18]] : i32
+// CHECK-NEXT: scf.yield %[[V19]], %[[V15]] : i32, i32
 // CHECK-NEXT: }
+// CHECK-NEXT: scf.yield %[[V10]] : i32
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
@@ -336,34 +341,35 @@ tt.func @hoisted_bounds(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
-// CHECK-NEXT: scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg3 : i64 to i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]]:2 = scf.for %arg4 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg5 = %c0_i32, %arg6 = %[[V11]]) -> (i32, i32)  : i32 {
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg5, %c0_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]] = scf.if %[[V13]] -> (i32) {
-// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
-// CHECK-NEXT: tt.store %p, %[[V19]] : !tt.ptr<i32>
-// CHECK-NEXT: scf.yield %[[V19]] : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.for %arg3 = %c0_i64 to %[[V4]] step %[[V5]] iter_args(%arg4 = %c0_i32) -> (i32)  : i64 {
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.subi %[[V4]], %arg3 : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.minsi %[[V7]], %[[V5]] : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V8]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg4, %[[V3]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.subi %arg4, %c1_i32 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]]:2 = scf.for %arg5 = %c0_i32 to %[[V11]] step %c1_i32 iter_args(%arg6 = %c0_i32, %arg7 = %[[V12]]) -> (i32, i32)  : i32 {
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi eq, %arg6, %c0_i32 : i32
+// CHECK-NEXT: %[[V15:[0-9]+]] = scf.if %[[V14]] -> (i32) {
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: tt.store %p, %[[V20]] : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[V20]] : i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg6 : i32
+// CHECK-NEXT: scf.yield %arg7 : i32
 // CHECK-NEXT: }
-// CHECK-NEXT: %s = arith.addi %[[V14]], %arg5 : i32
+// CHECK-NEXT: %s = arith.addi %[[V15]], %arg6 : i32
 // CHECK-NEXT: tt.store %p, %s : !tt.ptr<i32>
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg5, %[[V15]] : i32
-// CHECK-NEXT: scf.if %[[V16]] {
-// CHECK-NEXT: %e = arith.muli %[[V14]], %[[V14]] : i32
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.cmpi eq, %arg6, %[[V16]] : i32
+// CHECK-NEXT: scf.if %[[V17]] {
+// CHECK-NEXT: %e = arith.muli %[[V15]], %[[V15]] : i32
 // CHECK-NEXT: tt.store %p, %e : !tt.ptr<i32>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg5, %c1_i32 : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
-// CHECK-NEXT: scf.yield %[[V18]], %[[V14]] : i32, i32
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.select %[[V17]], %c0_i32, %[[V18]] : i32
+// CHECK-NEXT: scf.yield %[[V19]], %[[V15]] : i32, i32
 // CHECK-NEXT: } {tt.disallow_acc_multi_buffer, tt.num_stages = 7 : i32, tt.warp_specialize}
+// CHECK-NEXT: scf.yield %[[V10]] : i32
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return
@@ -407,34 +413,35 @@ tt.func @options(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 // CHECK-NEXT: %[[V3:[0-9]+]] = arith.divui %c2147483647_i32, %[[V2]] : i32
 // CHECK-NEXT: %[[V4:[0-9]+]] = arith.extui %[[V1]] : i32 to i64
 // CHECK-NEXT: %[[V5:[0-9]+]] = arith.extui %[[V3]] : i32 to i64
-// CHECK-NEXT: scf.for %arg4 = %c0_i64 to %[[V4]] step %[[V5]]  : i64 {
-// CHECK-NEXT: %[[V6:[0-9]+]] = arith.subi %[[V4]], %arg4 : i64
-// CHECK-NEXT: %[[V7:[0-9]+]] = arith.minsi %[[V6]], %[[V5]] : i64
-// CHECK-NEXT: %[[V8:[0-9]+]] = arith.trunci %arg4 : i64 to i32
-// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V7]] : i64 to i32
-// CHECK-NEXT: %[[V10:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
-// CHECK-NEXT: %[[V11:[0-9]+]] = arith.subi %[[V8]], %c1_i32 : i32
-// CHECK-NEXT: %[[V12:[0-9]+]]:3 = scf.for %arg5 = %c0_i32 to %[[V10]] step %c1_i32 iter_args(%arg6 = %c0_i32, %arg7 = %[[V11]], %arg8 = %cst) -> (i32, i32, tensor<128xf32, #blocked>)  : i32 {
-// CHECK-NEXT: %[[V13:[0-9]+]] = arith.cmpi eq, %arg6, %c0_i32 : i32
-// CHECK-NEXT: %[[V14:[0-9]+]]:2 = scf.if %[[V13]] -> (tensor<128xf32, #blocked>, i32) {
-// CHECK-NEXT: %[[V19:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: %[[V6:[0-9]+]] = scf.for %arg4 = %c0_i64 to %[[V4]] step %[[V5]] iter_args(%arg5 = %c0_i32) -> (i32)  : i64 {
+// CHECK-NEXT: %[[V7:[0-9]+]] = arith.subi %[[V4]], %arg4 : i64
+// CHECK-NEXT: %[[V8:[0-9]+]] = arith.minsi %[[V7]], %[[V5]] : i64
+// CHECK-NEXT: %[[V9:[0-9]+]] = arith.trunci %[[V8]] : i64 to i32
+// CHECK-NEXT: %[[V10:[0-9]+]] = arith.addi %arg5, %[[V3]] : i32
+// CHECK-NEXT: %[[V11:[0-9]+]] = arith.muli %[[V9]], %[[V2]] : i32
+// CHECK-NEXT: %[[V12:[0-9]+]] = arith.subi %arg5, %c1_i32 : i32
+// CHECK-NEXT: %[[V13:[0-9]+]]:3 = scf.for %arg6 = %c0_i32 to %[[V11]] step %c1_i32 iter_args(%arg7 = %c0_i32, %arg8 = %[[V12]], %arg9 = %cst) -> (i32, i32, tensor<128xf32, #blocked>)  : i32 {
+// CHECK-NEXT: %[[V14:[0-9]+]] = arith.cmpi eq, %arg7, %c0_i32 : i32
+// CHECK-NEXT: %[[V15:[0-9]+]]:2 = scf.if %[[V14]] -> (tensor<128xf32, #blocked>, i32) {
+// CHECK-NEXT: %[[V20:[0-9]+]] = arith.addi %arg8, %c1_i32 : i32
 // CHECK-NEXT: %t = tt.load %pt : tensor<128x!tt.ptr<f32>, #blocked>
-// CHECK-NEXT: scf.yield %t, %[[V19]] : tensor<128xf32, #blocked>, i32
+// CHECK-NEXT: scf.yield %t, %[[V20]] : tensor<128xf32, #blocked>, i32
 // CHECK-NEXT: } else {
-// CHECK-NEXT: scf.yield %arg8, %arg7 : tensor<128xf32, #blocked>, i32
+// CHECK-NEXT: scf.yield %arg9, %arg8 : tensor<128xf32, #blocked>, i32
 // CHECK-NEXT: }
-// CHECK-NEXT: tt.store %p, %arg6 : !tt.ptr<i32>
-// CHECK-NEXT: %[[V15:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
-// CHECK-NEXT: %[[V16:[0-9]+]] = arith.cmpi eq, %arg6, %[[V15]] : i32
-// CHECK-NEXT: scf.if %[[V16]] {
-// CHECK-NEXT: %x = arith.muli %[[V14]]#1, %[[V14]]#1 : i32
+// CHECK-NEXT: tt.store %p, %arg7 : !tt.ptr<i32>
+// CHECK-NEXT: %[[V16:[0-9]+]] = arith.subi %[[V2]], %c1_i32 : i32
+// CHECK-NEXT: %[[V17:[0-9]+]] = arith.cmpi eq, %arg7, %[[V16]] : i32
+// CHECK-NEXT: scf.if %[[V17]] {
+// CHECK-NEXT: %x = arith.muli %[[V15]]#1, %[[V15]]#1 : i32
 // CHECK-NEXT: tt.store %p, %x : !tt.ptr<i32>
-// CHECK-NEXT: tt.store %pt, %[[V14]]#0 : tensor<128x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: tt.store %pt, %[[V15]]#0 : tensor<128x!tt.ptr<f32>, #blocked>
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[V17:[0-9]+]] = arith.addi %arg6, %c1_i32 : i32
-// CHECK-NEXT: %[[V18:[0-9]+]] = arith.select %[[V16]], %c0_i32, %[[V17]] : i32
-// CHECK-NEXT: scf.yield %[[V18]], %[[V14]]#1, %[[V14]]#0 : i32, i32, tensor<128xf32, #blocked>
+// CHECK-NEXT: %[[V18:[0-9]+]] = arith.addi %arg7, %c1_i32 : i32
+// CHECK-NEXT: %[[V19:[0-9]+]] = arith.select %[[V17]], %c0_i32, %[[V18]] : i32
+// CHECK-NEXT: scf.yield %[[V19]], %[[V15]]#1, %[[V15]]#0 : i32, i32, tensor<128xf32, #blocked>
 // CHECK-NEXT: }
+// CHECK-NEXT: scf.yield %[[V10]] : i32
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: tt.return

@@ -56,22 +56,23 @@ def rounds_at_once(outer: Operation, inner: Operation) -> SSAValue | None:
         return count
     one = before.constant(1, i32)
     length = before.binary(arith.MaxSIOp, trip_count(before, inner), one)
-    at_once = before.binary(arith.DivUIOp, before.constant(MOST, i32), length)
-    count, at_once = (widened(before, number, i64, arith.ExtUIOp) for number in (count, at_once))
-    around, inside = Block(arg_types=(i64, *(result.type for result in outer.results))), Emitter(outer.location)
-    done = around.args[0]
+    number = before.binary(arith.DivUIOp, before.constant(MOST, i32), length)
+    further = before.binary(arith.MuliOp, number, step)
+    count, at_once = (widened(before, number, i64, arith.ExtUIOp) for number in (count, number))
+    zero, initial = before.constant(0, i64), (lower, *outer.operands[3:])
+    around, inside = Block(arg_types=(i64, *(value.type for value in initial))), Emitter(outer.location)
+    done, first, *carried = around.args
     now = inside.binary(arith.MinSIOp, inside.binary(arith.SubiOp, count, done), at_once)
-    skipped, rounds = (inside.append(convert(arith.TruncIOp, number, i32, outer.location)) for number in (done, now))
-    first = inside.binary(arith.AddiOp, lower, inside.binary(arith.MuliOp, skipped, step))
-    zero, initial = before.constant(0, i64), outer.operands[3:]
+    rounds = inside.append(convert(arith.TruncIOp, now, i32, outer.location))
+    following = inside.binary(arith.AddiOp, first, further)
     loop = make_for(zero, count, at_once, initial, Region(around), outer.location)
     before.insert_before(outer)
     insert_before(outer, loop)
-    replace_values(outer.results, loop.results)
+    replace_values(outer.results, loop.results[1:])
     outer.detach()
-    outer.operands = (first, *outer.operands[1:3], *around.args[1:])
+    outer.operands = (first, *outer.operands[1:3], *carried)
     around.add_ops((*inside.ops, outer))
-    around.add_op(make_yield(outer.results, outer.location))
+    around.add_op(make_yield((following, *outer.results), outer.location))
     return rounds
 
 
