@@ -112,6 +112,20 @@ def computed_dots(
 
 
 @tilework.jit
+def computed_pairs(a_ptr, b_ptr, c_ptr, COUNT, ASKS: tl.constexpr):
+    """Two such sums: what both are computed from is read first."""
+    m, k = tl.arange(0, 64), tl.arange(0, 32)
+    first, second = tl.zeros((64, 64), tl.float32), tl.zeros((64, 64), tl.float32)
+    for step in tl.range(COUNT, warp_specialize=ASKS):
+        at = a_ptr + step * 4096 + m[:, None] * 32 + k[None, :]
+        a, other = tl.load(at), tl.load(at + 2048)
+        b = tl.load(b_ptr + step * 2048 + k[:, None] * 64 + m[None, :])
+        first = tl.dot(a.to(b.dtype), b, first)
+        second = tl.dot(other.to(b.dtype), b, second)
+    tl.store(c_ptr + m[:, None] * 64 + m[None, :], first - second)
+
+
+@tilework.jit
 def attention(q_ptr, k_ptr, v_ptr, o_ptr, LENGTH, D: tl.constexpr):
     """The second product of each iteration follows from the first."""
     m, d = tl.arange(0, 64)[:, None], tl.arange(0, D)[None, :]
@@ -318,6 +332,13 @@ def test_registers_of_a_left_factor_are_filled_when_the_product_before_is_done(d
     if dtype == "fp8e5":
         with pytest.raises(CheckFailed, match="missing proxy fence: wgmma reads shared"):
             launch(text.replace("fence.proxy.async.shared::cta;", ""), "computed_dots", 4, a, b, s, c, 1)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_no_factor_is_read_before_another_product(asks: bool) -> None:
+    """Its registers would have to be free in the meantime: products would end in their iteration."""
+    text = ptx_of(computed_pairs, 90, 4, ("*i8", "*fp16", "*fp32", "i32"), (asks,))
+    assert text.count("wgmma.wait_group.sync.aligned 3;") == text.count("wgmma.mma_async") == 4
 
 
 @pytest.mark.parametrize(("dtype", "a_transposed"), [("fp8e4nv", False), ("i8", True), ("fp32", False)])

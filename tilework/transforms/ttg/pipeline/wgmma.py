@@ -36,7 +36,7 @@ from tilework.ir.rewrite import block_of, insert_after, insert_before, replace_o
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_tensor
 from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, loops_in, num_stages, used_values, yield_of
-from tilework.transforms.ttg.pipeline.wgmma_split import computation, split_along_k
+from tilework.transforms.ttg.pipeline.wgmma_split import PRODUCTS, computation, split_along_k
 
 Dot = ttng.WarpGroupDotOp
 Wait = ttng.WarpGroupDotWaitOp
@@ -273,7 +273,7 @@ def wait_in_loop(loop: Operation, dots: Sequence[Operation]) -> None:
 def is_read_for(dot: Operation) -> bool:
     """The left factor is read from memory, and computed, right in front of `dot`, behind the wait for the one that had its registers before."""
     read, op = next(iter(computation(dot.operands[0]) or ()), None), dot.prev_op
-    while op is not None and op is not read and type(op) not in (Dot, Wait):
+    while op is not None and op is not read and type(op) not in PRODUCTS:
         op = op.prev_op
     return op is not None and op is read
 

@@ -24,6 +24,7 @@ from tilework.ir.rewrite import constant, constant_value, erase_op, put, recreat
 from tilework.ir.types import bit_width, i1, is_tensor, shape_of, with_shape
 
 WAITS = frozenset({ttng.WaitBarrierOp, ttg.AsyncWaitOp})
+PRODUCTS = frozenset({ttng.WarpGroupDotOp, ttng.WarpGroupDotWaitOp})
 
 
 def split_along_k(dot: Operation) -> list[Operation]:
@@ -45,8 +46,9 @@ def split_along_k(dot: Operation) -> list[Operation]:
     rights = [put(dot, ttg.MemDescSubsliceOp.make(right, (at, 0), of_right, dot.location)) for at in starts]
     always = put(dot, constant(1, i1, dot.location))
     dots: list[Operation] = []
+    is_alone = not any(type(between) in PRODUCTS for between in ops_behind(read, dot))
     for at, part in zip(starts, rights, strict=True):
-        piece = read_piece(dot if at else read, read, at, width)  # the first one before waits for the right factor
+        piece = read_piece(read if is_alone and not at else dot, read, at, width)  # before a wait for the right factor
         for op in computing:
             piece = compute_piece(dot, op, piece)
         dots.append(recreate(dot, operands=(piece, part, total, *use_total)))
