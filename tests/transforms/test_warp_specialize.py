@@ -1,5 +1,7 @@
 """Warp specialisation: the same values as the whole loop, for drawn kernels; what stays whole, and why."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -121,6 +123,52 @@ def test_attention_in_ptx() -> None:
         for name, array in zip("qkvo", (q, k, v, out), strict=True)
     }
     run_ptx(attention, {**blocks, "N": 96, "scale": 1}, {"BM": 64, "BN": 32, "D": 16, "STAGES": 2, "LOOPS": 1})
+    p = np.exp2(q.astype(np.float32) @ k.astype(np.float32).T)
+    np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=2e-3)
+
+
+def test_threads_of_a_producer_copy_in_ptx() -> None:
+    """What they copied is there when all have arrived, each behind its own copies."""
+    a, b, c = drawn((64, 64), np.float16), drawn((32, 64), np.float16), np.zeros((64, 32), np.float16)
+    constants = {"BM": 64, "BN": 32, "BK": 32, "STAGES": 2}
+    text = run_ptx(KERNELS["pointers"], {"a": a, "b": b, "c": c, "M": 64, "N": 32, "K": 64}, constants, aligned="MNK")
+    copies, rest = text.partition("cp.async.mbarrier.arrive.noinc")[::2]
+    assert "cp.async.cg" in copies and "cp.async.cg" not in rest and "setmaxnreg.dec" in copies
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+def test_a_result_is_stored_while_the_next_tile_is_computed() -> None:
+    text = print_module(compiled(CASES[1]))
+    (consumer,) = text.split("partition1")[1:]
+    steps = re.findall(r"warp_group_dot |local_store|async_tma_copy_local_to_global|async_tma_store_wait", consumer)
+    assert steps[-5:] == [  # the wait for a store is in front of the next one, behind its products
+        "warp_group_dot ",
+        "async_tma_store_wait",
+        "local_store",
+        "async_tma_copy_local_to_global",
+        "async_tma_store_wait",
+    ]
+    assert "scf.yield" in consumer.rpartition("async_tma_copy_local_to_global")[2].partition("async_tma_store_wait")[0]
+
+
+@pytest.mark.parametrize(("depth", "keys", "turns"), [(32, 32, 2), (128, 32, 0)])
+def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys: int, turns: int) -> None:
+    types = {name: block((keys if name in "kv" else 128, depth)) for name in "qkvo"}
+    constants = {"BM": 128, "BN": keys, "D": depth, "STAGES": 2, "LOOPS": 1}
+    text = print_module(ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, 8, "asked"))
+    assert [text.count(f"ttng.{name}_turn") for name in ("take", "give")] == [turns, turns]
+
+
+def test_two_groups_that_take_turns_in_ptx() -> None:
+    """In two loops: behind the first one nobody is left at a barrier."""
+    rng, columns = np.random.default_rng(0), 64
+    q, k, v = (rng.integers(-1, 2, (rows, 16)).astype(np.float16) for rows in (128, columns, columns))
+    out = np.zeros_like(q)
+    arrays = zip("qkvo", (q, k, v, out), strict=True)
+    given = {name: Block(array, (128 if name in "qo" else 32, 16)) for name, array in arrays}
+    constants = {"BM": 128, "BN": 32, "D": 16, "STAGES": 2, "LOOPS": 2}
+    text = run_ptx(attention, {**given, "N": columns, "scale": 1}, constants, warps=8)
+    assert (text.count("bar.arrive"), text.count("bar.sync \t%r")) == (4, 4)
     p = np.exp2(q.astype(np.float32) @ k.astype(np.float32).T)
     np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=2e-3)
 

@@ -113,6 +113,25 @@ class FenceAsyncSharedOp(Op):
     form = "{}"
 
 
+class TakeTurnOp(Op):
+    """Wait until the other one of two groups of warps gives its turn away: ``ttng.take_turn {only = 0 : i32}``.
+
+    The eight warps of a region are the groups; each does it for itself, or `only` one of them.
+    """
+
+    name = "ttng.take_turn"
+    only = opt_prop_def(I32_PROPERTY)
+    form = "{}"
+
+
+class GiveTurnOp(Op):
+    """It is the turn of the other group of warps: ``ttng.give_turn {only = 1 : i32}``. Nobody waits here."""
+
+    name = "ttng.give_turn"
+    only = opt_prop_def(I32_PROPERTY)
+    form = "{}"
+
+
 class ClusterArriveOp(Op):
     """This thread has come to the barrier of the cluster: ``ttng.cluster_arrive {relaxed = false}``."""
 

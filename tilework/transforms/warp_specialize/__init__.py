@@ -12,6 +12,7 @@ The steps, each on whole functions; what they decide is kept in Python, the resu
     rings.py         buffers and barriers; counters that go around them; what producer and consumers do at each load
     releases.py      where a consumer gives a stage back, once its products are in the background
     overlap.py       attention: work of one iteration under the products of the one before
+    turns.py         attention: two groups of warps start their products in turn (ping-pong)
     specialize.py    the pass: asks all of them, and makes the regions
 
 A function that asks and cannot be split stays whole, with a warning that says why.

@@ -40,6 +40,7 @@ from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import readers_of
 from tilework.transforms.warp_specialize.releases import arrive
 from tilework.transforms.warp_specialize.rings import Reading
+from tilework.transforms.warp_specialize.turns import take_turns
 
 Mapping = dict[SSAValue, SSAValue]
 
@@ -55,8 +56,11 @@ class Parts:
     late: list[int]
 
 
-def overlap(loop: Operation, readings: Sequence[Reading]) -> tuple[Operation | None, list[Reading]]:
-    """Rewrite `loop` if it has that form: the new loop, and the rings of `readings` that are given back by what was written."""
+def overlap(loop: Operation, readings: Sequence[Reading], in_turn: bool) -> tuple[Operation | None, list[Reading]]:
+    """Rewrite `loop` if it has that form: the new loop, and the rings of `readings` that are given back by what was written.
+
+    Two groups of warps start their products `in_turn`.
+    """
     own = [reading for reading in readings if reading.block is body_of(loop)]
     parts = find_parts(loop, own)
     if parts is None:
@@ -67,7 +71,7 @@ def overlap(loop: Operation, readings: Sequence[Reading]) -> tuple[Operation | N
     rings = ([], [])
     for reading, found in zip(own, users, strict=True):
         rings[parts.dots[1] in found].append(reading)
-    rotation = Rotation(loop, parts, *rings)
+    rotation = Rotation(loop, parts, *rings, in_turn)
     return (None, []) if not all(is_of_numbers(value.type) for value in rotation.passed) else (rotation.run(), own)
 
 
@@ -125,8 +129,8 @@ def is_behind_second(code: Emitter, lower: SSAValue, index: SSAValue, step: SSAV
 class Rotation:
     """The new code of one loop; `early` rings are read by the first product, `late` ones by the second."""
 
-    def __init__(self, loop: Operation, parts: Parts, early: list[Reading], late: list[Reading]) -> None:
-        self.loop, self.parts, self.early, self.late = loop, parts, early, late
+    def __init__(self, loop: Operation, parts: Parts, early: list[Reading], late: list[Reading], in_turn: bool) -> None:
+        self.loop, self.parts, self.early, self.late, self.in_turn = loop, parts, early, late, in_turn
         self.arguments = list(body_of(loop).args)
         self.yields = list(yield_of(loop).operands)
         inside = {result for op in parts.second for result in op.results}
@@ -181,6 +185,10 @@ class Rotation:
         self.settle(code.ops[-1], before, body.args[1:], had_two)
         self.emit(body, self.parts.first, now)
         self.add_to_last(body, now, before, lower)
+        if self.in_turn:
+            dot = now[self.parts.dots[0].results[0]].owner
+            assert isinstance(dot, Operation)
+            take_turns(new, dot, end_of(body))
         self.compute(body, now)
         values = [
             (before if index in self.parts.late else now).get(value, value) for index, value in enumerate(self.yields)

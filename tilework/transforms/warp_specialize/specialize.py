@@ -50,6 +50,7 @@ from tilework.transforms.warp_specialize.profit import WARP_SPECIALIZE, is_short
 from tilework.transforms.warp_specialize.releases import free, release
 from tilework.transforms.warp_specialize.rings import Memory, Program, Reading, consume, make_memory, produce
 from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Uncut, apply, find_slices
+from tilework.transforms.warp_specialize.turns import turns_pay
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
 ALONE = frozenset({tt.CallOp, gpu.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
@@ -170,10 +171,10 @@ def plan_consumers(function: Operation, rings: list[Ring]) -> Plan:
     return make_consumers(function, rings, 1)
 
 
-def has_two_groups(function: Operation) -> bool:
-    """Its warps are two groups, and each of them has rows of its own in all products."""
-    rows = [shape_of(dot.results[0].type)[0] for dot in group_dots(function)]
-    return num_warps(function) == PARTS * GROUP and all(count >= PARTS * LEAST[0] for count in rows)
+def has_two_groups(root: Operation) -> bool:
+    """The warps of a kernel are two groups, and each of them has rows of its own in all products under `root`."""
+    rows = [shape_of(dot.results[0].type)[0] for dot in group_dots(root)]
+    return num_warps(root) == PARTS * GROUP and all(count >= PARTS * LEAST[0] for count in rows)
 
 
 def make_consumers(function: Operation, rings: list[Ring], count: int) -> Plan:
@@ -325,7 +326,7 @@ def start_products(op: ttg.WarpSpecializeOp, plan: Plan) -> bool:
     overlapping = False
     for loop in loops_in(op):
         if not is_short(loop):
-            new, done = overlap(loop, readings)
+            new, done = overlap(loop, readings, has_two_groups(op) and turns_pay(loop))
             if new is not None:
                 readings = [reading for reading in readings if reading not in done]
                 overlapping = True

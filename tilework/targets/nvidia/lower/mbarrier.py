@@ -13,14 +13,18 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.pending import arrive_by_warps
 from tilework.ir import ttg, ttng
+from tilework.ir.nesting import ops_around
 from tilework.ir.types import array_values
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Shared, number_of
-from tilework.targets.llvm.values import Value
+from tilework.targets.gpu.warp_specialize_rules import FIRST_OWN
+from tilework.targets.llvm.types import i32, void
+from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
 from tilework.targets.nvidia.lower.own_rules import lowers
 
 BYTES = 8  # of an mbarrier
+GROUP_BITS = 2  # of a warp's number: its place in the group of four
 
 
 def barrier_address(low: Lowering, barrier: SSAValue) -> Value:
@@ -118,6 +122,18 @@ def lower_fence(low: Lowering, op: Operation) -> None:
     needs(low, op, Feature.ASYNC_PROXY, "a fence before TMA and tensor cores")
     space = "cluster" if number_of(op, "bCluster", 0) else "cta"
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
+
+
+@lowers(ttng.TakeTurnOp, ttng.GiveTurnOp)
+def lower_turn(low: Lowering, op: Operation) -> None:
+    """Each of the two groups has a barrier, of the threads of both, at which it waits and the other one arrives."""
+    b, takes, threads = low.builder, type(op) is ttng.TakeTurnOp, low.warps.count * low.gpu.warp_size
+    regions = next(outer for outer in ops_around(op) if isinstance(outer, ttg.WarpSpecializeOp))
+    group = b.lshr(low.warp, GROUP_BITS)
+    number = b.add(group if takes else b.xor(group, 1), FIRST_OWN + len(regions.partitions))
+    name = f"llvm.nvvm.barrier.cta.{'sync' if takes else 'arrive'}.aligned.count"
+    with low.only_if(b.icmp("eq", group, number_of(op, "only", 0)) if "only" in op.properties else None):
+        b.call(name, void, [number, constant(i32, threads)], attributes="convergent")
 
 
 @lowers(ttng.ClusterArriveOp, ttng.ClusterWaitOp)
