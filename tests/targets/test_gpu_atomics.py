@@ -1,5 +1,6 @@
 """Atomics on GPUs: what they leave in memory and what they return, in layouts with and without copies."""
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -224,3 +225,39 @@ def test_atomics_of_a_tile_meet_in_shared_memory(kind: str) -> None:
         launch(text, "scattered", [x, counts, *([seen] if text is seeing else []), n], 4, grid=-(-n // 512))
         np.testing.assert_array_equal(counts, wanted)
     np.testing.assert_array_equal(seen[:n], wanted[x[:n]])
+
+
+@tilework.jit
+def grouped(x_ptr, sums_ptr, seen_ptr, n, KIND: tl.constexpr, RUN: tl.constexpr, SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0)
+    if KIND == "add":
+        tl.atomic_add(sums_ptr + offsets // RUN, x, mask=offsets < n)
+    if KIND == "max":
+        tl.atomic_max(sums_ptr + offsets // RUN, x, mask=offsets < n, sem="relaxed")
+    if KIND == "fadd":
+        tl.atomic_add(sums_ptr + offsets // RUN, x.to(tl.float32), mask=offsets < n)
+    if seen_ptr is not None:
+        tl.store(seen_ptr + offsets, tl.load(sums_ptr + offsets // RUN), mask=offsets < n)
+
+
+@pytest.mark.parametrize(
+    ("kind", "run", "size", "atomics", "exchanges"),
+    [("add", 8, 128, 1, 6), ("add", 256, 512, 2, 4), ("max", 1024, 512, 1, 2), ("add", 2, 512, 4, 0), ("fadd", 256, 512, 4, 0)],
+)  # fmt: skip
+def test_values_for_one_place_meet_in_their_warp(kind: str, run: int, size: int, atomics: int, exchanges: int) -> None:
+    """Of integers: the order of sums of floats is seen. What a lane did for others they see behind it, if they look."""
+    looks, types = size == 128, {"x_ptr": "*i32", "sums_ptr": "*fp32" if kind == "fadd" else "*i32", "n": "i32"}
+    types |= {"seen_ptr": "*i32"} if looks else {}
+    constants = {"KIND": kind, "RUN": run, "SIZE": size, **({} if looks else {"seen_ptr": None})}
+    ptx = kernel_ptx(grouped, types, constants, 90, 4)
+    assert len(re.findall(r"(?:red|atom)\S*\.global", ptx)) == atomics
+    assert len(re.findall(r"(?:redux|shfl)\.sync", ptx)) == exchanges
+    n, x = 2 * size - 100, np.random.default_rng(6).integers(-99, 99, 2 * size).astype(np.int32)
+    sums, seen = np.full(512, -5, np.float32 if kind == "fadd" else np.int32), np.zeros(2 * size, np.int32)
+    wanted = sums.copy()
+    (np.maximum if kind == "max" else np.add).at(wanted, np.arange(n) // run, x[:n])
+    launch(ptx, "grouped", [x, sums, *([seen] if looks else []), n], 4, grid=2)
+    np.testing.assert_array_equal(sums, wanted)
+    if looks:
+        np.testing.assert_array_equal(seen[:n], wanted[np.arange(n) // run])

@@ -1,12 +1,15 @@
 """`tt.atomic_rmw` and `tt.atomic_cas` on global memory.
 
+Where neighbours are known to have one address (``out + i // 64``), nobody reads what was there, and the order cannot be seen, that is for
+integers, a thread combines its own, its warp combines theirs, and one lane does what is left.
+
 Of the threads that hold copies of an element, one performs the atomic; where the old value is used, the others get it through
 the op's scratch memory. A scalar is done by the first thread, and all get its result the same way. What is masked off touches
 nothing and gives 0. The atomics of a tile are in no order: one fence before them, one behind them order them with the rest.
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -31,6 +34,9 @@ from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
 
 BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH)
+REDUCTIONS = {kind: kind.name.lower() for kind in NEUTRAL}  # as instructions of a warp are called
+SIMPLE = {"add": "add", "and": "and_", "or": "or_", "xor": "xor"}  # as the builder calls them
+LEAST_LANES = 2  # bits: fewer shuffles cost as much as they save
 READING = (MemSemantic.RELAXED, MemSemantic.ACQUIRE)
 Change = Callable[[int, Atomic], Sequence[Value]]  # from a register on
 
@@ -50,6 +56,8 @@ def lower_rmw(low: Lowering, op: Operation) -> Registers:
         return change_in_order(low, op, kind, mask)
     if (place := window(op)) is not None:
         return collect(low, op, kind, mask, place)
+    if any(equal := equal_addresses(low, op, kind)):
+        return meet_in_warps(low, op, kind, mask, *equal)
     return change_tile(low, op, addresses, width_of(low, pointers, mask, held.bits), given, mask)
 
 
@@ -65,6 +73,67 @@ def change_tile(
         return low.gpu.atomic_rmw(low, at, kind, changes)
 
     return perform(low, op, addresses, mask, width, change)
+
+
+def equal_addresses(low: Lowering, op: Operation, kind: RMWOp) -> tuple[int, int]:
+    """The bits of registers' and of lanes' numbers along which values go to one place, and can meet before they do."""
+    pointers, result = op.operands[0], op.results[0]
+    if result.first_use is not None or kind not in NEUTRAL or register_type(element_type(result.type)) is not i32:
+        return 0, 0
+    registers, lanes = (low.equal_along(pointers, name) for name in ("register", "lane"))
+    return registers & ~copied_registers(result.type), lanes if lanes.bit_count() >= LEAST_LANES else 0
+
+
+def meet_in_warps(
+    low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, registers: int, lanes: int
+) -> Registers:
+    """Combine what goes to one place, of registers and of lanes; the first lane of those that have it changes memory."""
+    b, scope = low.builder, MemSyncScope(number_of(op, "scope", 1))
+    pointers, values = op.operands[:2]
+    neutral = constant(i32, NEUTRAL[kind])
+    groups: dict[int, list[tuple[Value, Value | None]]] = {}
+
+    def change(register: int, at: Atomic) -> Sequence[Value]:
+        groups.setdefault(register & ~registers, []).append((low[values][register], at.may))
+        return ()
+
+    def merge() -> None:
+        first = b.icmp("eq", b.and_(low.lane, lanes), 0) if lanes else None
+        if lanes and MemSemantic(number_of(op, "sem", 4)) is not MemSemantic.RELAXED:
+            low.warp_barrier()  # what lanes did before comes before what another one does for them
+        for register, given in groups.items():
+            counted = [value if may is None else b.select(may, value, neutral) for value, may in given]
+            value = over_lanes(low, kind, lanes, reduce(partial(combined, low, kind), counted))
+            wanted = [may for _, may in given if may is not None]
+            may = None
+            if len(wanted) == len(given):
+                may = b.icmp("ne", over_lanes(low, RMWOp.OR, lanes, b.zext(reduce(b.or_, wanted), i32)), 0)
+            at = Atomic(low[pointers][register], both(low, first, may), MemSemantic.RELAXED, scope, False, True)
+            low.gpu.atomic_rmw(low, at, kind, [value])
+        if lanes and not ends_kernel(op):
+            low.warp_barrier()  # and what they do behind it, after
+
+    return perform(low, op, low[pointers], mask, 1, change, merge)
+
+
+def over_lanes(low: Lowering, kind: RMWOp, lanes: int, value: Value) -> Value:
+    """The values of lanes that differ in the bits `lanes` of their numbers, combined, in all of them."""
+    if lanes == low.lane_mask and (made := low.gpu.reduce_warp(low.builder, REDUCTIONS[kind], value)) is not None:
+        return made
+    for bit in bits_of(lanes):
+        value = combined(low, kind, value, low.shuffle_xor(value, bit))
+    return value
+
+
+def combined(low: Lowering, kind: RMWOp, one: Value, other: Value) -> Value:
+    name = REDUCTIONS[kind]
+    if name in SIMPLE:
+        return getattr(low.builder, SIMPLE[name])(one, other)
+    return low.builder.intrinsic(name if name.startswith("u") else f"s{name}", i32, one, other)
+
+
+def bits_of(mask: int) -> list[int]:
+    return [1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1]
 
 
 def change_in_order(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None) -> Registers:

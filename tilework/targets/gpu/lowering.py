@@ -191,19 +191,19 @@ class Lowering(OpLowering[Any]):
             sides[0] = sides[0] * len(sides[-1])
         if not sides:
             return (rule(self, op),)
-        if type(op) in MAKE_RUNS and (equal := self.equal_registers(op.results[0])):
+        if type(op) in MAKE_RUNS and (equal := self.equal_along(op.results[0], "register")):
             made = {r: rule(self, op, *[side[r] for side in sides]) for r in range(len(sides[0])) if not r & equal}
             return tuple([made[register & ~equal] for register in range(len(sides[0]))])
         return tuple([rule(self, op, *column) for column in zip(*sides, strict=True)])
 
-    def equal_registers(self, value: SSAValue) -> int:
-        """The bits of a register's number that do not change an integer, since neighbours are known to be equal."""
+    def equal_along(self, value: SSAValue, name: str) -> int:
+        """The bits of a register's or lane's number that do not change a value, since neighbours are known to be equal."""
         if not is_tensor(value.type):
             return 0
         runs = [run & -run for run in self.axis.of(value).constancy]
         if max(runs) == 1:
             return 0
-        vectors = dict(layout_of(value.type).bases)["register"]
+        vectors = dict(layout_of(value.type).bases)[name]
         return sum(1 << bit for bit, vector in enumerate(vectors) if all(map(lt, vector, runs)))
 
     def region(self, block: Block, args: Sequence[Any] | Mapping[SSAValue, Any]) -> list[Any]:
