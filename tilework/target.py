@@ -29,6 +29,7 @@ class Feature(StrEnum):
     BF16_ARITHMETIC = "bf16_arithmetic"
     BF16_ATOMICS = "bf16_atomics"
     BF16_FROM_INTEGER = "bf16_from_integer"
+    CACHE_POLICY = "cache_policy"  # accesses that say how long L2 should keep what they touch
     CLUSTERS = "clusters"  # blocks that run together and see each other's shared memory
     CONVERT_PAIRS = "convert_pairs"  # two f32 to f16 or bf16 in one word
     FP8_CONVERT = "fp8_convert"
@@ -44,6 +45,7 @@ class Feature(StrEnum):
     MMA_FP8_FAST = "mma_fp8_fast"  # and faster than with f16
     TMA = "tma"  # copies of boxes that descriptors describe
     VECTOR_ATOMICS = "vector_atomics"  # 16 bytes of floats at once
+    WARP_REDUCTION = "warp_reduction"  # of an integer of all lanes, in one instruction
     WGMMA = "wgmma"  # four warps multiply matrices that lie in shared memory
 
 

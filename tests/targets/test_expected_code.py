@@ -1,5 +1,6 @@
 """What programs written for Triton look for in the code of their kernels: assumptions, options of loops, poison."""
 
+import re
 from typing import Any
 
 import pytest
@@ -91,3 +92,52 @@ def test_stages_decide_what_is_waited_for_and_imprecision_how_often_is_added(sta
     assert (
         text.count("add.rn.f32") + text.count("add.f32") == 64 * 128 // imprecise
     )  # registers of a thread, pieces of K
+
+
+@jit
+def exchanges(p, q):
+    i, j = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    x = tl.load(p + i * 64 + j)
+    tl.store(q + j * 64 + i, tl.dot(x, x) + tl.cumsum(x, 0) + tl.sum(tl.histogram(tl.reshape(x, 4096), 64), 0))
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_addresses_of_shared_memory_have_32_bits(arch: int) -> None:
+    text = lower(ASTSource(exchanges, {"p": "*i8", "q": "*i32"}), GPUTarget("cuda", arch, 32), ["ptx"])["ptx"]
+    accesses = re.findall(r"\b(\w+)\.[\w.:]*shared[\w.:]*\s.*?\[(%[a-z]+)", text)
+    assert {name for name, _ in accesses} >= {"ld", "st", "ldmatrix"} and {kind for _, kind in accesses} == {"%r"}
+
+
+@jit
+def keeps(a, b, c, n):
+    i, j = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    total = tl.zeros((64, 64), tl.float32)
+    for k in range(n):
+        left = tl.load(a + k * 4096 + i * 64 + j, eviction_policy="evict_first")
+        total = tl.dot(left, tl.load(b + k * 4096 + i * 64 + j), total)
+    total += tl.load(c + i * 64 + j, cache_modifier=".cg", eviction_policy="evict_last")
+    tl.store(c + i * 64 + j, total, eviction_policy="evict_last")
+
+
+@pytest.mark.parametrize(("arch", "policies"), [(75, 0), (80, 2), (90, 2)])
+def test_eviction_policies_reach_l2(arch: int, policies: int) -> None:
+    """Loads, stores and copies to shared memory have one as their last operand, which is made once."""
+    signature = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "n": "i32"}
+    aligned = {(place,): [["tt.divisibility", 16]] for place in range(3)}
+    text = lower(ASTSource(keeps, signature, {}, aligned), GPUTarget("cuda", arch, 32), ["ptx"])["ptx"]
+    assert text.count("createpolicy.fractional.L2::evict_") == policies
+    hinted = set(re.findall(r"(\S+\.global\S*)\.L2::cache_hint", text))
+    assert hinted == ({"cp.async.cg.shared.global", "ld.global.cg", "st.global.L1::evict_last"} if policies else set())
+    assert "cp.async.cg.shared.global [" in text or not policies  # of the other factor
+
+
+@jit
+def counts_all(p, q):
+    tl.store(q, tl.sum(tl.load(p + tl.arange(0, 256))))
+
+
+@pytest.mark.parametrize(("arch", "reductions", "shuffles"), [(75, 0, 5), (80, 1, 0)])
+def test_gpus_before_ampere_reduce_integers_by_shuffles(arch: int, reductions: int, shuffles: int) -> None:
+    """LLVM would end the process: it has no instruction for it there."""
+    text = lower(ASTSource(counts_all, {"p": "*i32", "q": "*i32"}), GPUTarget("cuda", arch, 32), ["ptx"])["ptx"]
+    assert (text.count("redux.sync"), text.count("shfl.sync")) == (reductions, shuffles)

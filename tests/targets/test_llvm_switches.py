@@ -199,11 +199,13 @@ define ptx_kernel void @products(ptr addrspace(1) %p, i32 %x, i32 %n) {
 
 
 def test_the_guard_against_poison_is_off_for_our_own_text_and_on_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = '; tilework: {"fp_contract": "explicit"}' + PRODUCTS
+    to_ptx(ours, PtxSettings("sm_90a", 86))  # its code generator is made once, with another switch
     said: list[str] = []
     change = switches.llvm.set_option
     monkeypatch.setattr(switches.llvm, "set_option", lambda name, text: (said.append(text), change(name, text)))
     other = to_ptx(PRODUCTS, PtxSettings("sm_90a", 86))
     assert not said
-    own = to_ptx('; tilework: {"fp_contract": "explicit"}' + PRODUCTS, PtxSettings("sm_90a", 86))
-    assert said == [f"{switches.GUARD}=false", f"{switches.GUARD}=true"]
+    own = to_ptx(ours, PtxSettings("sm_90a", 86))
+    assert said == ["-enable-poison-reuse-guard=false", "-enable-poison-reuse-guard=true"]
     assert own == other and len(re.findall(r"\tm(?:ul|ad)\.lo", own)) == 1

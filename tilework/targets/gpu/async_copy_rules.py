@@ -13,7 +13,7 @@ from tilework.ir import ttg
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Copy
-from tilework.targets.gpu.global_access import load, pointee, segments, width_of
+from tilework.targets.gpu.global_access import hints_of, load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers, number_of
 from tilework.targets.gpu.shared_access import Move
@@ -36,7 +36,7 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
     if width * move.bytes < shortest:
         loaded: list[Value] = []
         for first in range(0, len(addresses), known):
-            loaded += load(low, element, addresses[first], known, masks[first] if masks else None)
+            loaded += load(low, element, addresses[first], known, masks[first] if masks else None, hints=hints_of(op))
         with low.only_if(is_first_here(low, layout(pointers))):
             move.store(tuple(loaded))
         low.gpu.stored_for_matrices(low.builder, memory.type)
@@ -44,7 +44,10 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
     mine = is_first_here(low, layout(pointers))
     for first in range(0, len(addresses), width):
         if not first & move.copies:
-            copy(low, move, first, width, addresses[first], masks[first] if masks else None, mine)
+            target, apart = place_of(low, move, first)
+            mask = masks[first] if masks else None
+            asked = Copy(target, apart, addresses[first], width * move.bytes, mask, mine, hints_of(op))
+            low.gpu.async_copy(low.builder, asked)
     return ()
 
 
@@ -61,16 +64,11 @@ def is_first_here(low: Lowering, places: LinearLayout) -> Value | None:
     return low.is_first_copy(places.sublayout(set(places.in_names) - {"block"}, places.out_names))
 
 
-def copy(
-    low: Lowering, move: Move, register: int, width: int, source: Value, mask: Value | None, predicate: Value | None
-) -> None:
-    """One `cp.async` of `width` elements from `register` on."""
-    b = low.builder
-    offset, bytes = move.fixed[register], width * move.bytes
-    apart = offset & ~move.spread.mask
+def place_of(low: Lowering, move: Move, register: int) -> tuple[Value, int]:
+    """Where `register` goes in shared memory: an address, and how many bytes behind it."""
+    b, offset = low.builder, move.fixed[register]
     moved = combined(b, move.spread, offset & move.spread.mask)
-    target = b.gep(move.base, b.mul(moved, move.bytes))
-    low.gpu.async_copy(b, Copy(target, apart * move.bytes, source, bytes, mask, predicate))
+    return b.gep(move.base, b.mul(moved, move.bytes)), (offset & ~move.spread.mask) * move.bytes
 
 
 @lowers(ttg.AsyncCommitGroupOp)

@@ -77,6 +77,7 @@ class Copy(NamedTuple):
     bytes: int
     mask: Value | None
     predicate: Value | None
+    hints: Hints = Hints()
 
 
 class Warps(NamedTuple):

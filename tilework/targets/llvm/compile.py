@@ -102,11 +102,15 @@ LINUX, NVPTX, AMDGCN = "{}-unknown-linux-gnu", "nvptx64-nvidia-cuda", "amdgcn-am
 
 @cache
 @apart
-def target_machine(triple: str, cpu: str, features: str, level: int = 2) -> Any:
-    """The code generator for a GPU, or for a Linux machine: ``target_machine(NVPTX, "sm_90a", "+ptx86")``."""
+def target_machine(triple: str, cpu: str, features: str, level: int = 2, short: bool = False) -> Any:
+    """The code generator for a GPU, or for a Linux machine: ``target_machine(NVPTX, "sm_90a", "+ptx86")``.
+
+    With `short` addresses of NVIDIA's shared and local memory have 32 bits.
+    """
     initialize_all()
     as_loaded = {"reloc": "pic", "codemodel": "small", "jit": True} if "linux" in triple else {}
-    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=level, **as_loaded)
+    with switches.switched("nvptx-short-ptr", True) if short else nullcontext():
+        return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=level, **as_loaded)
 
 
 @cache

@@ -30,7 +30,6 @@ from tilework.targets.llvm.binding import llvm
 
 WORDS = ("1", "on", "true", "y", "yes")  # DISABLE_LLVM_OPT means everything; other texts are names of switches
 STDERR = 2
-GUARD = "-enable-poison-reuse-guard"
 UNFIT = r"[^\w.-]"  # for the name of a file
 NAME = r'@(?:"([^"]+){0}"|([\w.$-]+){0})\s*\('
 KERNELS = [
@@ -99,12 +98,19 @@ def quick_reduction(has_flags: bool) -> Iterator[None]:
     if has_flags:
         yield
         return
+    with switched("enable-poison-reuse-guard", False):
+        yield
+
+
+@contextmanager
+def switched(name: str, on: bool) -> Iterator[None]:
+    """One of LLVM's own switches is the other way in this block, in which other threads do nothing with LLVM."""
     with llvm.ffi.lib._lock:
-        llvm.set_option("tilework", f"{GUARD}=false")
+        llvm.set_option("tilework", f"-{name}={str(on).lower()}")
         try:
             yield
         finally:
-            llvm.set_option("tilework", f"{GUARD}=true")
+            llvm.set_option("tilework", f"-{name}={str(not on).lower()}")
 
 
 def kernel_name(text: str) -> str:

@@ -13,7 +13,10 @@ from tilework.target import Feature, Limits, Rates, Target
 
 SINCE: dict[int, tuple[Feature, ...]] = {
     75: (Feature.MATRIX_LOAD,),
-    80: (Feature.ASYNC_COPY, Feature.BF16_ARITHMETIC, Feature.CONVERT_PAIRS, Feature.MBARRIER, Feature.MMA),
+    80: (
+        *(Feature.ASYNC_COPY, Feature.BF16_ARITHMETIC, Feature.CACHE_POLICY, Feature.CONVERT_PAIRS, Feature.MBARRIER),
+        *(Feature.MMA, Feature.WARP_REDUCTION),
+    ),
     86: (Feature.MIN_MAGNITUDE,),
     89: (Feature.FP8_CONVERT, Feature.MMA_FP8),
     90: (

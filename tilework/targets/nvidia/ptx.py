@@ -30,7 +30,7 @@ from tilework.targets.nvidia.bitcode import FLUSHING, link_libraries
 from tilework.targets.nvidia.ptx_version import dotted, written_version
 
 LEVEL = 2  # of the code generator; the optimiser before it is not run: ptxas optimises
-SHORT = re.compile(r"p[3-7]:32:32-")  # text for 32-bit shared pointers also works with 64-bit ones
+SHORT = re.compile(r"p[3-7]:32:32-")  # text for shared pointers of one size also works with the other
 FLAGS = r"(?:(?:nnan|ninf|nsz|arcp|contract|afn|reassoc|fast) )*"
 FUSED = re.compile(rf"(= (?:fadd|fsub|fmul) )({FLAGS})")
 FLAGGED = re.compile(rf"(= (?:(?:tail |musttail |notail )?call|[a-z]+) )({FLAGS})")
@@ -65,10 +65,11 @@ class PtxSettings:
 def to_ptx(text: str, settings: PtxSettings) -> str:
     """PTX from LLVM text; what LLVM does not accept is a StageError."""
     facts = ptx_text.told(text)
-    if facts.get("fp_contract") != "explicit":
+    is_ours = facts.get("fp_contract") == "explicit"
+    if not is_ours:
         text = with_fusion(text, settings.fuses)
     version = f"+ptx{written_version(settings.version)}"
-    machine = target_machine(NVPTX, settings.cpu, version, switches.level(LEVEL))
+    machine = target_machine(NVPTX, settings.cpu, version, switches.level(LEVEL), short=is_ours)
     with ExitStack() as owner:
         context = owner.enter_context(llvm.create_context())
         module = parse(text, context, machine, owner)
@@ -77,7 +78,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
             with llvm.parse_assembly(FLUSHING, context) as flags:
                 module.link_in(flags)
         # our own text has only the nsw of a loop's last addition, from which nothing is made
-        has_flags = is_linked or facts.get("fp_contract") != "explicit"
+        has_flags = is_linked or not is_ours
         with switches.watching(text), switches.quick_reduction(has_flags):
             ptx = machine.emit_assembly(module)
     ptx = ptx_text.with_version(ptx, dotted(settings.version))

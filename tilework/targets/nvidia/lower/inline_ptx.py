@@ -10,10 +10,12 @@
 
 from collections.abc import Sequence
 
+from tilework.ir.enums import EvictionPolicy
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i16, i32, i64
 from tilework.targets.llvm.values import Value
 
+EVICTIONS = {EvictionPolicy.FIRST: "evict_first", EvictionPolicy.LAST: "evict_last"}
 LETTERS: dict[Type, str] = {i1: "b", i16: "h", f16: "h", bf16: "h", i32: "r", f32: "f", i64: "l", f64: "d"}
 
 
@@ -68,3 +70,10 @@ def shared_word(b: Builder, base: Value, offset: int = 0) -> Value:
 def nvvm(b: Builder, name: str, result: Type, *args: Value) -> Value:
     """A pure intrinsic of LLVM's for NVIDIA: ``nvvm(b, "div.full", f32, x, y)``."""
     return b.intrinsic(f"nvvm.{name}", result, *args, overload="")
+
+
+def eviction_policy(b: Builder, wish: EvictionPolicy) -> list[Value]:
+    """How long L2 should keep lines, as the last operand of an access with ``.L2::cache_hint``; nothing without a wish."""
+    if (name := EVICTIONS.get(wish)) is None:
+        return []
+    return ptx(b, f"createpolicy.fractional.L2::{name}.b64 $0, 1.0;", [i64], [])

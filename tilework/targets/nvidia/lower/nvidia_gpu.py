@@ -11,7 +11,7 @@ from tilework.analysis.global_order import global_order
 from tilework.analysis.proxy_fences import proxy_fences
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
-from tilework.ir.enums import CacheModifier, EvictionPolicy
+from tilework.ir.enums import CacheModifier
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout
 from tilework.target import Feature, Target
@@ -22,7 +22,15 @@ from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower import fast_math
 from tilework.targets.nvidia.lower.atomic_instructions import AtomicInstructions
 from tilework.targets.nvidia.lower.copy_order import CopyOrder, show_stores
-from tilework.targets.nvidia.lower.inline_ptx import guarded, listed, nvvm, ptx, shared_word
+from tilework.targets.nvidia.lower.inline_ptx import (
+    EVICTIONS,
+    eviction_policy,
+    guarded,
+    listed,
+    nvvm,
+    ptx,
+    shared_word,
+)
 from tilework.targets.nvidia.lower.matrix_load import Matrices, matrix_form
 from tilework.targets.nvidia.lower.own_rules import NVIDIA
 from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
@@ -33,7 +41,6 @@ BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
 INFINITY = 0x7F800000  # as f32
 MOST_PRINTED = 32  # values of one call
 MOST_REGISTERS = 256  # that `setmaxnreg` asks for
-EVICT = {EvictionPolicy.FIRST: ".L1::evict_first", EvictionPolicy.LAST: ".L1::evict_last"}
 
 
 def any_lane(b: Builder, condition: Value) -> Value:
@@ -59,12 +66,12 @@ def access_kind(words: Words) -> str:
 
 
 def hint_text(hints: Hints, space: str) -> str:
-    """``.global.cg`` or ``.global.L1::evict_first``: an instruction has only one, and a cache modifier says more."""
+    """``.global.cg`` or ``.global.L1::evict_first``: of L1 an instruction says one of them, and a cache modifier says more."""
     if hints.is_volatile:
         return f".volatile.{space}"
     if hints.cache is not CacheModifier.NONE:
         return f".{space}.{hints.cache.keyword}"
-    return f".{space}{EVICT.get(hints.evict, '')}"
+    return f".{space}.L1::{EVICTIONS[hints.evict]}" if hints.evict in EVICTIONS else f".{space}"
 
 
 class NvidiaGpu(AtomicInstructions):
@@ -150,7 +157,9 @@ class NvidiaGpu(AtomicInstructions):
     def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
         return self.shuffle(b, word, constant(i32, mask), "bfly")
 
-    def reduce_warp(self, b: Builder, name: str, word: Value) -> Value:
+    def reduce_warp(self, b: Builder, name: str, word: Value) -> Value | None:
+        if not self.has(Feature.WARP_REDUCTION):
+            return None
         return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
 
     def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
@@ -171,20 +180,30 @@ class NvidiaGpu(AtomicInstructions):
     # Memory
 
     def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> list[Value]:
-        (type, count, _), inputs = at.words, [at.address]
-        line = f"ld{hint_text(at.hints, 'global')}{access_kind(at.words)} {listed(0, count)}, [${count}];"
+        (type, count, _), (hint, policy) = at.words, self.kept_by_l2(b, at.hints)
+        last = f", ${count + 1}" if policy else ""
+        line = f"ld{hint_text(at.hints, 'global')}{hint}{access_kind(at.words)} {listed(0, count)}, [${count}]{last};"
+        inputs = [at.address, *policy]
         if at.predicate is not None:
             line, inputs = guarded(line, inputs, at.predicate, count)
+            fallback = [f"${count + len(inputs) + place}" if other else "0" for place in range(count)]
             inputs += other or ()
-            fallback = [f"${count + 2 + place}" if other else "0" for place in range(count)]
             before = "".join([f"mov.b{type.bits} ${place}, {text}; " for place, text in enumerate(fallback)])
             line = f"{before}{line}"
         return ptx(b, line, [type] * count, inputs, effect="write" if at.hints.is_volatile else "read")
 
     def store(self, b: Builder, at: Access, given: Sequence[Value], space: str = "global") -> None:
-        line = f"st{hint_text(at.hints, space)}{access_kind(at.words)} [$0], {listed(1, at.words.count)};"
-        line, inputs = guarded(line, [at.address, *given], at.predicate)
+        hint, policy = self.kept_by_l2(b, at.hints)
+        last = f", ${1 + at.words.count}" if policy else ""
+        line = f"st{hint_text(at.hints, space)}{hint}{access_kind(at.words)} [$0], {listed(1, at.words.count)}{last};"
+        line, inputs = guarded(line, [at.address, *given, *policy], at.predicate)
         ptx(b, line, [], inputs, effect="write")
+
+    def kept_by_l2(self, b: Builder, hints: Hints) -> tuple[str, list[Value]]:
+        """What an access says of L2, and the operand that it needs for it."""
+        says = self.has(Feature.CACHE_POLICY) and not hints.is_volatile
+        policy = eviction_policy(b, hints.evict) if says else []
+        return ".L2::cache_hint" if policy else "", policy
 
     def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
         return ptx(b, "add.s64 $0, $1, $2;", [pointer.type], [pointer, bytes])[0]
@@ -198,7 +217,7 @@ class NvidiaGpu(AtomicInstructions):
 
     def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
-        self.store(b, at, given, "shared")
+        self.store(b, at._replace(address=shared_word(b, at.address)), given, "shared")
 
     def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
         return matrix_form(offsets, bits, limit)
@@ -211,9 +230,10 @@ class NvidiaGpu(AtomicInstructions):
         elif mask is not None and mask.constant != 1:
             size = ", !$2"
             inputs.append(mask)
-        level = "cg" if copy.bytes == 16 else "ca"
-        line = f"cp.async.{level}.shared.global [$0 + {copy.apart}], [$1], {copy.bytes}{size};"
-        line, inputs = guarded(line, inputs, copy.predicate)
+        level, (hint, policy) = "cg" if copy.bytes == 16 else "ca", self.kept_by_l2(b, copy.hints)
+        last = f", ${len(inputs)}" if policy else ""
+        line = f"cp.async.{level}.shared.global{hint} [$0 + {copy.apart}], [$1], {copy.bytes}{size}{last};"
+        line, inputs = guarded(line, [*inputs, *policy], copy.predicate)
         ptx(b, line, [], inputs, effect="write")
 
     def commit_copies(self, b: Builder) -> None:

@@ -21,22 +21,21 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.analysis.warp_stores import step_of
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of, layout_of
-from tilework.ir.enums import DescriptorReduceKind
+from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import TensorDescType, bit_width, element_type
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.targets.gpu.indices import spread_of
 from tilework.targets.gpu.lowering import Lowering, number_of
-from tilework.targets.llvm.types import i1, i64
+from tilework.targets.llvm.types import i1
 from tilework.targets.llvm.values import Value
-from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
+from tilework.targets.nvidia.lower.inline_ptx import eviction_policy, ptx, shared_word
 from tilework.targets.nvidia.lower.mbarrier import barrier_address
 from tilework.targets.nvidia.lower.own_rules import lowers
 from tilework.transforms.building.tensormap import box_shape, element_kind
 
 BOX_ALIGNMENT = 128
-EVICTIONS = {2: "evict_first", 3: "evict_last"}
 U32, S32, U64, S64, F16, F32, BF16 = 2, 3, 4, 5, 6, 7, 10  # as tensor maps count them
 INTEGERS = frozenset({U32, S32, U64, S64})
 HALVES = frozenset({F16, BF16})
@@ -140,7 +139,7 @@ def lower_tma_load(low: Lowering, op: Operation) -> None:
     boxes = Boxes(low, op, descriptor, coordinates, memory)
     bell = barrier_address(low, barrier)
     mine = low.builder.and_(issuer(low), low.scalar(predicate))
-    policy = eviction_policy(low, number_of(op, "evict", 1))
+    policy = eviction_policy(low.builder, EvictionPolicy(number_of(op, "evict", EvictionPolicy.NORMAL)))
     hint, last = (".L2::cache_hint", f", ${boxes.rank + 4}") if policy else ("", "")
     text = (
         f"@$0 cp.async.bulk.tensor.{boxes.rank}d.shared::cluster.global.mbarrier::complete_tx::bytes{hint} "
@@ -148,13 +147,6 @@ def lower_tma_load(low: Lowering, op: Operation) -> None:
     )
     for place, address in boxes:
         ptx(low.builder, text, [], [mine, address, bell, boxes.map, *place, *policy], effect="write")
-
-
-def eviction_policy(low: Lowering, kind: int) -> list[Value]:
-    """How long the lines of a copy should stay in the L2 cache, as copies take it; nothing without a wish."""
-    if kind not in EVICTIONS:
-        return []
-    return ptx(low.builder, f"createpolicy.fractional.L2::{EVICTIONS[kind]}.b64 $0, 1.0;", [i64], [])
 
 
 @lowers(ttng.AsyncTMACopyLocalToGlobalOp)
