@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from llvmlite.binding import parse_assembly
 
 from tests.targets.cpu_rules import ELEMENTS
 from tilework.ir import types as ir
@@ -15,13 +16,14 @@ from tilework.targets.cpu import target as hosts
 from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm import compile as llvm_compile
-from tilework.targets.llvm.compile import data_layout, host_target_machine, to_object
+from tilework.targets.llvm.compile import LINUX, data_layout, host_target_machine, target_machine, to_object
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.object_loader import load_object
 
 AVX512 = ("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx2", "fma", "avx512bf16")
 BFLOATS = HostTarget.of("x86_64", "cooperlake", AVX512)
 TILES = HostTarget.of("x86_64", "emeraldrapids", (*AVX512, "amx-tile", "amx-bf16", "amx-int8", "amx-fp16"))
+HALVES = HostTarget.of("x86_64", "sapphirerapids", (*AVX512, "avx512fp16"))
 TYPES: dict[Any, tuple[Any, Any, Any]] = {
     ml_dtypes.bfloat16: (ir.bf16, ir.f32, np.float32),
     np.float16: (ir.f16, ir.f32, np.float32),
@@ -151,6 +153,60 @@ def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -
     ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(library[product.name])(*(x.ctypes.data for x in (a, b, c, scratch)))
     np.testing.assert_array_equal(c, expected)
     assert registers.shapes == [] and bool(plan.unit.tiles) == (target is TILES and depth % 4 == 0 and rows != 20)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "features", "types", "instruction"),
+    [
+        ("haswell", ("avx2", "fma"), "i8 i32", r"vpmaddwd"),
+        ("cascadelake", AVX512[:-1], "i8 i32", r"vpdpbusd"),
+        ("cooperlake", AVX512, "bf16 f32", r"vdpbf16ps"),
+        ("sapphirerapids", (*AVX512, "amx-tile", "amx-bf16"), "bf16 f32", r"tdpbf16ps"),
+        ("sapphirerapids", (*AVX512, "amx-tile", "amx-int8"), "i8 i32", r"tdpbssd"),
+        ("graniterapids", (*AVX512, "amx-tile", "amx-fp16"), "f16 f32", r"tdpfp16ps"),
+        ("sapphirerapids", (*AVX512, "avx512fp16"), "f16 f16", r"vfmadd231ph\b.*zmm"),
+        ("sapphirerapids", (*AVX512, "avx512fp16"), "f16 f32", r"vfmadd231ps\b.*zmm"),
+        ("neoverse-n2", ("bf16", "i8mm", "dotprod"), "bf16 f32", r"bfmmla"),
+        ("neoverse-n2", ("bf16", "i8mm", "dotprod"), "i8 i32", r"smmla"),
+        ("neoverse-n1", ("dotprod",), "i8 i32", r"sdot"),
+        ("neoverse-n1", ("fullfp16",), "f16 f16", r"fmla\s+v\d+\.8h"),
+    ],
+)
+def test_the_instructions_of_named_cpus(cpu: str, features: tuple[str, ...], types: str, instruction: str) -> None:
+    arch = "aarch64" if cpu.startswith("neoverse") else "x86_64"
+    element, total = (getattr(ir, name) for name in types.split())
+    machine = target_machine(LINUX.format(arch), cpu, ",".join(f"+{name}" for name in features))
+    target, product = HostTarget.of(arch, cpu, features), Product(1, 32, 64, 64, element, element, total)
+    module = Module("other", data_layout=data_layout(machine))
+    emit_product(module, target, product, plan_of(target, product))
+    text = re.sub("target triple = .*", "", module.text())
+    assert re.search(rf"^\s+{instruction}", machine.emit_assembly(parse_assembly(text)), re.MULTILINE)
+
+
+def fused_in_floats(match: re.Match[str]) -> str:
+    """The body of a multiply-add of halves; exact numbers only."""
+    kind, width = f"<{match[1]} x half>", match[1]
+    wide = [f"%{name}w = fpext {kind} %{name} to <{width} x float>" for name in "abc"]
+    made = f"%p = fmul <{width} x float> %aw, %bw\n%s = fadd <{width} x float> %p, %cw"
+    end = f"%r = fptrunc <{width} x float> %s to {kind}\nret {kind} %r"
+    lines = "\n".join([*wide, made, end])
+    return f"define internal {kind} @halves.{width}({kind} %a, {kind} %b, {kind} %c) {{\n{lines}\n}}"
+
+
+def test_sums_of_halves_by_instructions_for_them() -> None:
+    a, b, c = np.ones((1, 6, 12), np.float16), np.full((1, 12, 72), 2, np.float16), np.ones((1, 6, 72), np.float16)
+    a[:, ::3], b[:, :, ::5] = 3, -1
+    expected = c + a @ b
+    product = Product(1, 6, 72, 12, ir.f16, ir.f16, ir.f16)
+    plan = plan_of(HALVES, product)
+    module = Module("other", data_layout=data_layout(host_target_machine()))
+    emit_product(module, HALVES, product, plan)
+    text = re.sub(r"declare <(\d+) x half> @llvm\.fma\.v\d+f16\(.*", fused_in_floats, written_out(module.text()))
+    text = re.sub(r"@llvm\.fma\.v(\d+)f16", r"@halves.\1", text)
+    library = load_object(to_object(text, 0, host_target_machine()), [product.name], {})
+    scratch = np.zeros(plan.scratch_bytes + 64, np.uint8)
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(library[product.name])(*(x.ctypes.data for x in (a, b, c, scratch)))
+    np.testing.assert_array_equal(c, expected)
 
 
 @pytest.mark.parametrize("allowed", [True, False])
