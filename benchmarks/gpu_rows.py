@@ -32,7 +32,8 @@ class Must:
 class Row:
     """One kernel of `gpu_kernels.py` on some data.
 
-    `args(config, descriptor)` are its arguments, `grid(config)` its grid; `work` are bytes or floating-point operations.
+    `args(config, descriptor)` are its arguments, `grid(config)` its grid; `work` are bytes or floating-point operations. `copied` are a
+    source and a target that have all these bytes together.
     """
 
     kernel: str
@@ -47,6 +48,7 @@ class Row:
     reference: Callable[[], Any] | None = None
     tolerance: float = 2e-2
     constants: Config = field(default_factory=dict)
+    copied: tuple[Any, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def softmax(place: Place) -> Row:
     x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
     return bandwidth(
         "softmax", warps(4, 8, 16, 32), 8 * m * n, grid=lambda config: (m,), args=lambda config, descriptor: (out, x, n), result=out,
-        expected=lambda: torch.softmax(x, 1), reference=partial(torch.softmax, x, 1), constants={"BLOCK": n},
+        expected=lambda: torch.softmax(x, 1), reference=partial(torch.softmax, x, 1), constants={"BLOCK": n}, copied=(x, out),
     )  # fmt: skip
 
 
@@ -186,7 +188,7 @@ def layernorm(place: Place) -> Row:
     norm = partial(torch.nn.functional.layer_norm, x, (n,), w, b)
     return bandwidth(
         "layernorm", warps(4, 8, 16, 32), 4 * m * n, grid=lambda config: (m,), result=out, expected=norm, reference=norm,
-        args=lambda config, descriptor: (out, x, w, b, n, 1e-5), constants={"BLOCK": n}, tolerance=5e-2,
+        args=lambda config, descriptor: (out, x, w, b, n, 1e-5), constants={"BLOCK": n}, tolerance=5e-2, copied=(x, out),
     )  # fmt: skip
 
 
@@ -197,7 +199,7 @@ def transpose(place: Place) -> Row:
     return bandwidth(
         "transpose", [dict(zip(("BM", "BN", "num_warps"), shape, strict=True)) for shape in shapes], 8 * m * n,
         grid=lambda config: (m // config["BM"], n // config["BN"]), args=lambda config, descriptor: (x, out, m, n), result=out,
-        expected=lambda: x.t(), reference=lambda: out.copy_(x.t()),
+        expected=lambda: x.t(), reference=lambda: out.copy_(x.t()), copied=(x, out),
     )  # fmt: skip
 
 
@@ -206,7 +208,7 @@ def cumsum(place: Place) -> Row:
     x, out = place.random(m, n, dtype=torch.float32), place.empty(m, n, dtype=torch.float32)
     return bandwidth(
         "cumsum", warps(4, 8, 16), 8 * m * n, grid=lambda config: (m,), args=lambda config, descriptor: (x, out, n), result=out,
-        expected=lambda: torch.cumsum(x, 1), reference=partial(torch.cumsum, x, 1, out=out), constants={"BLOCK": n},
+        expected=lambda: torch.cumsum(x, 1), reference=partial(torch.cumsum, x, 1, out=out), constants={"BLOCK": n}, copied=(x, out),
     )  # fmt: skip
 
 
