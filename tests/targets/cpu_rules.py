@@ -13,7 +13,7 @@ import numpy as np
 
 from tilework.ir import tt, ttc
 from tilework.ir.parser import parse_module
-from tilework.targets.cpu.lower.codegen import with_bfloat_rounding  # importing it fills the table of rules
+from tilework.targets.cpu.lower.codegen import MORE_RULES, with_bfloat_rounding
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.interface import CONTROL, PRINT_SYMBOL
 from tilework.targets.cpu.run.printing import print_address
@@ -22,6 +22,7 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine, to_object
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.object_loader import load_object
+from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.types import i32, ptr, void
 
 ELEMENTS: dict[Any, str] = {
@@ -62,6 +63,7 @@ def lowered(text: str, target: HostTarget) -> tuple[Module, Lowering]:
     module = Module("test", data_layout=data_layout(host_target_machine()) if target == HostTarget.detect() else "")
     made = module.function("f", void, [(ptr, "args"), (i32, "x"), (i32, "y"), (i32, "z"), (ptr, "arena")])
     b = Builder(made)
+    load_rules(MORE_RULES, source)
     low = Lowering(module, b, target)
     low.program, low.arena, low.scratch_offset = made.args[1:4], made.args[4], 64  # type: ignore[assignment]
     entry = function.regions[0].blocks[0]

@@ -38,28 +38,7 @@ from tilework.ir.reproducible import is_reproducible
 from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature
-from tilework.targets.gpu import (
-    arithmetic,
-    async_copy_rules,
-    atomic_rules,
-    carried_pointers,
-    convert,
-    debug,
-    dot_rules,
-    foreign,
-    fp4,
-    gather,
-    global_access,
-    map_elementwise,
-    ordered_atomics,
-    program_rules,
-    reduce_rules,
-    scan,
-    shared_access,
-    sort_runs,
-    views,
-    warp_specialize_rules,
-)
+from tilework.targets.gpu import arithmetic, carried_pointers, global_access, program_rules, views
 from tilework.targets.gpu.device import Gpu, Warps
 from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
 from tilework.targets.llvm.builder import Builder
@@ -67,22 +46,38 @@ from tilework.targets.llvm.control_rules import lower_body
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
+from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.sweep import sweep
 from tilework.targets.llvm.types import Type, array, i8, i64, pointer, ptr, result_of, void
 from tilework.targets.llvm.values import Value
 from tilework.transforms.ttg.dots_from_memory import with_dots_from_memory
 
-# importing these fills the table of rules
-RULE_FILES = (
-    arithmetic, async_copy_rules, atomic_rules, carried_pointers, convert, debug, dot_rules, foreign, fp4, gather, global_access,
-    map_elementwise, ordered_atomics, program_rules, reduce_rules, scan, shared_access, sort_runs, views, warp_specialize_rules,
-)  # fmt: skip
+RULES = (arithmetic, carried_pointers, global_access, program_rules, views)  # importing these fills the table of rules
+MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
+    "tilework.targets.gpu.async_copy_rules": "ttg.async_",
+    "tilework.targets.gpu.atomic_rules": "tt.atomic_",
+    "tilework.targets.gpu.convert": "ttg.convert_layout",
+    "tilework.targets.gpu.debug": "tt.print tt.assert",
+    "tilework.targets.gpu.dot_rules": "tt.dot ttg.local_dot",
+    "tilework.targets.gpu.foreign": "tt.elementwise_inline_asm tt.extern_elementwise",
+    "tilework.targets.gpu.fp4": "ttg.fp4_to_fp",
+    "tilework.targets.gpu.gather": "tt.gather tt.histogram",
+    "tilework.targets.gpu.map_elementwise": "tt.map_elementwise",
+    "tilework.targets.gpu.ordered_atomics": "tt.take_turn tt.pass_turn",
+    "tilework.targets.gpu.reduce_rules": "tt.reduce",
+    "tilework.targets.gpu.scan": "tt.scan",
+    "tilework.targets.gpu.shared_access": "ttg.local_ ttg.memdesc_ ttg.global_scratch_alloc",
+    "tilework.targets.gpu.sort_runs": "tt.sort_runs",
+    "tilework.targets.gpu.warp_specialize_rules": "ttg.warp_specialize",
+}
 
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """LLVM text of every function of a module of TTGIR."""
     facts = Facts(num_warps(module), num_ctas(module), fuses, LONGEST_FIRST in module.attributes)
-    return Emitter(with_dots_from_memory(module, gpu.target), gpu, facts, lines).text()
+    module = with_dots_from_memory(module, gpu.target)
+    load_rules(MORE_RULES, module)
+    return Emitter(module, gpu, facts, lines).text()
 
 
 class Emitter:
@@ -142,7 +137,9 @@ class Emitter:
         if self.lines is not None:
             low.describe(self.lines, op)
         if not low.warps.are_all and not is_private(op):
-            low.specialised = warp_specialize_rules.Specialised(low, op, self.total_warps, self.registers)
+            from tilework.targets.gpu.warp_specialize_rules import Specialised  # lazily: few kernels have partitions
+
+            low.specialised = Specialised(low, op, self.total_warps, self.registers)
             low.specialised.workers()
         lower_body(low, op.regions[0])
         self.takes_turns |= low.takes_turns

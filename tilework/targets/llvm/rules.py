@@ -11,17 +11,21 @@
 
 An *elementwise* rule is given the operands of its op and returns the result; all operands have the same shape, scalars or
 vectors of one width. Other rules read `low[operand]`. A class has one rule in a table, and a table says what it overrides.
-`scalars.py` and `elementary.py` fill the table of all targets.
+`scalars.py` and `elementary.py` fill the table of all targets. Other files are imported when a module has one of their ops:
+
+    MORE_RULES = {"mine.dot_rules": "tt.dot ttg.local_dot", ...}
+    load_rules(MORE_RULES, module)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from tilework.forks import cached_property
 from tilework.ir.enums import RMWOp
+from tilework.ir.functions import ops_in_order
 from tilework.ir.types import element_type
 
 Rule = Callable[..., Any]
@@ -46,6 +50,7 @@ class Rules:
         self.own = Resolved({}, {})
         self.overriding: set[type[Operation]] = set()
         self.differing: set[type[Operation]] = set()
+        self.found: dict[bool, tuple[int, Resolved]] = {}  # of so many rules, also those behind: the exact ones, or all
 
     def lowers(
         self, *classes: type[Operation], elementwise: bool = False, overrides: bool = False, differs: bool = False
@@ -68,25 +73,37 @@ class Rules:
         return register
 
     @property
+    def size(self) -> int:
+        """How many rules there are here and behind."""
+        return len(self.own.whole) + len(self.own.elementwise) + (self.behind.size if self.behind is not None else 0)
+
+    @property
     def known(self) -> set[type[Operation]]:
         """What has a rule here or behind."""
         return {*self.own.whole, *self.own.elementwise, *(self.behind.known if self.behind is not None else ())}
 
-    @cached_property
+    @property
     def resolved(self) -> Resolved:
-        """All rules, once the files that register them are imported."""
-        hidden = set[type[Operation]]()
-        if self.behind is not None:
-            hidden = self.behind.known & {*self.own.whole, *self.own.elementwise}
-        wrong = sorted(cls.name for cls in hidden ^ self.overriding)
-        assert not wrong, f"rules that replace others must say so, and only they: {', '.join(wrong)}"
-        return self.in_front(self.behind.resolved if self.behind is not None else NONE, set())
+        """All rules of the files that are imported."""
+        return self.of(is_exact=False)
 
-    @cached_property
+    @property
     def exact(self) -> Resolved:
         """The rules of kernels that shall compute the same bits everywhere: none that differs from the one it overrides."""
-        _ = self.resolved
-        return self.in_front(self.behind.exact if self.behind is not None else NONE, self.differing)
+        return self.of(is_exact=True)
+
+    def of(self, is_exact: bool) -> Resolved:
+        count, found = self.found.get(is_exact, (0, NONE))
+        if count != self.size:
+            behind, without = NONE, self.differing if is_exact else set[type[Operation]]()
+            if self.behind is not None:
+                behind = self.behind.of(is_exact)
+                hidden = self.behind.known & {*self.own.whole, *self.own.elementwise}
+                wrong = sorted(cls.name for cls in hidden - self.overriding)
+                assert not wrong, f"rules that replace others must say so: {', '.join(wrong)}"
+            count, found = self.size, self.in_front(behind, without)
+            self.found[is_exact] = count, found
+        return found
 
     def in_front(self, behind: Resolved, without: set[type[Operation]]) -> Resolved:
         """The own rules, but for those of some classes, in place of those behind."""
@@ -97,6 +114,14 @@ class Rules:
                     found[1 - kind].pop(cls, None)
                     found[kind][cls] = rule
         return found
+
+
+def load_rules(files: Mapping[str, str], module: Operation) -> None:
+    """Import those of the `files` that may have a rule of one of its ops: beside each is how the names of those begin."""
+    present = {op.name for op in ops_in_order(*module.regions)}
+    for file, starts in files.items():
+        if any(name.startswith(tuple(starts.split())) for name in present):
+            import_module(file)
 
 
 CHANGES = {kind: kind.keyword for kind in RMWOp} | {RMWOp.EXCH: "xchg"}  # what LLVM calls atomics

@@ -88,7 +88,10 @@ def lower_dot(low: Lowering, op: Operation) -> Registers:
     return lower_wmma(low, op, encoding) if isinstance(encoding, AmdWmma) else multiply_add(low, op)
 
 
-lowers(amdg.InThreadTransposeOp)(lower_convert)  # registers change places
+@lowers(amdg.InThreadTransposeOp)
+def lower_in_thread_transpose(low: Lowering, op: Operation) -> Registers:
+    """Registers change places."""
+    return lower_convert(low, op)
 
 
 def runs(registers: Registers, count: int) -> list[Registers]:

@@ -22,10 +22,7 @@ from tilework.ir.reproducible import is_reproducible
 from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
-from tilework.targets.cpu.lower import atomic_rules as atomics
-from tilework.targets.cpu.lower import checks, debug, gather, histogram, scan_tree, sort_runs
-from tilework.targets.cpu.lower import control_rules as control
-from tilework.targets.cpu.lower import dot_rules as dot
+from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, debug
 from tilework.targets.cpu.lower.arena import aligned, plan
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
@@ -40,12 +37,19 @@ from tilework.targets.llvm.conversions import narrow_bfloat
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
+from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import bf16, f32, i1, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
-# Importing these fills the table of rules
-RULE_FILES = (atomics, checks, control, debug, dot, fork, gather, histogram, scan_tree, sort_runs)
+RULES = (atomic_rules, checks, control_rules, debug, fork)  # importing these fills the table of rules
+MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
+    "tilework.targets.cpu.lower.dot_rules": "ttc.dot",
+    "tilework.targets.cpu.lower.gather": "ttc.gather",
+    "tilework.targets.cpu.lower.histogram": "ttc.histogram",
+    "tilework.targets.cpu.lower.scan_tree": "ttc.scan",
+    "tilework.targets.cpu.lower.sort_runs": "ttc.sort_runs",
+}
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"
@@ -66,6 +70,7 @@ def emit_module(
     `fuses` allows fused multiply-adds (the option enable_fp_fusion), `lines` adds a line table. `layout` is that of data
     on another machine than this one. `turn` is where the record of a launch has the program whose turn it is.
     """
+    load_rules(MORE_RULES, module)
     emitter = Emitter(target, fuses, lines, layout)
     emitter.turn = turn
     emitter.sanitizes = SANITIZED in module.attributes

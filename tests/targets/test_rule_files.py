@@ -1,0 +1,54 @@
+"""Rules of LLVM code are imported when a kernel has one of their ops."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from tilework.targets.llvm.rules import Rules
+
+TABLES = {  # where the files of a table are listed, and where the table is
+    "tilework.targets.cpu.lower.codegen": ("tilework.targets.cpu.lower.lowering", "CPU"),
+    "tilework.targets.gpu.codegen": ("tilework.targets.gpu.lowering", "NEUTRAL"),
+    "tilework.targets.nvidia.lower.emit": ("tilework.targets.nvidia.lower.own_rules", "NVIDIA"),
+    "tilework.targets.amd.lower.emit": ("tilework.targets.amd.lower.own_rules", "AMD"),
+}
+
+
+@pytest.mark.parametrize("listed", TABLES)
+def test_every_rule_is_found_by_the_name_of_its_op(listed: str) -> None:
+    files: dict[str, str] = import_module(listed).MORE_RULES
+    module, name = TABLES[listed]
+    for file in (
+        *files,
+        *(file for other in TABLES if other.endswith("codegen") for file in import_module(other).MORE_RULES),
+    ):
+        import_module(file)
+    table: Rules = getattr(import_module(module), name)
+    rules = {**table.own.whole, **table.own.elementwise}
+    wrong = {
+        cls.name: rule.__module__
+        for cls, rule in rules.items()
+        if not cls.name.startswith(tuple(files.get(rule.__module__, cls.name).split()))
+    }
+    assert rules and not wrong
+    assert {rule.__module__ for rule in rules.values()} >= files.keys()
+    assert table.behind is not None and table.behind.known & rules.keys() == table.overriding
+
+
+def test_what_a_kernel_does_not_need_is_not_loaded() -> None:
+    program = """
+import sys
+from tilework.compiler import ASTSource, GPUTarget, lower
+from examples.add import CASES
+case = CASES[0]
+for target, stage, unused in (
+    (GPUTarget("cpu", "host", 1), "llir", ("targets.cpu.lower.dot_rules", "targets.cpu.lower.sort_runs", "transforms.tt.licm")),
+    (GPUTarget("cuda", 90, 32), "llir", ("targets.nvidia.lower.wgmma_rules", "targets.gpu.dot_rules", "transforms.ttg.accelerate_matmul")),
+):
+    lower(ASTSource(case.kernel, case.types, case.constexprs, case.attrs), target, [stage])
+    loaded = [name for name in unused if f"tilework.{name}" in sys.modules]
+    assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
