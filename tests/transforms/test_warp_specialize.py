@@ -26,6 +26,7 @@ from tilework.ir.printer import print_module
 from tilework.oracles.evaluator import evaluate
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
+from tilework.transforms.registry import parse_pipeline, run_pipeline
 from tilework.transforms.remarks import listening
 
 TILES = [(128, 64, 32), (64, 128, 32), (64, 256, 16), (128, 32, 64)]
@@ -155,8 +156,13 @@ def test_a_result_is_stored_while_the_next_tile_is_computed() -> None:
 def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys: int, turns: int) -> None:
     types = {name: block((keys if name in "kv" else 128, depth)) for name in "qkvo"}
     constants = {"BM": 128, "BN": keys, "D": depth, "STAGES": 2, "LOOPS": 1}
-    text = print_module(ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, 8, "asked"))
+    module = ttgir(attention, {**types, "N": "i32", "scale": "fp32"}, constants, 8, "asked")
+    text = print_module(module)
     assert [text.count(f"ttng.{name}_turn") for name in ("take", "give")] == [turns, turns]
+    with listening() as remarks:
+        run_pipeline(module, parse_pipeline("tritongpu-limit-remarks"))
+    told = [note for found in remarks for note in found.notes if "warp specialized" in note]
+    assert [note.endswith("start their products in turn") for note in told] == [turns > 0]
 
 
 def test_two_groups_that_take_turns_in_ptx() -> None:

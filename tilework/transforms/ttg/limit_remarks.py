@@ -121,7 +121,9 @@ def choices(codes: Sequence[Operation]) -> Iterator[str]:
 def partitions(loops: Sequence[Operation]) -> str:
     """Who runs the parts of a warp-specialized loop."""
     warps = ", ".join(str(find_num_warps(loop)) for loop in loops)
-    return f"the loop is warp specialized: {len(loops)} partitions of {warps} warps"
+    in_turn = any(type(op) is ttng.TakeTurnOp for loop in loops for op in loop.walk())
+    turns = "; of the first, two groups start their products in turn" if in_turn else ""
+    return f"the loop is warp specialized: {len(loops)} partitions of {warps} warps{turns}"
 
 
 def is_tile(op: Operation) -> bool:
