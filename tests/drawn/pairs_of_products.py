@@ -22,12 +22,14 @@ class Pair:
     programs: int
     lengths: list[int]
     options: dict[str, Any]
+    stores: bool  # the result, by a descriptor
 
 
 class PairDrawer:
     def __init__(self, seed: int) -> None:
         self.random, self.seed = Random(f"pairs {seed}"), seed
         self.lines: list[str] = []
+        self.base = 0
 
     def one(self, *choices: Any) -> Any:
         return self.random.choice(choices)
@@ -36,7 +38,7 @@ class PairDrawer:
         return self.random.random() < part
 
     def add(self, text: str, depth: int = 1) -> None:
-        self.lines += ["    " * depth + line for line in text.splitlines()]
+        self.lines += ["    " * (self.base + depth) + line for line in text.splitlines()]
 
     def pair(self) -> Pair:
         tile = self.one((128, 64, 64), (128, 128, 64), (64, 64, 64), (64, 32, 32), (128, 64, 128), (128, 32, 64))
@@ -44,8 +46,9 @@ class PairDrawer:
         self.pieces = {
             name for name in (
                 "mask", "top", "total", "shrink", "row shrink", "before", "after", "count", "if", "bias", "store", "atomic", "scores",
-                "keys twice", "values first", "late add", "sum of values", "inner", "third", "behind",
-            ) if self.chance(0.14)
+                "keys twice", "values first", "late add", "sum of values", "inner", "third", "behind", "tiles",
+                "stored",
+            ) if self.chance(0.17)
         }  # fmt: skip
         self.masked_rows = self.way != "descriptors" and self.chance(0.3)
         self.body()
@@ -60,7 +63,16 @@ class PairDrawer:
         lengths = [tile[1] * turns for turns in self.random.sample([0, 1, 2, 3, 4, 5], 3)]
         if self.masked_rows:
             lengths[0] = max(1, lengths[0] - 3)
-        return Pair(self.seed, source, tile, self.way, self.one(1, 2), lengths, options)
+        return Pair(
+            self.seed,
+            source,
+            tile,
+            self.way,
+            self.one(1, 2),
+            lengths,
+            options,
+            "stored" in self.pieces and self.way == "descriptors",
+        )
 
     def body(self) -> None:
         self.add(
@@ -153,4 +165,8 @@ class PairDrawer:
             self.add(
                 "acc = tl.dot(tl.clamp(acc, -1, 1).to(tl.float16), tl.load(d + rd[:, None] * D + rd[None, :]), acc)"
             )
-        self.add("tl.store(o + rm[:, None] * D + rd[None, :], acc + 5 * kept)")
+        self.add("acc += 5 * kept")
+        if "stored" in self.pieces and self.way == "descriptors":
+            self.add("o.store([row, 0], acc)")
+        else:
+            self.add("tl.store(o + rm[:, None] * D + rd[None, :], acc)")

@@ -110,7 +110,7 @@ def arguments(case: Case, launch: Launch, number: int) -> tuple[dict[str, torch.
 def pair_arguments(pair: Pair, length: int) -> tuple[dict[str, torch.Tensor], Callable[..., list[Any]]]:
     """As `arguments`, of two products."""
     bm, bn, depth = pair.tile
-    rows, keys = bm * pair.programs, max(length, 1) + bn
+    rows, keys = 2 * bm * pair.programs, max(length, 1) + bn
     draw = torch.Generator().manual_seed(pair.seed)
     shapes = {"q": (rows, depth), "k": (keys, depth), "v": (keys, depth), "d": (20000,)}
     made = {name: torch.randint(-2, 3, shape, generator=draw).half() for name, shape in shapes.items()}
@@ -121,7 +121,8 @@ def pair_arguments(pair: Pair, length: int) -> tuple[dict[str, torch.Tensor], Ca
         if pair.way == "descriptors":
             boxes = [(bm, depth), (bn, depth), (bn, depth)]
             args = [TensorDescriptor.from_tensor(array, list(box)) for array, box in zip(args, boxes, strict=True)]
-        return [*args, memory["o"], memory["o2"], memory["d"], length]
+        out = TensorDescriptor.from_tensor(memory["o"], [bm, depth]) if pair.stores else memory["o"]
+        return [*args, out, memory["o2"], memory["d"], length]
 
     return made, given
 
