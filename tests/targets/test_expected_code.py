@@ -132,6 +132,18 @@ def test_eviction_policies_reach_l2(arch: int, policies: int) -> None:
 
 
 @jit
+def weighs(x, w, n):
+    i = tl.arange(0, 512)
+    row = tl.program_id(0) * n + i
+    tl.store(x + row, tl.load(x + row) * tl.load(w + i))
+
+
+def test_what_all_programs_load_stays_in_l1_only() -> None:
+    text = lower(ASTSource(weighs, {"x": "*fp32", "w": "*fp32", "n": "i32"}), HOPPER, ["ptx"])["ptx"]
+    assert "ld.global.L1::evict_last" in text and "L2::" not in text
+
+
+@jit
 def counts_all(p, q):
     tl.store(q, tl.sum(tl.load(p + tl.arange(0, 256))))
 

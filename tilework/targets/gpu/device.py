@@ -43,6 +43,7 @@ class Hints(NamedTuple):
     cache: CacheModifier = CacheModifier.NONE
     evict: EvictionPolicy = EvictionPolicy.NORMAL
     is_volatile: bool = False
+    in_l1: bool = False  # whether the wish is about the cache of the multiprocessor only
 
 
 class Access(NamedTuple):

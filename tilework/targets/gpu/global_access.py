@@ -72,11 +72,12 @@ def pointee(type: Attribute) -> Attribute:
 
 
 def hints_of(op: Operation) -> Hints:
-    """What the op asks for. What all programs load (the weights of a layer) stays in the cache while they stream the rest."""
+    """What the op asks for. What all programs load (the weights of a layer) stays in the cache while they stream the rest, but not for
+    longer: lines that L2 is told to keep it keeps for kernels that do not need them.
+    """
     cache, evict = CacheModifier(number_of(op, "cache", 1)), EvictionPolicy(number_of(op, "evict", 1))
-    if evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(op):
-        evict = EvictionPolicy.LAST
-    return Hints(cache, evict, bool(number_of(op, "isVolatile")))
+    is_own = evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(op)
+    return Hints(cache, EvictionPolicy.LAST if is_own else evict, bool(number_of(op, "isVolatile")), is_own)
 
 
 def is_the_same_for_all(load: Operation) -> bool:

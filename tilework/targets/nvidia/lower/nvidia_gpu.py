@@ -201,7 +201,7 @@ class NvidiaGpu(AtomicInstructions):
 
     def kept_by_l2(self, b: Builder, hints: Hints) -> tuple[str, list[Value]]:
         """What an access says of L2, and the operand that it needs for it."""
-        says = self.has(Feature.CACHE_POLICY) and not hints.is_volatile
+        says = self.has(Feature.CACHE_POLICY) and not hints.is_volatile and not hints.in_l1
         policy = eviction_policy(b, hints.evict) if says else []
         return ".L2::cache_hint" if policy else "", policy
 
