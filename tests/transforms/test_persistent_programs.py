@@ -30,7 +30,7 @@ def product(
         mine = tl.inline_asm_elementwise("mov.u32 $0, %ctaid.x;", "=r", [], dtype=tl.int32, is_pure=True, pack=1)
         row = (mine * BM + row) // 2
     acc = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in range(0, K if KIND != "triangle" else row + BM, BK):
+    for k in tl.range(0, K if KIND != "triangle" else row + BM, BK, warp_specialize=KIND == "asked"):
         acc = tl.dot(a.load([row, k]), b.load([k, column]), acc)
     if KIND == "atomic":
         tl.atomic_add(turns, 1)
@@ -114,6 +114,10 @@ def test_blocks_do_not_stay_where_partitions_would_be_lost(each: bool) -> None:
         pytest.param({**LARGE, "KIND": "atomic"}, id="programs that may wait for each other"),
         pytest.param({**LARGE, "KIND": "assembly"}, id="assembly that asks for the number of its block"),
         pytest.param({**LARGE, "BM": 64, "BN": 64}, id="several blocks on a multiprocessor"),
+        pytest.param(
+            {**LARGE, "BM": 64, "element": "fp8e4nv", "KIND": "asked", "warps": 4},
+            id="one warp group that turns a factor",
+        ),
     ],
 )
 def test_others_end_with_their_program(constants: dict[str, Any]) -> None:

@@ -30,11 +30,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.cost import loop_cost
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
 from tilework.ir.functions import functions, has_body, ops_in_order
-from tilework.ir.module_facts import find_target, num_ctas
+from tilework.ir.module_facts import find_target, num_ctas, num_warps
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
 from tilework.ir.scf_ext import make_for
 from tilework.ir.types import i32, is_tensor
@@ -49,6 +49,7 @@ from tilework.transforms.warp_specialize.channels import Refusal, find_rings, lo
 from tilework.transforms.warp_specialize.profit import will_split
 
 MULTIPROCESSORS = "mov.u32 $0, %nsmid;"
+GROUP = 4  # warps that tensor cores treat as one
 
 
 class PersistentProgramsPass(Pass):
@@ -88,13 +89,16 @@ def has_one_loop(function: Operation) -> bool:
 
 
 def is_read_as_it_comes(module: ModuleOp, function: Operation, stages: int) -> bool:
-    """Products, or warps that turn a factor for them, read what copies write; where more is computed from it nobody has measured.
+    """Products, or two warp groups that turn a factor for them, read what copies write: others have not been measured, and beside
+    one group that turns another block may have room.
 
     A descriptor that each program makes for itself would be made in a loop, where no partition copies by it.
     """
     try:
         rings = find_rings(function, stages, axis_info(module))
     except Refusal:
+        return False
+    if num_warps(function) == GROUP and any(type(op) is ttg.LocalLoadOp for op in ops_in_order(*function.regions)):
         return False
     channels, differ = [channel for ring in rings for channel in ring.channels], varying(function)
     return all(channel.allocs and channel.load.operands[0] not in differ for channel in channels)
