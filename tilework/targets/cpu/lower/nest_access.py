@@ -22,7 +22,7 @@ from tilework.targets.cpu.lower.open_nest import FAST, SLOW, OpenNest
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type, pointee_bytes, register_type
-from tilework.targets.llvm.types import Type, i32, i64, integer, ptr, vector, void
+from tilework.targets.llvm.types import Type, i1, i32, i64, integer, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant, signed
 
 LONG_ROW = 2048  # bytes; of longer ones a processor finds most by itself, or a loop along them fetches them
@@ -200,6 +200,8 @@ def chosen(
         )
         return made[0] if made else NOTHING
 
+    if nest.is_rare:
+        return part()
     if mask is None:
         return whole()
     if isinstance(mask, Interval):
@@ -331,6 +333,8 @@ def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, val
     """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes there,
     else a function of the module. Of a load `value` is what the others are."""
     low, b = nest.low, nest.b
+    if mask is None or (isinstance(mask, Value) and not mask.type.is_vector):
+        mask = b.splat(constant(i1, 1) if mask is None else mask, nest.lanes)
     held = low.to_memory(element, value)
     size = element_bytes(element)
     is_contiguous = step_of(address) == size

@@ -336,7 +336,8 @@ class Nest(OpenNest):
         Below it every `Interval` of the body holds.
         """
         found = [kind for value in self.intervals if isinstance(kind := self.kinds.get(value), Interval)]
-        if self.has_pieces or not found or self.cost() > LONG_BODY or any(kind.low.constant != 0 for kind in found):
+        is_short = found and not self.has_pieces and not self.is_rare and self.cost() <= LONG_BODY
+        if not is_short or any(kind.low.constant != 0 for kind in found):
             return None
         b = self.b
         high = found[0].high

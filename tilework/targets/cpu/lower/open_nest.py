@@ -29,6 +29,7 @@ class OpenNest(ABC):
         self.kinds: dict[SSAValue, Kind] = {}
         self.chunk: Value = constant(i64, 0)  # the index of lane 0 along `dim`
         self.mode = CHECK
+        self.is_rare = False  # what is emitted is hardly ever run
         self.later: dict[Operation, Linear] = {}  # where loads will be in a row that is read soon
         self.ahead = 0  # bytes between what is read and what is fetched into the cache then
 

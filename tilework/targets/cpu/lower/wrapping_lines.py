@@ -26,6 +26,6 @@ def walk_ways(nest: OpenNest, is_row: bool, walk: Callable[[], None]) -> None:
     plain = kinds | {value: line._replace(sum=None) for value, line in sums.items()}
     for way, condition in ((plain, b.xor(wraps, constant(i1, 1))), (kinds, wraps)):
         with b.if_(condition):
-            nest.kinds = dict(way)
+            nest.kinds, nest.is_rare = dict(way), way is kinds
             walk()
-    nest.kinds, nest.mode = kinds, mode
+    nest.kinds, nest.mode, nest.is_rare = kinds, mode, False
