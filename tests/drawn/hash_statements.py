@@ -24,6 +24,7 @@ STARTS = (
     *("(pid + 2) * 0x27D4EB2D * 16", "(pid + 9) << 27", "((pid + 3) ^ ((pid + 3) << 30)) * 16", "(pid.to(tl.int64) * 4096 + 0xFFFFFF40).to(tl.int32)"),
     *("(pid + 1) * 65536 * 32768 + 64", "(pid + 3) * 268435456"),
 )  # fmt: skip
+STRIDES = (2, 1540483477, 1 << 26, 1 << 28, (1 << 29) + 1, 1 << 30, "n", "(m | 1)", "(n * 40503)")
 DIVISORS = (7, 16, 32, 48, 64, 100, 128, 1000, 1024)
 NUMBERS = {
     "n": (37, 16, 48, 1 << 20, (1 << 31) - 16, (1 << 31) - 5, 1 << 30),
@@ -64,7 +65,7 @@ class HashStatements(Statements):
         x, i = self.fresh("x"), self.fresh("o")
         self.line(f"{i} = tl.broadcast_to({self.offsets(self.form)}, {list(self.form)})")
         kind = self.random.choice(KINDS)
-        stride = self.random.choice(("", "", "", " * 2", " * 1540483477", " * 16777216"))
+        stride = self.random.choice(("", "", "", "", *(f" * {number}" for number in STRIDES)))
         self.line(f"{x} = (({self.random.choice(STARTS)}) + {i}{stride}).to(tl.{kind.tl})")
         self.tiles.append((x, kind))
 

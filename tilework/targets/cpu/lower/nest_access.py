@@ -181,7 +181,7 @@ def load(
     default = other if other.type.is_vector else b.splat(other, lanes)
 
     def part() -> Value:
-        return some_lanes(nest, element, address, mask, default, True)
+        return some_lanes(nest, element, address, by_lane(nest, mask), default, True)
 
     return chosen(nest, mask, lambda: all_lanes(nest, element, address, None, volatile), part, default)
 
@@ -329,12 +329,17 @@ def all_lanes(
     return NOTHING
 
 
+def by_lane(nest: OpenNest, mask: Any) -> Any:
+    """A mask that is no mask, or the same for all lanes, as one of lanes."""
+    if mask is None or (isinstance(mask, Value) and not mask.type.is_vector):
+        return nest.b.splat(constant(i1, 1) if mask is None else mask, nest.lanes)
+    return mask
+
+
 def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, value: Value, is_load: bool) -> Value:
     """The lanes that are on: with a mask if the machine has such loads and they lie side by side, or one copy of bytes there,
     else a function of the module. Of a load `value` is what the others are."""
     low, b = nest.low, nest.b
-    if mask is None or (isinstance(mask, Value) and not mask.type.is_vector):
-        mask = b.splat(constant(i1, 1) if mask is None else mask, nest.lanes)
     held = low.to_memory(element, value)
     size = element_bytes(element)
     is_contiguous = step_of(address) == size
@@ -386,7 +391,7 @@ def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask:
     full = value if value.type.is_vector or lanes == 1 else b.splat(value, lanes)
 
     def part() -> Value:
-        return some_lanes(nest, element, address, mask, full, False)
+        return some_lanes(nest, element, address, by_lane(nest, mask), full, False)
 
     chosen(nest, mask, lambda: all_lanes(nest, element, address, full, streams=streams), part, None)
 
