@@ -15,6 +15,7 @@ import tilework
 import tilework.language as tl
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.module_facts import RECTANGLES
+from tilework.ir.verify import verify
 from tilework.oracles.evaluator import evaluate
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.cuda.launch_proof import LaunchProof
@@ -426,3 +427,30 @@ def test_starts_along_the_contiguous_axis_are_multiples_of_16_bytes() -> None:
         told = rewritten(compiled(shifted, types, {"STEP": step}))
         assert told is not None and len(told["maps"]) == 2
         assert (hidden(told, [1 << 20, 2 << 20, 3 << 20, low, 128], (1,)) is not None) == good
+
+
+@tilework.jit
+def by_steps(a_ptr, c_ptr, M, step):
+    rows, columns = tl.program_id(0) * step + tl.arange(0, 16), tl.arange(0, 16)
+    a = tl.load(a_ptr + rows[:, None] * 16 + columns[None, :], mask=rows[:, None] < M, other=0.0)
+    tl.store(c_ptr + tl.program_id(0) * 256 + columns[:, None] * 16 + columns[None, :], tl.dot(a, a))
+
+
+def test_starts_are_made_of_integers_of_any_width() -> None:
+    a, wanted = np.arange(-200, 440, dtype=np.float16).reshape(40, 16) % 5, np.zeros((3, 16, 16), np.float32)
+    for number in range(3):
+        tile = np.zeros((16, 16), np.float32)
+        tile[: len(a[16 * number :])] = a[16 * number :][:16]
+        wanted[number] = tile @ tile
+    for kind in ("i8", "i16", "i32", "i64"):
+        module, c = (
+            compiled(by_steps, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "step": kind}, {}),
+            np.zeros_like(wanted),
+        )
+        told = rewritten(module)
+        assert told is not None
+        maps = hidden(told, [a, c, 40, 16], (3,))
+        assert maps is not None
+        verify(module)
+        evaluate(module, None, [a, c, 40, 16, *maps], (3,))
+        np.testing.assert_array_equal(c, wanted, kind)

@@ -248,7 +248,9 @@ class Rewrite:
         atom = self.forms.atoms[number]
         if isinstance(atom, Wrapped):
             return self.wrapped(number, atom, load)
-        return atom if atom.type == i32 else code.append(convert(arith.TruncIOp, atom, i32, code.loc))
+        if atom.type == i32:
+            return atom
+        return code.append(convert(arith.ExtSIOp if bit_width(atom.type) < 32 else arith.TruncIOp, atom, i32, code.loc))
 
     def wrapped(self, number: int, atom: Wrapped, load: Operation) -> SSAValue:
         """A remainder, in front of the loops that it does not change in."""
