@@ -236,7 +236,10 @@ compared = arith.CmpiOp.create(operands=[one.results[0]] * 2, result_types=[i32]
 compared.predicate = IntegerAttr(1, 64)
 assert compared.properties["predicate"] == IntegerAttr(1, 64) and "predicate" not in vars(compared)
 assert isinstance(arith.RemSIOp.traits, OpTraits) and len(UNDEFINED) == waiting - 3
-assert [name for name, _ in arith.RemSIOp.get_irdl_definition().operands] == ["lhs", "rhs"]
+definition = arith.RemSIOp.get_irdl_definition()
+assert [name for name, _ in definition.operands] == ["lhs", "rhs"] and arith.RemSIOp in UNDEFINED
+rest = arith.RemSIOp.create(operands=[one.results[0]] * 2, result_types=[i32])
+assert rest.lhs is one.results[0] and arith.RemSIOp.get_irdl_definition() is definition and arith.RemSIOp not in UNDEFINED
 assert "arith.remui" in str(arith.RemUIOp.create(operands=[one.results[0]] * 2, result_types=[i32]))
 assert "line" in refuses(lambda: FileLineColLoc(StringAttr("f"), UnitAttr(), UnitAttr()))
 from xdsl.dialects.builtin import AnyFloat, AnyFloatConstr, BoolAttr, FloatAttr, IndexType, IntegerType, TensorType, f64

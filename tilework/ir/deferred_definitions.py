@@ -5,15 +5,15 @@
     arith.AddiOp.create(...).lhs                # here one of them finds out what `lhs` is
 
 `irdl_op_definition` makes constraints and accessors of the fields of a class. Here the fields stay as they were written, and
-the first of them that is read from an op, or whoever asks for the definition, verifies, parses or prints, has the class defined. Name and
-traits are there at once. Textual formats are read later still: tilework prints and parses most ops by itself. The constraints of an attribute's
+the first of them that is read from an op, or whoever verifies, parses or prints, has the class defined; who asks for the definition gets it
+without accessors. Name and traits are there at once. Textual formats are read later still: tilework prints and parses most ops by itself. The constraints of an attribute's
 parameters are found when one is made.
 """
 
 import dataclasses
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -24,6 +24,7 @@ OWNERS = ("xdsl", "tilework")
 ANNOTATIONS_WAIT = sys.version_info >= (3, 14)  # nobody has looked at them
 DEFINING = held_at_fork(threading.RLock())
 UNDEFINED: dict[type, Any] = {}  # classes, with the check that they have themselves
+DEFINITIONS: dict[type, Any] = {}  # of some of them: who asked for it did not need the accessors of fields
 
 
 @contextmanager
@@ -150,27 +151,36 @@ def define_later(cls: Any) -> Any:
 
 def define(cls: Any) -> bool:
     """Define a class; False if it is already."""
-    from xdsl.irdl.operations import OpDef, get_accessors_from_op_def  # lazily, as above
+    from xdsl.irdl.operations import get_accessors_from_op_def  # lazily, as above
 
     if cls not in UNDEFINED:
         return False
     with DEFINING:
         if cls in UNDEFINED:
-            definition = OpDef.from_pyrdl(cls)
-            definition.traits = cls.traits
             with deferred_formats():
-                accessors = get_accessors_from_op_def(definition, UNDEFINED[cls])
+                accessors = get_accessors_from_op_def(definition_of(cls), UNDEFINED[cls])
             for name, accessor in accessors.items():
                 setattr(cls, name, accessor)
             del UNDEFINED[cls]
     return True
 
 
+def definition_of(cls: Any) -> Any:
+    """What the fields of a class say; all who ask get the same one."""
+    from xdsl.irdl.operations import OpDef  # lazily, as above
+
+    with DEFINING:
+        if (found := DEFINITIONS.get(cls)) is None:
+            found = OpDef.from_pyrdl(cls)
+            found.traits = cls.traits
+            DEFINITIONS[cls] = found
+        return found
+
+
 @classmethod
 def GET_DEFINITION(cls: Any) -> Any:
     """`get_irdl_definition` of a class that is not defined."""
-    define(defining(cls))
-    return cls.get_irdl_definition()
+    return definition_of(defining(cls))
 
 
 def verify_(self: Any) -> None:
@@ -193,15 +203,18 @@ def prepare() -> None:
     def set_name(self: Any, owner: type, name: str) -> None:
         self.name = name
 
+    def need(self: Any, op: Any) -> None:
+        if not define(defining(type(op))):
+            raise AttributeError(f"{type(op).__name__}.{self.name} is a field of a class that is no definition")
+
     def get(self: Any, op: Any, owner: Any = None) -> Any:
         if op is None:
             return self
-        if not define(defining(type(op))):
-            raise AttributeError(f"{type(op).__name__}.{self.name} is a field of a class that is no definition")
+        need(self, op)
         return getattr(op, self.name)
 
     def put(self: Any, op: Any, value: Any) -> None:
-        get(self, op)
+        need(self, op)
         setattr(op, self.name, value)
 
     field: Any = _OpDefField
@@ -223,17 +236,19 @@ def deferred_formats() -> Iterator[None]:
     from xdsl.irdl.declarative_assembly_format import FormatProgram  # lazily, as above
 
     read = FormatProgram.from_str
-
-    class Later:
-        def __init__(self, text: str, definition: Any) -> None:
-            self.source = (text, definition)
-
-        def __getattr__(self, name: str) -> Any:
-            self.__dict__.update(vars(program := read(*self.source)))
-            return getattr(program, name)
-
-    FormatProgram.from_str = staticmethod(Later)  # pyright: ignore[reportAttributeAccessIssue]
+    FormatProgram.from_str = staticmethod(lambda *source: FormatLater(read, source))  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:
         FormatProgram.from_str = staticmethod(read)
+
+
+class FormatLater:
+    """`FormatProgram` of an op, read when it is needed."""
+
+    def __init__(self, read: Callable[..., Any], source: tuple[Any, ...]) -> None:
+        self.read, self.source = read, source
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__.update(vars(program := self.read(*self.source)))
+        return getattr(program, name)
