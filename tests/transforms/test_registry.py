@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tilework.ir.functions import ops_in_order
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.target import Target
 from tilework.targets.base import pass_of, run_passes
 from tilework.transforms import registry
+from tilework.transforms.needs import NEEDS, Present
 from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import (
-    NEEDS,
     PASSES,
     BadPassOption,
     BadPipeline,
@@ -103,8 +102,8 @@ def test_passes_do_nothing_without_what_they_need() -> None:
     ran = set[str]()
     for text in [text for text in texts if "test.use" not in text][::6]:
         module = parse_module(text)
-        present, before = {op.name for op in ops_in_order(*module.regions)}, print_module(module)
-        idle = [name for name, needs in NEEDS.items() if present.isdisjoint(needs)]
+        present, before = Present(module), print_module(module)
+        idle = [name for name, needs in NEEDS.items() if not present.serves(needs)]
         for name in idle:
             get_pass(name)().run(module)
         assert print_module(module) == before, (idle, before)

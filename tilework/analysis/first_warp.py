@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from tilework.analysis.allocation import async_regions
-from tilework.analysis.cost import COPIES, ring_size
 from tilework.ir import ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.functions import ops_in_order
@@ -60,6 +59,8 @@ def first_warp(module: ModuleOp) -> FirstWarp:
 
 def is_early(block: Block) -> bool:
     """Whether copies are for an iteration behind the next: then they may start a little later."""
+    from tilework.analysis.cost import COPIES, ring_size  # lazily: only loops have early copies
+
     return min((ring_size(op) or 0 for op in block.ops if type(op) in COPIES), default=0) >= EARLY
 
 

@@ -15,6 +15,7 @@ Threads exchange elements there, so it is per block, and free again after the op
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation
 
@@ -32,8 +33,10 @@ from tilework.ir.types import axis_of, bit_width, is_tensor, shape_of
 from tilework.layouts.conversion import scratch_bytes
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import contig_per_thread, shape_per_cta
-from tilework.layouts.sort_plan import Trip, flat_layout, padded, sort_plan
 from tilework.target import Target
+
+if TYPE_CHECKING:
+    from tilework.layouts.sort_plan import Trip
 
 SCRATCH_ALIGNMENT = 128
 ALIGNMENTS: dict[type[Operation], int] = {ttg.WarpSpecializeOp: 8, tt.FuncOp: 4}  # of others: SCRATCH_ALIGNMENT
@@ -58,8 +61,10 @@ def convert_scratch(op: Operation, target: Target) -> int:
     return scratch_bytes(layout_of(source), layout_of(result), bit_width(source), *target.matrix_access)
 
 
-def sort_trips(op: Operation) -> Sequence[Trip]:
+def sort_trips(op: Operation) -> "Sequence[Trip]":
     """The layouts between which a `tt.sort_runs` moves its elements through shared memory."""
+    from tilework.layouts.sort_plan import flat_layout, sort_plan  # lazily: few kernels sort
+
     bits = attr_value(op.properties["bits"])
     assert isinstance(bits, int)
     plan = sort_plan(flat_layout(layout_of(op.operands[0].type)), bits)
@@ -67,6 +72,8 @@ def sort_trips(op: Operation) -> Sequence[Trip]:
 
 
 def sort_scratch(op: Operation, target: Target) -> int:
+    from tilework.layouts.sort_plan import padded  # lazily: few kernels sort
+
     source = op.operands[0].type
     return padded(prod(shape_of(source)) * max(4, element_bytes(source))) if sort_trips(op) else 0
 

@@ -5,15 +5,15 @@ around it, and two modules may both have a function called `@kernel`. So who wor
 `functions(module)`, and who follows calls does so for each of `modules(module)`, in `functions_by_name`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.traits import IsolatedFromAbove
 
 from tilework.ir.create import list_ops
 from tilework.ir.nesting import ops_around
-from tilework.ir.tt.function_ops import CallOp, FuncOp
+from tilework.ir.tt.function_ops import CallOp, FuncOp, function_type_of
 
 
 def modules(root: Operation) -> list[ModuleOp]:
@@ -99,3 +99,8 @@ def ops_in_order(*regions: Region) -> list[Operation]:
     for region in regions:
         list_ops(region, found)
     return found
+
+
+def given_types(op: Operation) -> Iterable[Attribute]:
+    """The types of what an op makes, or a function takes."""
+    return function_type_of(op).inputs if type(op) is FuncOp else [result.type for result in op.results]

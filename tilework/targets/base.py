@@ -132,15 +132,14 @@ def pass_of(item: str) -> Any:
 def run_needed(module: Any, names: list[str]) -> None:
     """Run passes in order; those that have nothing to do are not even loaded."""
     # lazily: the compiler loads when something is compiled
-    from tilework.ir.functions import ops_in_order
-    from tilework.transforms.registry import NEEDS
+    from tilework.transforms.needs import NEEDS, Present
 
-    present: set[str] | None = None  # the names of the ops of the module, if nothing has changed them since
+    present: Present | None = None  # in the module, if nothing has changed it since
     for name in names:
         if (needs := NEEDS.get(name.partition("{")[0])) is not None:
             if present is None:
-                present = {op.name for op in ops_in_order(*module.regions)}
-            if present.isdisjoint(needs):
+                present = Present(module)
+            if not present.serves(needs):
                 continue
         pass_of(name).run(module)
         present = None

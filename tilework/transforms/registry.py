@@ -4,7 +4,7 @@
     run_pipeline(module, passes)
 
 Names are the reference compiler's. A pass is imported when it is first asked for. Options are the fields of the pass,
-with `-` or `_`: ``name{option=value other-option=value}``. Backends do not ask for a pass that `NEEDS` ops which a module does not have. The target of a pass that has one may be written as its vendor
+with `-` or `_`: ``name{option=value other-option=value}``. Backends do not ask for a pass that has nothing to do (`needs.py`). The target of a pass that has one may be written as its vendor
 does (entry points `tilework.target_options`), which means ``target=BACKEND:ARCH``.
 """
 
@@ -108,41 +108,6 @@ PASSES: dict[str, str] = {
     "tritongpu-coalesce-async-copy": "ttg.coalesce_async_copy:coalesce_async_copy",
     "tritongpu-prefetch": "ttg.prefetch:prefetch",
     "test-print-alignment": "tt.print_alignment:print_alignment",
-}
-
-LOOPS = ("scf.for", "scf.while")
-DESCRIPTIONS = ("tt.make_tensor_descriptor", "tt.descriptor_load", "tt.descriptor_store", "tt.descriptor_reduce")
-DESCRIPTIONS = (*DESCRIPTIONS, "tt.descriptor_gather", "tt.descriptor_scatter")
-BUFFERS = ("ttg.local_alloc", "ttg.local_load", "ttg.memdesc_trans")
-NEEDS: dict[str, tuple[str, ...]] = {  # passes that do nothing unless a module has one of these ops
-    "triton-count-exits": ("scf.while",),
-    "triton-lift-skipped-loads": ("scf.for",),
-    "triton-remake-carried-descriptors": (*LOOPS, "tt.call"),
-    "tt-scaled-maximum": ("tt.dot",),
-    "tt-spin-loads": ("scf.while",),
-    "triton-loop-unroll": ("scf.for",),
-    "triton-licm": LOOPS,
-    "ttc-uniform-increments": ("scf.for",),
-    "ttc-check-steps": ("scf.for",),
-    "nvgpu-warp-specialization": (*LOOPS, "ttng.warp_group_dot"),
-    "tritongpu-assign-latencies": ("scf.for",),
-    "tritongpu-schedule-loops": ("scf.for",),
-    "tritongpu-pipeline": ("scf.for", "ttg.async_wait"),
-    "tritongpu-accelerate-matmul": ("tt.dot", "tt.dot_scaled"),
-    "tritongpu-F32DotTC": ("tt.dot",),
-    "tritongpu-optimize-thread-locality": ("tt.reduce", "tt.reshape", "tt.gather"),
-    "tritongpu-combine-tensor-select-and-if": ("scf.if",),
-    "tritongpu-fuse-nested-loops": ("scf.for",),
-    "tritongpu-reduce-data-duplication": ("ttg.convert_layout",),
-    "tritongpu-reorder-instructions": ("ttg.convert_layout", "tt.trans", *BUFFERS),
-    "tritongpu-early-loads": ("tt.reduce", "tt.scan"),
-    "tritongpu-longest-first": ("scf.for",),
-    "tritongpu-persistent-programs": ("ttng.warp_group_dot",),
-    "tritongpu-shorten-partitions": ("ttg.warp_specialize",),
-    "triton-nvidia-gpu-fence-insertion": ("ttng.warp_group_dot",),
-    "triton-nvidia-tma-lowering": DESCRIPTIONS,
-    "tritongpu-coalesce-async-copy": ("ttg.async_copy_global_to_local",),
-    "tritongpu-prefetch": ("scf.for",),
 }
 
 

@@ -23,7 +23,6 @@ from tilework.ir.nesting import end_of
 from tilework.ir.types import PointerType, element_type, is_tensor, shape_of
 from tilework.targets.gpu.global_access import width_of
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.shared_access import prepare_reads
 from tilework.targets.llvm.control_rules import Carried, lower_for
 from tilework.targets.llvm.scalar_types import pointee_bytes
 from tilework.targets.llvm.types import i64
@@ -83,6 +82,8 @@ class CarriedPointers(Carried):
 
 @lowers(scf.ForOp, overrides=True)
 def lower_for_with_pointers(low: Lowering, op: Operation) -> list[Any]:
+    from tilework.targets.gpu.shared_access import prepare_reads  # lazily: many kernels without loops have no buffers
+
     prepare_reads(low, op)
     return lower_for(low, op, CarriedPointers)
 

@@ -7,7 +7,7 @@ They take its place in signatures, calls, loops, branches and selects; what neve
 again. What makes such a value and what uses it is a rule of the pass.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from xdsl.dialects import ub
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, DictionaryAttr, FunctionType, ModuleOp
@@ -25,11 +25,6 @@ from tilework.transforms.building.emitter import Emitter
 FLOW = CONTROL_FLOW | {tt.CallOp, tt.ReturnOp}
 Values = tuple[SSAValue, ...]
 Rule = Callable[["Flattening", Operation], None]
-
-
-def given_types(op: Operation) -> Iterable[Attribute]:
-    """The types of what an op makes, or a function takes."""
-    return tt.function_type_of(op).inputs if type(op) is tt.FuncOp else [result.type for result in op.results]
 
 
 class Flattening:

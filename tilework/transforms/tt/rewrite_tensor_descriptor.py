@@ -28,7 +28,7 @@ from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import DescriptorReduceKind, MemSemantic, MemSyncScope, PaddingOption, RMWOp
-from tilework.ir.functions import ops_in_order
+from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.module_facts import DESCRIBED
 from tilework.ir.rewrite import erase_op
 from tilework.ir.types import (
@@ -49,7 +49,7 @@ from tilework.ir.types import (
 )
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.flattening import Flattening, given_types
+from tilework.transforms.building.flattening import Flattening
 from tilework.transforms.building.tma_copies import stored_value
 from tilework.transforms.passes import module_pass
 

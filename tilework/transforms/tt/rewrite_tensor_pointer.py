@@ -19,13 +19,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.enums import PaddingOption
-from tilework.ir.functions import ops_in_order
+from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.rewrite import replace_op
 from tilework.ir.tt.block_pointer_ops import element_pointer
 from tilework.ir.types import PointerType, element_type, i64, is_block_pointer, is_float, shape_of
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter
-from tilework.transforms.building.flattening import Flattening, Rule, given_types
+from tilework.transforms.building.flattening import Flattening, Rule
 from tilework.transforms.passes import module_pass
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
@@ -31,9 +31,11 @@ from tilework.targets.nvidia.lower.inline_ptx import (
     ptx,
     shared_word,
 )
-from tilework.targets.nvidia.lower.matrix_load import Matrices, matrix_form
 from tilework.targets.nvidia.lower.own_rules import NVIDIA
 from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
+
+if TYPE_CHECKING:
+    from tilework.targets.nvidia.lower.matrix_load import Matrices
 
 AXES = "xyz"
 ALL_LANES = constant(i32, -1)
@@ -219,7 +221,9 @@ class NvidiaGpu(AtomicInstructions):
         """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
         self.store(b, at._replace(address=shared_word(b, at.address)), given, "shared")
 
-    def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> Matrices | None:
+    def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> "Matrices | None":
+        from tilework.targets.nvidia.lower.matrix_load import matrix_form  # lazily: many kernels have no buffers
+
         return matrix_form(offsets, bits, limit)
 
     def async_copy(self, b: Builder, copy: Copy) -> None:
