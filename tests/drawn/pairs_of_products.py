@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+BETWEEN = [  # what may happen to scores
+    "s = tl.cumsum(tl.clamp(s, -1, 1), 1)", "s = tl.cumsum(tl.clamp(s, -1, 1), 0)", "s = tl.flip(s, 1)", "s = tl.flip(s, 0)",
+    "s = tl.trans(tl.trans(s) + 1)", "s = tl.reshape(tl.reshape(s, [BM * BN]) + 1, [BM, BN])", "s = tl.sort(s, 1)",
+    "s = tl.where(rn[None, :] == tl.argmax(s, 1)[:, None], 1, s)", "s = s + tl.max(tl.max(s, 1), 0)",
+    "s0, s1 = tl.split(tl.reshape(s, [BM, BN // 2, 2]))\ns = tl.reshape(tl.join(s1, s0), [BM, BN])",
+    "s = tl.gather(s, (rn[None, :] + 1 + 0 * rm[:, None]) % BN, 1)", "s = s + tl.clamp(tl.sum(s, 0), -2, 2)[None, :]",
+    "s = s + tl.max(tl.histogram(tl.clamp(tl.max(s, 1), 0, 15).to(tl.int32), 16), 0)",
+]  # fmt: skip
 SIGNATURE = "q, k, v, o, o2, d, N, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr"
 
 
@@ -47,7 +55,7 @@ class PairDrawer:
             name for name in (
                 "mask", "top", "total", "shrink", "row shrink", "before", "after", "count", "if", "bias", "store", "atomic", "scores",
                 "keys twice", "values first", "late add", "sum of values", "inner", "third", "behind", "tiles",
-                "stored",
+                "stored", "between", "between", "between",
             ) if self.chance(0.17)
         }  # fmt: skip
         self.masked_rows = self.way != "descriptors" and self.chance(0.3)
@@ -117,6 +125,8 @@ class PairDrawer:
             lines.append("s += tl.load(d + n + rn)[None, :]")
         if "mask" in p:
             lines.append("s = tl.where(rm[:, None] >= n + rn[None, :], s, -1)")
+        if "between" in p:
+            lines.append(self.one(*BETWEEN))
         if "top" in p:
             lines.append("high = tl.maximum(top, tl.max(s, 1))")
         lines.append("w = tl.clamp(s, -1, 1)")

@@ -165,6 +165,24 @@ def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys
     assert [note.endswith("start their products in turn") for note in told] == [turns > 0]
 
 
+@tw.jit
+def looks_at_all(q, k, v, o, N, ALL: tl.constexpr):
+    acc = tl.zeros((128, 32), tl.float32)
+    for n in tl.range(0, N, 32, warp_specialize=True, num_stages=2):
+        s = tl.dot(q.load([0, 0]), k.load([n, 0]).T)
+        p = tl.math.exp2(s - (tl.max(tl.max(s, 1), 0) if ALL else 1.0))
+        acc = tl.dot(p.to(tl.float16), v.load([n, 0]), acc)
+    o.store([0, 0], acc.to(tl.float16))
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_groups_do_not_meet_while_one_has_the_turn(all_rows: bool) -> None:
+    """The other one would wait for the turn, and not come."""
+    types = {name: block((32 if name in "kv" else 128, 32)) for name in "qkvo"} | {"N": "i32"}
+    text = print_module(ttgir(looks_at_all, types, {"ALL": all_rows}, 8, "asked"))
+    assert "ttg.warp_specialize" in text and ("ttng.take_turn" in text) != all_rows
+
+
 def test_two_groups_that_take_turns_in_ptx() -> None:
     """In two loops: behind the first one nobody is left at a barrier."""
     rng, columns = np.random.default_rng(0), 64

@@ -40,7 +40,7 @@ from tilework.transforms.ttg.pipeline.wgmma import wait_for
 from tilework.transforms.warp_specialize.channels import readers_of
 from tilework.transforms.warp_specialize.releases import arrive
 from tilework.transforms.warp_specialize.rings import Reading
-from tilework.transforms.warp_specialize.turns import take_turns
+from tilework.transforms.warp_specialize.turns import may_meet, take_turns
 
 Mapping = dict[SSAValue, SSAValue]
 
@@ -71,7 +71,7 @@ def overlap(loop: Operation, readings: Sequence[Reading], in_turn: bool) -> tupl
     rings = ([], [])
     for reading, found in zip(own, users, strict=True):
         rings[parts.dots[1] in found].append(reading)
-    rotation = Rotation(loop, parts, *rings, in_turn)
+    rotation = Rotation(loop, parts, *rings, in_turn and not may_meet(parts.second))
     return (None, []) if not all(is_of_numbers(value.type) for value in rotation.passed) else (rotation.run(), own)
 
 

@@ -10,22 +10,34 @@
 
 Without turns both groups may wait for their products at the same time, and compute at the same time while tensor cores rest.
 Where tensor cores are the limit they hardly ever do, and who waits for its turn keeps them waiting (docs/cost-model.md has
-figures). The groups run the same code, so that they give and take equally often.
+figures). The groups run the same code, so that they give and take equally often. Who has the turn must not wait for all warps: the
+others wait for the turn.
 """
+
+from collections.abc import Iterable
 
 from xdsl.ir import Operation
 
 from tilework.analysis.cost import TENSOR, loop_cost
-from tilework.ir import ttng
+from tilework.analysis.scratch import scratch_size
+from tilework.ir import ttg, ttng
+from tilework.ir.module_facts import find_target
 from tilework.ir.rewrite import insert_after, insert_before
 
 FIRST, LAST = 0, 1  # groups
+WRITES = frozenset({ttg.LocalAllocOp, ttg.LocalStoreOp})
 
 
 def turns_pay(loop: Operation) -> bool:
     """Whether something else than tensor cores is the limit of `loop`."""
     cost = loop_cost(loop)
     return cost is not None and cost.limit != TENSOR
+
+
+def may_meet(ops: Iterable[Operation]) -> bool:
+    """Whether all warps may have to meet in one of `ops`: something goes from one to another through shared memory."""
+    inside = (inner for op in ops for inner in op.walk())
+    return any(type(op) in WRITES or scratch_size(op, find_target(op)) > 0 for op in inside)
 
 
 def take_turns(loop: Operation, first: Operation, last: Operation) -> None:
