@@ -6,7 +6,7 @@ import pytest
 
 from tests.emulator.tensor_programs import HEADER, descriptor, elements_of, pack, packed_by_k, run, wgmma_text
 from tilework.oracles.emulator.arenas import MemoryFault
-from tilework.oracles.emulator.machine import Machine
+from tilework.oracles.emulator.machine import Machine, Run
 from tilework.oracles.emulator.pending import STATE
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.emulator.translate import Unsupported
@@ -321,3 +321,21 @@ def test_operations_are_listed_until_their_wait(monkeypatch: pytest.MonkeyPatch)
     run(small(), 128, [], np.zeros(4))
     assert seen[-1] == []
     assert [(frozenset({"%d0", "%d1", "%d2", "%d3"}), 64 * 32 + 8 * 32)] in seen
+
+
+def test_a_product_waits_for_its_four_warps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which one goes another way: it would be a round ahead, with another descriptor."""
+    started, leave = [], Machine.leave
+
+    def look(machine: Machine, group: int, at: Run, mask: np.ndarray) -> None:
+        if at.instructions and "mma_async" in at.instructions[0].modifiers:
+            started.append(int(mask.sum()))
+        leave(machine, group, at, mask)
+
+    monkeypatch.setattr(Machine, "leave", look)
+    loop = "bra LOOP; JOIN: wgmma.fence"
+    text = small().replace("wgmma.fence", loop).replace("setp.lt.u32 %p, %t, 128;", ".reg .b32 %i; mov.b32 %i, 0;")
+    around = "add.s64 %a, %a, 16; add.s32 %i, %i, 1;\n    LOOP: setp.ge.s32 %p, %i, 3; @%p bra DONE;\n"
+    around += "    setp.lt.u32 %p, %t, 32; @%p bra JOIN; mov.b32 %d0, 1; bra JOIN;\n    DONE: ret;"
+    run(text.replace("ret;", around), 128, [], np.zeros(4))
+    assert started == [128] * 3

@@ -395,7 +395,7 @@ class CheckingMachine(Machine):
         """The strands that can go on, by warp, those furthest behind first."""
         found: dict[int, list[tuple[int, Run]]] = {}
         order: Sequence[tuple[int, Run]] = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
-        whole = [at for at in order if not at[1].collective or self.is_whole(self.strands[at])] or order
+        whole = list(filter(self.is_complete, order)) or order
         awake = (
             [at for at in whole if np.count_nonzero(self.strands[at] & ~self.in_vain)]
             if np.count_nonzero(self.in_vain)

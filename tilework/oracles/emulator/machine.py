@@ -45,6 +45,7 @@ from tilework.oracles.emulator.translate import (
 from tilework.oracles.emulator.waiting import CLUSTER, Barrier, Stuck, Waiting, spans
 
 DEEPEST_CALL = 64
+WARP_GROUP = 4 * WARP
 PATIENCE = 1000  # runs of one strand after which another one gets a turn
 RETRIES = 32  # of every strand, where all of them have asked in vain
 ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt", "setmaxnreg"}
@@ -63,6 +64,17 @@ def is_aligned_barrier(end: Instruction) -> bool:
     )
 
 
+def threads_together(first: Instruction | None, end: Instruction | None) -> int:
+    """How many threads have to be at a run together, which starts with `first`; see `Run`."""
+    if first is not None and first.opcode == "wgmma" and "mma_async" in first.modifiers:
+        return WARP_GROUP
+    return (
+        WARP
+        if (first is not None and first.opcode in COLLECTIVE) or (end is not None and is_aligned_barrier(end))
+        else 0
+    )
+
+
 @dataclass(eq=False)
 class Run:
     """Instructions without a way in or out but at the ends. `key` orders runs as the text does."""
@@ -71,7 +83,7 @@ class Run:
     instructions: list[Instruction]
     code: "Code"
     end: Instruction | None = None  # what decides where to go; None: on to the next run
-    collective: bool = False
+    together: int = 0  # threads that have to be here at the same time: those of a warp, or of a warp group
     ops: list[Op] | None = None  # made when the run is first reached
 
     def next(self) -> "Run | None":
@@ -154,8 +166,8 @@ class Machine(Waiting):
         for number, (start, stop) in enumerate(pairwise([*edges, len(function.instructions)])):
             body = function.instructions[start:stop]
             end = body.pop() if body[-1].opcode in ENDS else None
-            collective = (bool(body) and body[0].opcode in COLLECTIVE) or (end is not None and is_aligned_barrier(end))
-            code.runs.append(Run((*prefix, number), body, code, end, collective))
+            together = threads_together(body[0] if body else None, end)
+            code.runs.append(Run((*prefix, number), body, code, end, together))
         by_start = dict(zip(edges, code.runs, strict=True))
         code.runs.append(
             Run((*prefix, len(code.runs)), [], code, Instruction("ret", (), (), line=function.line, text="}"))
@@ -215,7 +227,7 @@ class Machine(Waiting):
             return next(iter(self.strands))
         order = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
         self.patience += 1
-        ready = [at for at in order if not at[1].collective or self.is_whole(self.strands[at])] or order
+        ready = list(filter(self.is_complete, order)) or order
         if np.count_nonzero(self.in_vain):
             awake = [at for at in ready if np.count_nonzero(self.strands[at] & ~self.in_vain)]
             if not awake:
@@ -226,11 +238,16 @@ class Machine(Waiting):
             return behind[self.patience // PATIENCE % len(behind)] if behind else ready[0]
         return ready[0]
 
-    def is_whole(self, mask: Array) -> bool:
-        """Whether the warps of these threads are complete, but for threads that have ended."""
-        lanes = (mask | self.finished).reshape(-1, WARP)
-        some = mask.reshape(-1, WARP).any(axis=1)
+    def is_whole(self, mask: Array, together: int = WARP) -> bool:
+        """Whether the warps, or the groups of warps, of these threads are complete, but for threads that have ended."""
+        together = together if len(mask) % together == 0 else WARP
+        lanes = (mask | self.finished).reshape(-1, together)
+        some = mask.reshape(-1, together).any(axis=1)
         return bool(lanes[some].all())
+
+    def is_complete(self, at: tuple[int, Run]) -> bool:
+        """Whether a strand need not wait for threads that have to be there, too."""
+        return not at[1].together or self.is_whole(self.strands[at], at[1].together)
 
     def step(self) -> None:
         at = self.pick()
