@@ -75,6 +75,22 @@ def load_compiler(target: Sequence[Any], all_of_it: bool = False) -> None:
             *stages, last = backend.stages(backend.parse_options({}))
             wanted = stages[-1] if last == "cubin" else last  # the assembler is a program of its own
             lower(source, GPUTarget(*target), [wanted])
+    if all_of_it:
+        load_rest()
+
+
+@quick_definitions()
+@deferred_definitions()
+def load_rest() -> None:
+    """Load passes and rules that the kernels here had no ops for."""
+    # lazily: the compiler loads when something is compiled
+    from tilework.targets import base
+    from tilework.targets.llvm import rules
+
+    for name in sorted(base.LEFT_OUT):
+        base.pass_of(name)
+    for file in sorted(rules.LEFT_OUT):
+        import_module(file)
 
 
 def sources() -> Iterator[Any]:

@@ -116,12 +116,17 @@ class Rules:
         return found
 
 
+LEFT_OUT: set[str] = set()  # files that no kernel has asked for; a compile server loads them ahead
+
+
 def load_rules(files: Mapping[str, str], module: Operation) -> None:
     """Import those of the `files` that may have a rule of one of its ops: beside each is how the names of those begin."""
     present = {op.name for op in ops_in_order(*module.regions)}
     for file, starts in files.items():
         if any(name.startswith(tuple(starts.split())) for name in present):
             import_module(file)
+        else:
+            LEFT_OUT.add(file)
 
 
 CHANGES = {kind: kind.keyword for kind in RMWOp} | {RMWOp.EXCH: "xchg"}  # what LLVM calls atomics
