@@ -10,17 +10,17 @@ A thread takes more rows, as many as a warp has of the product. What a warp stor
 stay for several programs that lets one warp group multiply while the other stores (docs/cost-model.md).
 """
 
-from dataclasses import replace
-
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt, ttg
-from tilework.ir.encodings import encoding_of, layout_of, with_encoding
+from tilework.ir.encodings import layout_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import defining_op
 from tilework.ir.types import shape_of
+from tilework.layouts.construct import default_blocked
 from tilework.layouts.conversion import conversion
 from tilework.layouts.encodings import Blocked
+from tilework.layouts.queries import contig_per_thread, machine_of, order
 from tilework.transforms.ttg.coalesce import access_in
 
 IN_WARPS = ("warp", "shuffle")
@@ -37,13 +37,15 @@ def store_own_rows(function: Operation) -> None:
 
 def own_rows(computed: Attribute, stored: Attribute) -> Blocked | None:
     """The layout of a store with more rows for a thread, if with them each warp has all that it stores."""
-    encoding, before = encoding_of(stored), layout_of(computed)
-    if not isinstance(encoding, Blocked) or conversion(before, layout_of(stored)).kind != "shared":
+    encoding, before, shape = spread_of(stored), layout_of(computed), shape_of(stored)
+    if len(shape) < 2 or conversion(before, layout_of(stored)).kind != "shared":
         return None
-    slowest, held = encoding.order[-1], list(encoding.size_per_thread)
-    while held[slowest] * 2 <= shape_of(stored)[slowest]:
-        held[slowest] *= 2
-        taller = replace(encoding, size_per_thread=tuple(held))
+    dims, held = order(encoding, shape), list(contig_per_thread(encoding, shape))
+    warps, lanes, _ = machine_of(encoding)
+    held[dims[-1]] = 1
+    while held[dims[-1]] * 2 <= shape[dims[-1]]:
+        held[dims[-1]] *= 2
+        taller = default_blocked(shape, tuple(held), dims, warps, lanes, cga=encoding.cga_bases)
         if conversion(before, layout_of(with_encoding(stored, taller))).kind in IN_WARPS:
             return taller
     return None
