@@ -5,8 +5,9 @@ carries beside its sums, what reads the tiles besides, and what comes between th
 """
 
 from dataclasses import dataclass
-from random import Random
 from typing import Any
+
+from tests.drawn.products import Lines
 
 BETWEEN = [  # what may happen to scores
     "s = tl.cumsum(tl.clamp(s, -1, 1), 1)", "s = tl.cumsum(tl.clamp(s, -1, 1), 0)", "s = tl.flip(s, 1)", "s = tl.flip(s, 0)",
@@ -33,20 +34,9 @@ class Pair:
     stores: bool  # the result, by a descriptor
 
 
-class PairDrawer:
+class PairDrawer(Lines):
     def __init__(self, seed: int) -> None:
-        self.random, self.seed = Random(f"pairs {seed}"), seed
-        self.lines: list[str] = []
-        self.base = 0
-
-    def one(self, *choices: Any) -> Any:
-        return self.random.choice(choices)
-
-    def chance(self, part: float) -> bool:
-        return self.random.random() < part
-
-    def add(self, text: str, depth: int = 1) -> None:
-        self.lines += ["    " * (self.base + depth) + line for line in text.splitlines()]
+        super().__init__("pairs", seed)
 
     def pair(self) -> Pair:
         tile = self.one((128, 64, 64), (128, 128, 64), (64, 64, 64), (64, 32, 32), (128, 64, 128), (128, 32, 64))

@@ -72,11 +72,11 @@ def grid_of(case: Case, launch: Launch) -> tuple[int, ...]:
     return plane.get(case.grid, (count if case.grid != "tiles" else min(count, 1 + case.seed % 2), 1, 1))
 
 
-class Drawer:
-    """Draws one case; `lines` is the body of the kernel."""
+class Lines:
+    """The body of a kernel that is drawn."""
 
-    def __init__(self, seed: int, large: bool) -> None:
-        self.random, self.seed, self.large = Random(f"products {seed}"), seed, large
+    def __init__(self, kind: str, seed: int) -> None:
+        self.random, self.seed = Random(f"{kind} {seed}"), seed
         self.lines: list[str] = []
         self.base = 0  # loops around everything
 
@@ -88,6 +88,14 @@ class Drawer:
 
     def add(self, text: str, depth: int = 1) -> None:
         self.lines += ["    " * (self.base + depth) + line for line in text.splitlines()]
+
+
+class Drawer(Lines):
+    """Draws one case."""
+
+    def __init__(self, seed: int, large: bool) -> None:
+        super().__init__("products", seed)
+        self.large = large
 
     def case(self) -> Case:
         self.dtype = self.one("f16", "f16", "f16", "bf16", "f32", "fp8", "fp8e5", "i8")

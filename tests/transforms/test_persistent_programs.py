@@ -129,6 +129,29 @@ def test_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert STAYS not in ttgir(product, "*i32", **LARGE)
 
 
+@tilework.jit(noinline=True)
+def called(
+    a, b, c, K, tiles, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPECIALIZE: tl.constexpr
+):  # fmt: skip
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=SPECIALIZE):
+        acc = tl.dot(a.load([tl.program_id(0) * BM, k]), b.load([k, 0]), acc)
+    c.store([tl.program_id(0) * BM, 0], acc.to(tl.float16))
+
+
+@tilework.jit
+def calling(a, b, c, K, tiles, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPECIALIZE: tl.constexpr):
+    called(a, b, c, K, tiles, BM, BN, BK, SPECIALIZE)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.filterwarnings("ignore")
+def test_a_function_that_a_kernel_calls_is_run_by_all_warps_for_one_program(asked: bool) -> None:
+    text = ttgir(calling, "i32", **LARGE, SPECIALIZE=asked)
+    assert "tt.call" in text and "ttng.warp_group_dot" in text
+    assert "ttg.warp_specialize(" not in text and STAYS not in text
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_loops_that_run_in_partitions_are_not_flattened(asked: bool) -> None:
     """One loop with a question in each of its iterations took a fifth longer than two."""

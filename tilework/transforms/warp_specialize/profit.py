@@ -16,7 +16,7 @@ from xdsl.ir import Operation, OpResult
 
 from tilework.analysis.cost import hot_loops, loop_cost, occupancy, registers
 from tilework.ir import tt, ttng
-from tilework.ir.functions import ops_in_order
+from tilework.ir.functions import is_private, ops_in_order
 from tilework.ir.nesting import LOOPS, ops_around
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_tensor
@@ -33,7 +33,7 @@ LEAST_GAIN = 1.1  # what a model of throughput does not see is less
 def will_split(function: Operation, when: str, default_stages: int) -> bool:
     """Whether partitions are tried for `function`: a loop asks for them, or (`when` is "pays") they pay."""
     ops = ops_in_order(*function.regions)
-    if when not in ("asked", "pays") or not any(type(op) is ttng.WarpGroupDotOp for op in ops):
+    if when not in ("asked", "pays") or is_private(function) or not any(type(op) is ttng.WarpGroupDotOp for op in ops):
         return False
     asks = any(WARP_SPECIALIZE in op.attributes for op in ops)
     return asks or (when == "pays" and reason_to_stay(function, default_stages) is None)

@@ -28,7 +28,7 @@ from tilework.analysis.axis_info import axis_info
 from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, module_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
-from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.functions import functions, has_body, is_private, ops_in_order
 from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, values_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
@@ -117,6 +117,8 @@ def specialize(module: ModuleOp, function: Operation, num_stages: int, is_asked:
 def check(function: Operation) -> None:
     """Raise `Refusal` for a function that has no form to be split."""
     ops = ops_in_order(*function.regions)
+    if is_private(function):
+        raise Refusal(function, "it is a function that kernels call")
     if not group_dots(function):
         raise Refusal(function, "it has no product of warp groups")
     if Feature.TMA not in find_target(function).features or Feature.WGMMA not in find_target(function).features:
