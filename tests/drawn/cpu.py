@@ -94,8 +94,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--hashes", action="store_true", help="integers that overflow, in addresses, masks and divisors"
     )
+    parser.add_argument("--strides", action="store_true", help="tiles with strides of any sign, masks at every edge")
     args = parser.parse_args(words)
-    about = {"odd": args.odd, "about_loops": args.loops, "about_hashes": args.hashes}
+    about = {"odd": args.odd, "about_loops": args.loops, "about_hashes": args.hashes, "about_strides": args.strides}
     if args.seed is not None:
         source = draw_kernel(args.seed, CPU, **about).source
         print(source[source.index("@jit\ndef kernel") :])

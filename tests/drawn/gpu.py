@@ -6,7 +6,8 @@ python -m tests.drawn.gpu --seed 17 --target hip:gfx942       one kernel: its so
 The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by what
 elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
 make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on,
-`--loops` short ones of nested loops with bounds, masks and addresses of all kinds.
+`--loops` short ones of nested loops with bounds, masks and addresses of all kinds, `--strides` tiles that go backwards and have edges
+everywhere. With `--ctas 2` two blocks run each program.
 
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
 memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
@@ -56,6 +57,7 @@ WARPS = (1, 2, 4, 8)
 PIPELINES = {"cuda": nvidia_pipeline.ttgir_pipeline, "hip": amd_pipeline.ttgir_pipeline}
 HOPPER = Target.parse("cuda:90")
 STRICTNESS = 5
+REFUSED = "cannot be compiled for"  # what blocks of a cluster would have to exchange
 BLOCK = re.compile(r"block (\(\d+, \d+, \d+\))")
 MEETING = re.compile(r"tl\.atomic_\w+\(.*// 2")  # atomics of which two elements have one address
 
@@ -64,21 +66,23 @@ def warps_of(seed: int) -> int:
     return WARPS[seed * 7 // 3 % len(WARPS)]
 
 
-def compiled(kernel: Kernel, folder: Path, warps: int, target: Target) -> str:
-    """The PTX or LLVM text of a drawn kernel."""
+def compiled(kernel: Kernel, folder: Path, warps: int, target: Target, ctas: int = 1) -> str:
+    """The PTX or LLVM text of a drawn kernel, each program of which is run by `ctas` blocks."""
     numbers = {name: x for name, x in arguments(kernel, kernel.seed).items() if name not in kernel.inputs}
     multiples = [name for name, x in numbers.items() if isinstance(x, int) and not isinstance(x, bool) and x % 16 == 0]
     divisible = (*(name for name in kernel.divisible if name in kernel.inputs), *multiples)
     ranges = tuple(kernel.inputs) if kernel.seed % 2 else ()  # which AMD's GPUs access through buffers
     module = compile_drawn(replace(kernel, divisible=divisible), folder, target.name, ranges)
-    passes = PIPELINES[target.backend](target, warps)
+    passes = PIPELINES[target.backend](target, warps, **({"num_ctas": ctas} if ctas > 1 else {}))
     run_pipeline(module, [one for item in (*ttir_pipeline(target), *passes) for one in parse_pipeline(item)])
     if target.backend == "hip":
         return emit_for_amd(module, target, fuses=False)
     return to_ptx(emit_module(module, kernel.capability, fuses=False), PtxSettings(CHIPS[kernel.capability], 88))
 
 
-def emulate(kernel: Kernel, text: str, args: dict[str, Any], warps: int, target: Target) -> list[Finding]:
+def emulate(
+    kernel: Kernel, text: str, args: dict[str, Any], warps: int, target: Target, ctas: int = 1
+) -> list[Finding]:
     """Run the code on the arrays of `args`, which change; what the checker found."""
     if target.backend == "hip":
         facts = code_object.told(text)
@@ -89,10 +93,10 @@ def emulate(kernel: Kernel, text: str, args: dict[str, Any], warps: int, target:
     device = Device(check=True, collect=True)
     addresses = {name: device.upload(value) for name, value in args.items() if isinstance(value, np.ndarray)}
     facts = ptx_text.told(text)
-    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * GRID[0]))
+    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * GRID[0] * ctas))
     values = [addresses.get(name, args[name]) for name in kernel.signature]
     function = device.load(text).function("kernel")
-    device.launch(function, GRID, 32 * warps, [*values, scratch, 0], facts.get("shared", 0))
+    device.launch(function, GRID[0] * ctas, 32 * warps, [*values, scratch, 0], facts.get("shared", 0))
     device.synchronize()
     for name, address in addresses.items():
         args[name][...] = device.download(address, args[name])
@@ -100,14 +104,14 @@ def emulate(kernel: Kernel, text: str, args: dict[str, Any], warps: int, target:
     return device.checker.findings
 
 
-def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = False) -> str | None:
+def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = False, ctas: int = 1) -> str | None:
     """What the code does differently, or None."""
     warps = warps_of(kernel.seed)
-    text = compiled(kernel, folder, warps, target)
+    text = compiled(kernel, folder, warps, target, ctas)
     if assembles and (problem := refused(text, kernel.capability)):
         return problem
     got, wanted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
-    findings = emulate(kernel, text, got, warps, target)
+    findings = emulate(kernel, text, got, warps, target, ctas)
     if own := [finding for finding in findings if is_ours(finding)]:
         return f"{own[0].kind}: {own[0].sites[0].text.split()[0]}\n{own[0]}"
     InterpretedFunction(load(annotated(kernel), folder).fn)[GRID](**wanted)
@@ -161,13 +165,17 @@ def refused(text: str, arch: int) -> str | None:
     return f"ptxas: {done.stderr.strip()[:300]}" if done.returncode else None
 
 
-def problem_of(seed: int, target: str, folder: Path, assembles: bool = False, **about: bool) -> str | None:
+def problem_of(
+    seed: int, target: str, folder: Path, assembles: bool = False, ctas: int = 1, **about: bool
+) -> str | None:
     """`compare` of one seed; errors of the compiler and of the emulator are problems too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return compare(drawn(seed, target, **about), folder, Target.parse(target), assembles)
+            return compare(drawn(seed, target, **about), folder, Target.parse(target), assembles, ctas)
         except Exception as error:
+            if ctas > 1 and REFUSED in str(error):
+                return None
             last = (str(error).strip() or "no message").splitlines()[-1]
             return f"{type(error).__name__}: {last}\n{error}"
 
@@ -183,6 +191,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="cuda:90", help="cuda:80, cuda:90, or one of AMD's: hip:gfx942")
     parser.add_argument("--seed", type=int)
     parser.add_argument("--ptxas", action="store_true")
+    parser.add_argument("--ctas", type=int, default=1, help="blocks for each program, in a cluster")
     parser.add_argument("--descriptors", action="store_true", help="mostly statements about descriptors")
     parser.add_argument("--odd", action="store_true", help="sizes that are no powers of two")
     parser.add_argument(
@@ -191,6 +200,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--hashes", action="store_true", help="integers that overflow, in addresses, masks and divisors"
     )
+    parser.add_argument("--strides", action="store_true", help="tiles with strides of any sign, masks at every edge")
     parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     args = parser.parse_args(words)
     about = {
@@ -198,6 +208,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "about_python": args.python,
         "about_loops": args.loops,
         "about_hashes": args.hashes,
+        "about_strides": args.strides,
         "odd": args.odd,
     }
     start = time.perf_counter()
@@ -207,11 +218,11 @@ def main(words: Sequence[str] | None = None) -> int:
         if args.seed is not None:
             source = drawn(args.seed, args.target, **about).source
             print(source[source.index("@jit\ndef kernel") :], f"warps = {warps_of(args.seed)}")
-            problem = problem_of(args.seed, args.target, folder, args.ptxas, **about)
+            problem = problem_of(args.seed, args.target, folder, args.ptxas, args.ctas, **about)
             print(problem or "no difference")
             return int(problem is not None)
         for seed in range(args.first, args.first + args.kernels):
-            if (problem := problem_of(seed, args.target, folder, args.ptxas, **about)) is not None:
+            if (problem := problem_of(seed, args.target, folder, args.ptxas, args.ctas, **about)) is not None:
                 failures[kind(problem)].append(seed)
                 print(f"seed {seed}: {problem}"[:400], flush=True)
             if (count := seed - args.first + 1) % 25 == 0 or count == args.kernels:

@@ -330,13 +330,15 @@ def draw_kernel(
     about_loops: bool = False,
     checked: bool = False,
     about_hashes: bool = False,
+    about_strides: bool = False,
 ) -> Kernel:
-    """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, with integers that overflow, or with
-    Python that Triton does not have.
+    """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, with integers that overflow, with tiles
+    of all strides, or with Python that Triton does not have.
 
     `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
     matters take turns; and it may return between its accesses to memory. `checked`: with nothing that the sanitizer reports.
     """
+    from tests.drawn import stride_statements
     from tests.drawn.hash_statements import NUMBERS, HashStatements
     from tests.drawn.loop_statements import LoopStatements
     from tests.drawn.python_statements import HELPERS, PythonStatements
@@ -350,6 +352,8 @@ def draw_kernel(
         if about_loops
         else HashStatements
         if about_hashes
+        else stride_statements.StrideStatements
+        if about_strides
         else None
     )
     writer = own(seed, capability, odd) if own is not None else plain
@@ -374,4 +378,7 @@ def draw_kernel(
         made.numbers = {name: writer.random.choice(numbers) for name, numbers in choices.items()}
     if about_hashes:
         made.numbers = {name: writer.random.choice(numbers) for name, numbers in NUMBERS.items()}
+    if about_strides:
+        numbers = stride_statements.NUMBERS
+        made.numbers = {name: writer.random.choice(choices) for name, choices in numbers.items()}
     return made

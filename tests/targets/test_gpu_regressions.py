@@ -2,29 +2,16 @@
 
 import re
 import subprocess
-from collections.abc import Mapping
 from shutil import which
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import tilework.language as tl
-from tests.targets.gpu_text import CPU, VERSION, Array, kernel_ptx, launch
-from tilework.errors import PassError
-from tilework.frontend.generator import compile_to_ttir
+from tests.targets.gpu_text import CPU, kernel_ptx, launch
 from tilework.language.function import jit
 from tilework.oracles.emulator.device import Device
-from tilework.oracles.emulator.syntax import EmulatorError
-from tilework.runtime.compile.sources import frontend_options
-from tilework.target import Target
-from tilework.targets.base import GPUTarget
-from tilework.targets.nvidia.lower.emit import emit_module
-from tilework.targets.nvidia.pipeline import ttgir_pipeline
-from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
-from tilework.transforms.pipelines import ttir_pipeline
-from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 ARCHS = (80, 90)
 
@@ -176,49 +163,6 @@ def test_lanes_wait_for_those_behind_the_end() -> None:
     out = device.upload(np.zeros(64, np.uint32))
     device.launch(device.load(BEHIND_THE_END).function("kernel"), 1, 64, [out], 0)
     np.testing.assert_array_equal(device.download(out, np.zeros(64, np.uint32)), np.where(np.arange(64) == 1, 7, 5))
-
-
-# Clusters: blocks that hold a part each were taken for ones that hold all.
-
-
-def cluster_ptx(kernel: Any, types: Mapping[str, str], constexprs: Mapping[str, Any], ctas: int) -> str:
-    signature = {**types, **dict.fromkeys(constexprs, "constexpr")}
-    module = compile_to_ttir(kernel, signature, dict(constexprs), {}, frontend_options(GPUTarget("cuda", 90, 32), {}))
-    run_pipeline(module, ttir_pipeline(Target.parse("cuda:90")))
-    run_pipeline(
-        module, [one for item in ttgir_pipeline(Target.parse("cuda:90"), 4, 3, ctas) for one in parse_pipeline(item)]
-    )
-    return to_ptx(emit_module(module, 90), PtxSettings(CPU[90], VERSION))
-
-
-@jit
-def square(x, out, T: tl.constexpr):
-    at = tl.arange(0, T)[:, None] * T + tl.arange(0, T)[None, :]
-    a = tl.load(x + at).to(tl.float16)
-    tl.store(out + at, tl.dot(a, a))
-
-
-@jit
-def multiply(x, y, out, T: tl.constexpr):
-    at = tl.program_id(0) * T * T + tl.arange(0, T)[:, None] * T + tl.arange(0, T)[None, :]
-    tl.store(out + at, tl.dot(tl.load(x + at), tl.load(y + at)) + tl.num_programs(0))
-
-
-def test_factors_in_other_blocks_are_refused() -> None:
-    with pytest.raises(PassError, match="blocks of a cluster"):
-        cluster_ptx(square, {"x": "*fp32", "out": "*fp32"}, {"T": 64}, ctas=2)
-
-
-@pytest.mark.parametrize("ctas", [2, 4])
-def test_clusters_multiply(ctas: int) -> None:
-    ptx = cluster_ptx(multiply, {"x": "*fp16", "y": "*fp16", "out": "*fp32"}, {"T": 64}, ctas)
-    rng = np.random.default_rng(0)
-    x, y = (rng.integers(-4, 5, (2, 64, 64)).astype(np.float16) for _ in range(2))
-    out: Array = np.zeros((2, 64, 64), np.float32)
-    launch(ptx, "multiply", [x, y, out], warps=4, grid=2 * ctas)
-    np.testing.assert_array_equal(out, x.astype(np.float32) @ y.astype(np.float32) + 2)
-    with pytest.raises(EmulatorError, match=re.escape("do not divide")):
-        launch(ptx, "multiply", [x, y, out], warps=4, grid=2 * ctas + 1)
 
 
 # What a tile has beyond a size that the compiler knows was loaded and stored under masks that are never true.

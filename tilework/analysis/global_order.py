@@ -18,6 +18,9 @@ later one, and if they may touch the same memory. What is known of that is where
 Two stores of TMA through the same parameter are in order only if they write the same block; those of a loop that goes through
 blocks run side by side. Waits are put before the outermost loop that has the second access but not the first, fences behind the
 outermost that has the first but not the second.
+
+A program that a cluster of blocks runs has its copies and its loads and stores in several of them: there who writes what another access
+has read waits for that as well, and each wait has a barrier, of the cluster.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +33,7 @@ from tilework.analysis.origins import UNKNOWN, Origins, memory_origins
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order
+from tilework.ir.module_facts import num_ctas
 from tilework.ir.nesting import LOOPS, is_defined_in, loop_around
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import shape_of
@@ -74,8 +78,8 @@ def global_order(module: ModuleOp) -> GlobalOrder:
         known: dict[str, list[Access]] = {}
         for name in callees_first(functions):
             known[name] = accesses_of(functions[name], origins, known)
-        for name in functions:
-            order(known[name], found)
+        for name, function in functions.items():
+            order(known[name], found, num_ctas(function) > 1)
     return found
 
 
@@ -110,20 +114,22 @@ RELEASES = frozenset({MemSemantic.RELEASE, MemSemantic.ACQ_REL})
 ACQUIRES = frozenset({MemSemantic.ACQUIRE, MemSemantic.ACQ_REL})
 
 
-def order(accesses: Sequence[Access], found: GlobalOrder) -> None:
+def order(accesses: Sequence[Access], found: GlobalOrder, in_clusters: bool) -> None:
     """Note what the accesses of one function need."""
     if not any(access.by_tma for access in accesses):
         return
     places = {access.op: Place(access.op, number) for number, access in enumerate(accesses)}
     for first in accesses:
-        if not first.writes:
+        if not (first.writes or in_clusters):
             continue
         for second in accesses:
             if not (first.by_tma or second.by_tma) or not places[first.op].reaches(places[second.op]):
                 continue
-            if first.by_tma and waits(first, second):
+            if not first.writes and not (second.writes and may_meet(first, second)):
+                continue
+            if not first.writes or (first.by_tma and waits(first, second)):
                 _, before = between(places[first.op], places[second.op])
-                has_barrier = not second.by_tma and type(before) not in BARRIERS
+                has_barrier = (in_clusters or not second.by_tma) and type(before) not in BARRIERS
                 found.waits[before] = found.waits.get(before, False) or has_barrier
             elif not first.by_tma and is_hidden(first, second, places):
                 behind, _ = between(places[first.op], places[second.op])

@@ -188,6 +188,10 @@ class Gpu(ABC):
     def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
         """All threads of these warps come here, and see what they wrote to shared memory, or to `all_memory`."""
 
+    def cluster_barrier(self, b: Builder) -> None:
+        """All threads of a cluster come here, and see what they wrote to all memory; only with `Feature.CLUSTERS`."""
+        raise NotImplementedError
+
     @abstractmethod
     def warp_barrier(self, b: Builder) -> None:
         """The same within each warp."""

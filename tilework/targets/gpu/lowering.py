@@ -236,9 +236,14 @@ class Lowering(OpLowering[Any]):
     # What all threads do together
 
     def barrier(self, all_memory: bool = False) -> None:
-        """Wait until all threads that run this code are here, and see what they wrote to shared memory, or to `all_memory`."""
+        """Wait until all threads that run this code are here, and see what they wrote to shared memory, or to `all_memory`.
+
+        Blocks of a cluster share a program, and so the memory that it sees."""
         assert not self.is_alone, "the first warp alone cannot wait for the others"
-        self.gpu.barrier(self.builder, self.warps, all_memory)
+        if all_memory and self.facts.num_ctas > 1:
+            self.gpu.cluster_barrier(self.builder)
+        else:
+            self.gpu.barrier(self.builder, self.warps, all_memory)
 
     def warp_barrier(self) -> None:
         """The same within each warp."""

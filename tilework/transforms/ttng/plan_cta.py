@@ -95,7 +95,7 @@ class Plan:
         self.decide(dots, dot_tiling)
         self.decide([op for op in self.ops if type(op) is tt.ReduceOp], reduction_tiling)
         if not any(group.cga is not None for group in self.groups.values()):
-            self.decide([op for op in self.ops if isinstance(op, STORES)][:1], own_tiling)
+            self.decide([op for op in self.ops if isinstance(op, STORES) and stored(op) is not None][:1], own_tiling)
         for group in dict.fromkeys(self.groups.values()):
             if group.cga is not None:
                 retile(group, group.cga, self.ops[0])
@@ -150,8 +150,7 @@ class Plan:
     def decide(self, ops: Sequence[Operation], tiling: Callable[[Operation, int], Bases | None]) -> None:
         """Give the group of each op its tiling, unless it has one, and spread it."""
         for op in ops:
-            value = next((v for v in (*op.operands, *op.results) if layout(v) is not None), None)
-            group = None if value is None else self.group(value)
+            group = next(filter(None, map(self.group, (*op.operands, *op.results))), None)
             if group is not None and group.cga is None and not group.is_fixed:
                 if (cga := tiling(op, self.ctas)) is not None:
                     group.cga = without(cga, group.undivided)
@@ -236,9 +235,14 @@ def reduction_tiling(reduce: Operation, ctas: int) -> Bases | None:
 
 def own_tiling(store: Operation, ctas: int) -> Bases | None:
     """As it is."""
-    value = next(v for v in store.operands if layout(v) is not None)
-    root = root_of(layout(value))
+    value = stored(store)
+    root = None if value is None else root_of(layout(value))
     return None if root is None else root.cga
+
+
+def stored(store: Operation) -> SSAValue | None:
+    """A tensor of a store that is laid out; numbers are not."""
+    return next((value for value in store.operands if isinstance(value.type, TensorType)), None)
 
 
 # Rewriting

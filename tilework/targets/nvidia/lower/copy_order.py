@@ -27,7 +27,7 @@ class CopyOrder:
             ptx(b, "cp.async.bulk.wait_group 0;", [], [], effect="write")
             self.show_to_copies(b)
             if self.order.waits[op]:
-                low.barrier()
+                low.barrier(all_memory=True)
         elif type(op) in BARRIERS and op in self.order.fences:
             self.show_to_copies(b)
         if op in self.fences:
@@ -36,7 +36,7 @@ class CopyOrder:
     def after(self, low: Lowering, op: Operation) -> None:
         if op in self.order.fences and type(op) not in BARRIERS:
             self.show_to_copies(low.builder)
-            low.barrier()
+            low.barrier(all_memory=True)
 
     def concerns(self, op: Operation) -> bool:
         """Whether there is anything around `op`, which all threads do."""

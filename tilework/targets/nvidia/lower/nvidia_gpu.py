@@ -141,6 +141,10 @@ class NvidiaGpu(AtomicInstructions):
         aligned = "" if warps.are_apart else "aligned."
         b.call(f"llvm.nvvm.barrier.cta.sync.{aligned}{kind}", void, given, attributes="convergent")
 
+    def cluster_barrier(self, b: Builder) -> None:
+        for step in ("arrive", "wait"):
+            ptx(b, f"barrier.cluster.{step}.aligned;", [], [], effect="write", convergent=True)
+
     def set_registers(self, b: Builder, count: int, before: int) -> None:
         """The multiple of 8 that is asked for, 256 at most; warps that need more wait for those that need less."""
         count, before = min(count, MOST_REGISTERS), min(before, MOST_REGISTERS)
