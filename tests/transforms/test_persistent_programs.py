@@ -181,11 +181,13 @@ def test_warps_whose_rows_are_apart_wait_for_each_other(warps: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "multiprocessors, kind, element", [(1, "", FP8), (2, "", np.float16), (1, "pointers", np.float16)]
+    "multiprocessors, kind, element",
+    [(1, "", FP8), (2, "pointers", np.float16), (2**31 - 2, "", np.float16)],
 )
 def test_every_program_runs_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, multiprocessors: int, kind: str, element: Any
 ) -> None:
+    """Also where the number behind the last one does not fit into 32 bits, as in grids of nearly 2**31 programs."""
     from tilework.oracles.emulator import translate
 
     made = translate.special_registers
