@@ -5,7 +5,7 @@
 Every kernel that differs is a line with its seed; then one line for all. Kernels are not fused, so that floats differ only by what
 elementary functions and the order of sums allow; one whose threads meet in global memory without order (the emulator says so) or
 whose results tell the order of its programs (the evaluator says so) may differ. ``--plain`` draws kernels of what Triton has,
-``--loops`` short ones of nested loops. The exit code is the number of failures, 99 at most; ``--seconds`` ends early.
+``--loops`` short ones of nested loops, ``--hashes`` and ``--strides`` those of `tests.drawn.gpu`; with ``--ctas 2`` two blocks run each program. The exit code is the number of failures, 99 at most; ``--seconds`` ends early.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 import tilework
 from tests.device.check_cuda_kernels import allocate
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.gpu import BLOCK, MEETING, STRICTNESS, depends_on_order, finds_races, warps_of
+from tests.drawn.gpu import BLOCK, MEETING, REFUSED, STRICTNESS, depends_on_order, finds_races, warps_of
 from tests.drawn.kernels import Kernel, draw_kernel
 from tests.drawn.rounding import RoundingError
 from tests.drawn.run import load
@@ -34,14 +34,14 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 
 
-def compare(kernel: Kernel, folder: Path) -> str | None:
+def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
     """What the GPU does differently, or None."""
     got, wanted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
     compiled = load(annotated(kernel), folder)
     is_emulated = (knobs.runtime.device or "").startswith("emulator")  # there arrays are where they are
     place = np.asarray if is_emulated else DeviceArray.of
     placed = {name: place(x) if isinstance(x, np.ndarray) else x for name, x in got.items()}
-    compiled[GRID](**placed, num_warps=warps_of(kernel.seed), enable_fp_fusion=False)
+    compiled[GRID](**placed, num_warps=warps_of(kernel.seed), enable_fp_fusion=False, num_ctas=ctas)
     driver.active.get_device_interface().synchronize()
     InterpretedFunction(compiled.fn)[GRID](**wanted)
     if MEETING.search(kernel.source):
@@ -61,14 +61,16 @@ def compare(kernel: Kernel, folder: Path) -> str | None:
     return None
 
 
-def problem_of(seed: int, folder: Path, **about: bool) -> str | None:
+def problem_of(seed: int, folder: Path, ctas: int, **about: bool) -> str | None:
     """`compare` of one seed; errors are problems too."""
     try:
-        return compare(draw_kernel(seed, **about), folder)
+        return compare(draw_kernel(seed, **about), folder, ctas)
     except SanitizerError as error:  # of the emulator
         meets = "race: " in str(error) or len(set(BLOCK.findall(str(error)))) > 1
         return None if meets else str(error)
     except Exception as error:
+        if ctas > 1 and REFUSED in str(error):
+            return None
         return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[-1]}"
 
 
@@ -79,17 +81,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=inf, help="after which no other kernel begins")
     parser.add_argument("--plain", action="store_true", help="only what Triton has")
     parser.add_argument("--loops", action="store_true", help="mostly loops")
+    parser.add_argument("--hashes", action="store_true", help="integers that overflow")
+    parser.add_argument("--strides", action="store_true", help="tiles with strides of any sign")
+    parser.add_argument("--ctas", type=int, default=1, help="blocks for each program")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     tilework.set_allocator(allocate)
-    about = {"about_python": not (args.plain or args.loops), "about_loops": args.loops}
+    about = {f"about_{name}": getattr(args, name) for name in ("loops", "hashes", "strides")}
+    about["about_python"] = not (args.plain or any(about.values()))
     target, start, count, bad = driver.active.get_current_target(), time.perf_counter(), 0, 0
     with tempfile.TemporaryDirectory() as name:
         for seed in range(args.first, args.first + args.kernels):
             if time.perf_counter() - start > args.seconds:
                 break
             count += 1
-            if (problem := problem_of(seed, Path(name), **about)) is not None:
+            if (problem := problem_of(seed, Path(name), args.ctas, **about)) is not None:
                 bad += 1
                 print(f"seed {seed}: {problem}"[:400], flush=True)
     seconds = time.perf_counter() - start

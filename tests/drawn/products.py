@@ -130,7 +130,7 @@ class Drawer(Lines):
             options["auto_tma"] = True
         if self.chance(0.04):
             options["launch_cooperative_grid"] = True
-        if self.chance(0.04) and self.large:
+        if self.chance(0.08):
             options["num_ctas"] = 2
         source = "\n".join([*self.head(), *self.lines, ""])
         case = Case(self.seed, source, self.tile, self.dtype, self.way, self.grid, options)
@@ -373,7 +373,17 @@ class Drawer(Lines):
         if exact:
             return Layout(0, -(-row // align) * align, 1)
         kind = self.one(
-            "plain", "plain", "padded", "odd", "offset", "aligned offset", "overlap", "zero", "negative", "wide"
+            "plain",
+            "plain",
+            "padded",
+            "odd",
+            "offset",
+            "aligned offset",
+            "overlap",
+            "zero",
+            "negative",
+            "wide",
+            "backwards",
         )
         if kind == "padded":
             row = -(-row // align) * align + align
@@ -391,4 +401,6 @@ class Drawer(Lines):
             row, offset = -(-(-row // align) * align), -1
         elif kind == "wide" and not self.unit[name]:
             column, row = 2, 2 * row
+        elif kind == "backwards" and not self.unit[name]:
+            column, row = -1, self.one(row, -row)
         return Layout(offset, row, column)

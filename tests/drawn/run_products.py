@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 import tilework
+from tests.drawn.gpu import REFUSED
 from tests.drawn.pairs_of_products import Pair, PairDrawer
 from tests.drawn.products import Case, Drawer, Launch, Layout, grid_of
 from tilework import knobs
@@ -190,6 +191,9 @@ def check(case: Case | Pair, folder: Path, seen: Counter[str]) -> list[str]:
             text = f"{type(error).__name__}: {error}"
             if "OutOfResources" in text or "DoesNotFit" in text:
                 seen["does not fit"] += 1
+                return problems
+            if "num_ctas" in case.options and REFUSED in text:
+                seen["refused"] += 1
                 return problems
             problems.append(f"launch {number}: {text[:3000]}")
             if os.environ.get("SHOW"):
