@@ -8,6 +8,9 @@
 All of it is exact, on every device: a product that does not fit loses its upper bits, and nothing else.
 """
 
+from math import prod
+from random import Random
+
 from tests.drawn.expressions import Shape
 from tests.drawn.kernels import ELEMENTS
 from tests.drawn.rules import BOOL, INT8, INT32, INT64, UINT32, UINT64, DType
@@ -48,6 +51,7 @@ class HashStatements(Statements):
         super().__init__(seed, capability, odd=odd)
         self.tiles: list[tuple[str, DType]] = []
         self.form: Shape = ()
+        self.more = Random(-seed)  # seeds that are known keep their kernels, and have more in them
 
     def statement(self, budget: int) -> None:
         if not self.tiles:
@@ -59,6 +63,8 @@ class HashStatements(Statements):
         if budget > 0 and self.random.random() < 0.2:
             self.rounds()
         self.use()
+        if self.more.random() < 0.3:
+            self.guarded()
 
     def begin(self) -> None:
         """A tile of neighbours somewhere."""
@@ -120,6 +126,25 @@ class HashStatements(Statements):
         with self.block(f"for {self.fresh('i')} in range({self.random.choice(('3', 'n & 7', 'pid + 1'))}):"):
             for _ in range(self.random.randint(1, 2)):
                 self.line(f"{name} = ({self.mixed(name, kind)}).to(tl.{kind.tl})")
+
+    def guarded(self) -> None:
+        """Divisors that may be 0, and who asks before or afterwards."""
+        (x, kind), d, v = self.more.choice(self.tiles[-4:]), self.fresh("d"), self.fresh()
+        divisors = ("n & 3", "pid", "m & 15", f"{x} & 3", f"({x} >> 3) & 1", "n - n", f"({x} & 1) * 16")
+        self.line(f"{d} = ({self.more.choice(divisors)}).to(tl.{kind.tl})")
+        asked = self.more.choice((f"{d} == 0", f"{d} < 1", f"({d} == 0) | ({x} == 5)"))
+        symbol, number = self.more.choice(("//", "%")), self.more.randrange(99)
+        if self.more.random() < 0.5:
+            self.line(f"{v} = {x} {symbol} {d}")
+            self.line(f"{v} = tl.where({asked}, {number}, {v}).to(tl.{kind.tl})")
+        else:
+            self.line(f"{v} = {x}")
+            with self.block(
+                f"for {self.fresh('i')} in range(tl.max(({d} + {x} * 0).to(tl.int32).reshape([{prod(self.form)}]), 0)):"
+            ):
+                self.line(f"{v} += tl.where({asked}, 3, {x} {symbol} {d}).to(tl.{kind.tl})")
+        self.pool.append(self.define(v, kind, self.form))
+        self.store(self.pool[-1])
 
     def place(self, x: str, kind: DType) -> str:
         """An index into an array, of any number."""

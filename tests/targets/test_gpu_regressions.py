@@ -265,3 +265,29 @@ def test_a_loop_carries_no_predicates(arch: int) -> None:
     launch(ptx, "flipping", [out, 5], warps=1)
     total = 5 + 3 * 59 + 2 * 5 + 3000
     assert out[0] == total + (2 if total % 3 == 0 else 1)
+
+
+# LLVM took a divisor for other than 0, and who asked whether it is was told so.
+
+
+@jit
+def guarded_quotients(x, d, out, m, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    value, divisor = tl.load(x + at), tl.load(d + at)
+    quotient, rest = value // divisor, value % divisor
+    tl.store(out + at, tl.where(divisor == 0, -1, quotient))
+    tl.store(out + N + at, tl.where(divisor == 0, -2, rest))
+    for _ in range(n):
+        value += value % m
+    tl.store(out + 2 * N + at, tl.where(m == 0, value * 2, value))
+
+
+def test_what_is_divided_by_zero_is_asked_for() -> None:
+    types = dict.fromkeys(("x", "d", "out"), "*i32") | {"m": "i32", "n": "i32"}
+    ptx = kernel_ptx(guarded_quotients, types, {"N": 32}, 90, warps=1)
+    x, d = np.arange(32, dtype=np.int32) + 100, np.arange(32, dtype=np.int32) % 4
+    out = np.zeros(96, np.int32)
+    launch(ptx, "guarded_quotients", [x, d, out, 0, 0], warps=1)
+    safe = np.maximum(d, 1)
+    wanted = [*np.where(d == 0, -1, x // safe), *np.where(d == 0, -2, x % safe), *(x * 2)]
+    np.testing.assert_array_equal(out, wanted)

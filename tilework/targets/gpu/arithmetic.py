@@ -35,14 +35,22 @@ DIVISIONS: dict[type[Operation], tuple[str, bool]] = {
 
 @lowers(*DIVISIONS, elementwise=True, overrides=True, differs=True)
 def lower_division(low: Lowering, op: Operation, lhs: Value, rhs: Value) -> Value:
-    """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it."""
+    """By a constant 0 it is 0: to LLVM it would be a reason to drop the code around it. By any other 0 it is some number."""
     b = low.builder
     name, is_signed = DIVISIONS[type(op)]
     if rhs.constant == 0:
         return constant(lhs.type, 0)
     if is_signed and rhs.constant is not None and signed(rhs.type, rhs.constant) == -1:
         return b.neg(lhs) if name == "sdiv" else constant(lhs.type, 0)
-    return b.binary(name, lhs, rhs)
+    return b.binary(name, lhs, not_zero(low, rhs))
+
+
+def not_zero(low: Lowering, divisor: Value) -> Value:
+    """What LLVM sees divided by it takes for other than 0 everywhere: ``tl.where(d == 0, -1, x // d)`` would never give -1."""
+    b = low.builder
+    if divisor.constant is not None or b.ranges.get(divisor.text, (0, 0))[0] > 0:
+        return divisor
+    return b.intrinsic("umax", divisor.type, divisor, constant(divisor.type, 1))
 
 
 SHIFTS: dict[type[Operation], str] = {arith.ShLIOp: "shl", arith.ShRUIOp: "lshr", arith.ShRSIOp: "ashr"}
