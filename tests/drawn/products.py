@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from tests.drawn.product_ends import ADDED, EACH, OF_NUMBERS, STEPS, STORES
+
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "fp8": 1, "fp8e5": 1, "i8": 1}  # bytes
 TILES = [
     (128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 256, 64), (128, 256, 32), (128, 128, 128), (64, 64, 64),
@@ -45,6 +47,7 @@ class Case:
     options: dict[str, Any]
     launches: list[Launch] = field(default_factory=list)
     alias: str = ""
+    stores: bool = False  # the result, by a descriptor
 
 
 NUMBERS = {
@@ -54,6 +57,7 @@ NUMBERS = {
     "turned plane": "pm = tl.program_id(1)\npn = tl.program_id(0)",
     "far planes": "pm = tl.program_id(1)\npn = tl.program_id(2)",
     "programs": "pid = tl.num_programs(0) - 1 - tl.program_id(0)\nnum_n = tl.cdiv(N, BN)\npm = pid // num_n\npn = pid % num_n",
+    "split": "pid = tl.program_id(0)\nnum_n = tl.cdiv(N, BN)\npm = pid // num_n\npn = pid % num_n\npart = tl.program_id(1)",
     "tiles": "num_n = tl.cdiv(N, BN)\nfor tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * num_n, tl.num_programs(0){}):",
     "groups": """pid = tl.program_id(0)
 num_m = tl.cdiv(M, BM)
@@ -67,7 +71,12 @@ pn = (pid % (GROUP * num_n)) // size""",
 
 def grid_of(case: Case, launch: Launch) -> tuple[int, ...]:
     rows, columns = -(-launch.m // case.tile[0]), -(-launch.n // case.tile[1])
-    plane = {"plane": (rows, columns), "turned plane": (columns, rows), "far planes": (1, rows, columns)}
+    plane = {
+        "split": (rows * columns, 3),
+        "plane": (rows, columns),
+        "turned plane": (columns, rows),
+        "far planes": (1, rows, columns),
+    }
     count = rows * columns
     return plane.get(case.grid, (count if case.grid != "tiles" else min(count, 1 + case.seed % 2), 1, 1))
 
@@ -111,6 +120,7 @@ class Drawer(Lines):
         self.grid = "plane" if self.in_place else self.one(*NUMBERS)
         self.rows = "mask" if self.in_place else self.one("wrap", "wrap", "mask", "none", "where")
         self.inner = self.one("left", "place", "none") if self.way in ("pointers", "carried") else "none"
+        self.stores = self.way in ("descriptors", "made") and self.chance(0.5)
         self.other = self.one("0.0", "0.0", "0.0", "", "1.0", "-0.0", "float('nan')")
         if self.dtype in ("i8", "fp8", "fp8e5"):
             self.other = self.one("0", "0", "", "1")
@@ -134,6 +144,7 @@ class Drawer(Lines):
             options["num_ctas"] = 2
         source = "\n".join([*self.head(), *self.lines, ""])
         case = Case(self.seed, source, self.tile, self.dtype, self.way, self.grid, options)
+        case.stores = self.stores
         case.alias = "c" if self.in_place else "b" if self.chance(0.08) and self.way in ("pointers", "carried") else ""
         case.launches = [self.launch(case, first=number == 0) for number in range(3 if self.large else 2)]
         case.launches += [case.launches[0]] if self.large else []
@@ -146,7 +157,7 @@ class Drawer(Lines):
             "",
             "",
             "@jit",
-            "def kernel(a, b, c, d, e, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):",
+            "def kernel(a, b, c, d, e, g, o, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):",
         ]
 
     def body(self) -> None:
@@ -215,7 +226,7 @@ class Drawer(Lines):
 
     def loop(self, acc_type: str) -> None:
         kind = self.one("range", "range", "short", "late", "while") if self.chance(0.3) else "range"
-        extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale", "half", "doubled", "again", "limit", "around") if self.chance(0.03 if self.large_one else 0.07)]  # fmt: skip
+        extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale", "half", "doubled", "again", "limit", "around", "each") if self.chance(0.03 if self.large_one else 0.07)]  # fmt: skip
         if self.dtype in ("i8", "fp8", "fp8e5"):
             extra = [name for name in extra if name not in ("sum", "second", "scale", "doubled")]
         if "sum" in extra:
@@ -234,6 +245,8 @@ class Drawer(Lines):
             self.add("done = 0\nwhile done < 2:\n    done += 1")
             depth = 2
         bounds = {"short": "0, tl.cdiv(K, BK) - 1", "late": "1, tl.cdiv(K, BK)"}.get(kind, "0, tl.cdiv(K, BK)")
+        if self.grid == "split":
+            bounds = bounds.replace("0, ", "part, ") + ", 3"
         if "limit" in extra:
             bounds = "0, tl.minimum(tl.load(e + 300), tl.cdiv(K, BK))"
         if "around" in extra:
@@ -279,6 +292,8 @@ class Drawer(Lines):
             self.add("count, other = other, count + 1", depth)
         if "atomic" in extra:
             self.add("tl.atomic_add(e + 100, 1)", depth)
+        if "each" in extra and self.grid != "split":
+            self.add(EACH, depth)
         if "scalar" in extra:
             self.add(f"acc += tl.load(d + k).to({acc_type})", depth)
         depth -= "half" in extra
@@ -316,17 +331,42 @@ class Drawer(Lines):
         if self.chance(0.05):
             self.add("acc += tl.program_id(2) + tl.program_id(1) % 2")
         self.add("mask = (rm[:, None] < M) & (rn[None, :] < N)")
-        where = (
+        few = [name for name in (*STEPS, *STORES) if self.other != "float('nan')" or name not in OF_NUMBERS]
+        for name in few:
+            if name in STEPS and self.chance(0.03):
+                self.add(STEPS[name])
+        if self.grid == "split":
+            self.add(ADDED.format("acc.to(tl.float32)"))
+            self.add("if part == 0:")
+            self.base += 1
+        stores = [name for name in few if name in STORES]
+        if self.chance(0.25) and self.grid != "split":
+            self.add(STORES[self.one(*stores)].format("acc.to(tl.float32)"))
+        self.store()
+        self.base -= self.grid == "split"
+        if self.chance(0.1):
+            self.add("tl.store(e + 200 + pm * 7 % 50, pm * 7 % 50)")
+
+    def store(self) -> None:
+        """The result goes to `c`."""
+        if self.stores:
+            made = "tl.make_tensor_descriptor(c, [M, N], [scm, 1], [BM, BN])"
+            self.add("dc = c" if self.way == "descriptors" else f"dc = {made}")
+            if self.chance(0.1):
+                self.add("acc += dc.load([om, on]).to(acc.dtype)")
+            self.add("dc.store([om, on], acc.to(dc.dtype))")
+            return
+        place = (
             "c + (rm[:, None] * scm + rn[None, :] * scn)" if self.chance(0.5) else "c + rm[:, None] * scm + rn[None, :]"
         )
         if self.chance(0.07) and not self.in_place:
-            self.add(f"acc += tl.load({where}, mask=mask, other=0).to(acc.dtype)")
+            self.add(f"acc += tl.load({place}, mask=mask, other=0).to(acc.dtype)")
+        if self.chance(0.04) and not self.in_place:
+            self.add(f"tl.store({place}, 1, mask=mask)")
         if self.chance(0.06) and not self.in_place and self.dtype in ("f16", "f32"):
-            self.add(f"tl.atomic_add({where}, acc.to(c.dtype.element_ty), mask=mask)")
+            self.add(f"tl.atomic_add({place}, acc.to(c.dtype.element_ty), mask=mask)")
         else:
-            self.add(f"tl.store({where}, acc.to(c.dtype.element_ty), mask=mask)")
-        if self.chance(0.1):
-            self.add("tl.store(e + 200 + pm * 7 % 50, pm * 7 % 50)")
+            self.add(f"tl.store({place}, acc.to(c.dtype.element_ty), mask=mask)")
 
     def launch(self, case: Case, first: bool) -> Launch:
         bm, bn, bk = self.tile
@@ -356,6 +396,8 @@ class Drawer(Lines):
             "b": self.layout(k, n, self.turned["b"], "b", exact),
         }
         layouts["c"] = layouts["a"] if case.alias == "c" else Layout(0, n + self.one(0, 0, 3, 8), 1)
+        if self.stores:
+            layouts["c"] = Layout(0, -(-n // 8) * 8 + self.one(0, 8), 1)
         if case.alias == "c" and (layouts["a"].column != 1 or layouts["a"].row < max(n, k)):
             layouts["a"] = layouts["c"] = Layout(0, max(n, k) + 8, 1)
         return Launch(m, n, k, 1, layouts)

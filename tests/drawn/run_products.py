@@ -77,6 +77,9 @@ def arguments(case: Case, launch: Launch, number: int) -> tuple[dict[str, torch.
     made["d"] = torch.randint(-2, 3, (4096 + launch.n,)).to(torch.float16)
     made["e"] = torch.zeros(4096, dtype=torch.int32)
     made["e"][300] = 2
+    size = (launch.m + case.tile[0]) * (launch.n + case.tile[1])
+    made["g"] = torch.randint(-2, 3, (max(size, 1 << 16),)).to(torch.float16)
+    made["o"] = torch.zeros(size)
 
     def given(memory: dict[str, torch.Tensor]) -> list[Any]:
         if case.alias == "b":
@@ -95,6 +98,9 @@ def arguments(case: Case, launch: Launch, number: int) -> tuple[dict[str, torch.
             else:
                 b = torch.as_strided(args[1], (launch.k, launch.n), (where["b"].row, 1))
                 args[1] = TensorDescriptor.from_tensor(b, [bk, bn])
+        if case.stores:
+            c = torch.as_strided(args[2], (launch.m, launch.n), (where["c"].row, 1))
+            args[2] = TensorDescriptor.from_tensor(c, list(case.tile[:2])) if case.way == "descriptors" else args[2]
         strides = (
             where["a"].row,
             where["a"].column,
@@ -103,7 +109,7 @@ def arguments(case: Case, launch: Launch, number: int) -> tuple[dict[str, torch.
             where["c"].row,
             where["c"].column,
         )
-        return [*args, memory["d"], memory["e"], launch.m, launch.n, launch.k, *strides]
+        return [*args, memory["d"], memory["e"], memory["g"], memory["o"], launch.m, launch.n, launch.k, *strides]
 
     return made, given
 
@@ -189,7 +195,7 @@ def check(case: Case | Pair, folder: Path, seen: Counter[str]) -> list[str]:
                 torch.cuda.synchronize()
         except Exception as error:  # noqa: BLE001 - it is the result
             text = f"{type(error).__name__}: {error}"
-            if "OutOfResources" in text or "DoesNotFit" in text:
+            if any(words in text for words in ("OutOfResources", "DoesNotFit", "between the blocks of a cluster")):
                 seen["does not fit"] += 1
                 return problems
             if "num_ctas" in case.options and REFUSED in text:
