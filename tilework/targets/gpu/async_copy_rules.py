@@ -46,7 +46,7 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
         if not first & move.copies:
             target, apart = place_of(low, move, first)
             mask = masks[first] if masks else None
-            asked = Copy(target, apart, addresses[first], width * move.bytes, mask, mine, hints_of(op))
+            asked = Copy(target, apart, addresses[first], width * move.bytes, mask, mine)
             low.gpu.async_copy(low.builder, asked)
     return ()
 

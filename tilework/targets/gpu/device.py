@@ -78,7 +78,6 @@ class Copy(NamedTuple):
     bytes: int
     mask: Value | None
     predicate: Value | None
-    hints: Hints = Hints()
 
 
 class Warps(NamedTuple):
