@@ -7,10 +7,8 @@
 Where a tile is stored its elements are apart, and so are the programs. All of it is exact, on every device.
 """
 
-from math import prod
-
 from tests.drawn.expressions import Shape, Value, unknown
-from tests.drawn.rules import BF16, FP16, FP32, FP64, INT8, INT16, INT32, INT64, UINT8, DType
+from tests.drawn.rules import BF16, FP16, FP32, FP64, INT8, INT16, INT32, INT64, UINT8, UINT32, DType
 from tests.drawn.statements import NESTED, Statements
 
 KINDS = (INT8, UINT8, INT16, INT32, INT32, INT64, FP16, BF16, FP32, FP64)
@@ -25,7 +23,7 @@ NUMBERS = {
     "big": (11, -1, -16, 48, 1, 0),
     "flag": (True, False),
 }
-OWN = (("copied", 8), ("walked", 4), ("stepped", 3), ("reversed_block", 3), ("added", 3), ("compute", 2), ("scan", 1), ("reduction", 1), ("permuted", 1))  # fmt: skip
+OWN = (("copied", 8), ("walked", 4), ("stepped", 3), ("reversed_block", 3), ("added", 4), ("hit", 3), ("compute", 2), ("scan", 1), ("reduction", 1), ("permuted", 1))  # fmt: skip
 
 
 class StrideStatements(Statements):
@@ -34,7 +32,7 @@ class StrideStatements(Statements):
     def __init__(self, seed: int, capability: int, odd: bool = False) -> None:
         super().__init__(seed, capability, odd=odd)
         self.straight = self.uneven(dict(OWN))
-        self.nested = self.uneven({name: 1 for name, _ in NESTED} | {"copied_in_turn": 6})
+        self.nested = self.uneven({name: 1 for name, _ in NESTED} | {"copied_in_turn": 6, "summed_rows": 4})
 
     def strides(self, shape: Shape) -> tuple[list[str], int]:
         """Of a tile that is read, and how far it may reach: constants, or what the kernel is given."""
@@ -180,13 +178,67 @@ class StrideStatements(Statements):
         self.write_somewhere(self.assign(value).text, shape, dtype)
 
     def added(self) -> None:
-        """Atomics where elements are apart, or all at a few places."""
-        shape, dtype = self.shape(limit=256), self.random.choice((INT32, INT64))
+        """Atomics where elements are apart, or all at a few places; what was there is not asked for, or not by a tile that meets."""
+        shape, dtype = self.shape(limit=1024), self.random.choice((INT32, INT32, UINT32, INT64))
         names, value = self.indices(shape), self.typed(shape, dtype, 1).text
-        strides = self.apart(shape) if self.random.random() < 0.6 else [self.random.choice(("0", "1", "-1", "m")) for _ in shape]  # fmt: skip
+        strides = self.apart(shape)
+        if meets := self.random.random() < 0.6:
+            strides = [self.random.choice(("0", "1", "-1", "1", "m" if size <= 32 else "2")) for size in shape]
+        offset = f"({self.offset(names, strides)})"
+        if meets and self.random.random() < 0.6:
+            offset = f"({offset} {self.random.choice(('// 4', '>> 5', '// 64', '& -16', '& 3', '// 3', '% 7', '// 32 * 8'))})"
         mask = self.edges(names, shape)
-        pointer = self.pointer(dtype, "io")
-        address = f"tl.broadcast_to({pointer} + ({PLACE} + {self.offset(names, strides)}), {list(shape)})"
-        kind = self.random.choice(("add", "max", "min", "xor", "or", "and"))
-        self.line(f"tl.atomic_{kind}({address}, {value}{f', mask={mask}' if mask else ''})")
-        assert prod(shape) <= 256
+        place = f"{self.pointer(dtype, 'io')} + ({HALF} + pid * {2 * HALF} + {offset})"
+        kind = self.random.choice(("add", "add", "max", "min", "xor", "or", "and"))
+        call = f"tl.atomic_{kind}(tl.broadcast_to({place}, {list(shape)}), {value}{f', mask={mask}' if mask else ''}"
+        call += self.random.choice((")", ")", ", sem='relaxed')"))
+        if not meets and self.random.random() < 0.4:
+            self.assign(Value(call, dtype, shape, unknown))
+        else:
+            self.line(call)
+
+    def hit(self) -> None:
+        """Atomics where data says, many of which shared memory may collect."""
+        dtype, size = self.random.choice((INT32, UINT32)), self.random.choice((256, 512, 1024, 2048))
+        data, place = self.fresh(), self.fresh()
+        self.line(f"{data} = tl.load({self.pointer(INT32, 'in')} + pid * 2048 + tl.arange(0, {size}))")
+        self.line(
+            f"{place} = {self.random.choice((f'({data} & 31)', f'({data} & 1023)', f'({data} & 2047) - 100', f'({data} % 100)'))}"
+        )
+        value = self.random.choice(("1", f"{data}", f"({data} >> 3)", "-1"))
+        mask = self.random.choice(("", f", mask={data} > 9", ", mask=flag", f", mask=tl.arange(0, {size}) < n * 8"))
+        kind = self.random.choice(("add", "add", "max", "min", "xor", "or", "and"))
+        pointer = f"{self.pointer(dtype, 'io')} + ({HALF} + pid * {2 * HALF} + {place})"
+        call = f"tl.atomic_{kind}({pointer}, tl.broadcast_to({value}, [{size}]).to(tl.{dtype.tl}){mask})"
+        if self.random.random() < 0.3:
+            with self.block(f"for {self.fresh('i')} in range({self.random.choice(('2', 'n & 3', 'm & 1'))}):"):
+                self.line(call)
+        else:
+            self.line(call)
+
+    def summed_rows(self, budget: int) -> None:
+        """Reductions that a loop carries, of whole numbers that are exact in any order."""
+        shape, dtype = self.shape(2, 1024), self.random.choice((FP32, FP32, INT32, FP16))
+        axis, total, x = self.random.randrange(2), self.fresh(), self.fresh()
+        left = (shape[1 - axis],)
+        start = self.random.choice(("0", "3", "-5"))
+        self.line(f"{total} = tl.full({list(left)}, {start}, tl.{dtype.tl})")
+        index = self.fresh("i")
+        way = self.random.choice(("max", "min") if dtype is FP16 else ("sum", "sum", "max", "min"))
+        with self.block(f"for {index} in tl.range({self.random.choice(('3', 'n & 3', '0', 'm & 7'))}):"):
+            loaded, names = self.read_somewhere(shape, INT8, f" + {index} * {self.random.choice(('m', '16', '-1'))}")
+            self.line(f"{x} = ({loaded} & 15).to(tl.{dtype.tl})")
+            if self.random.random() < 0.3:
+                self.line(f"{x} = tl.where(tl.broadcast_to({names[0]} > m, {list(shape)}), {x}, 0)")
+            row = f"tl.{way}({x}, {axis}).to(tl.{dtype.tl})"
+            if way == "sum":
+                if self.random.random() < 0.3:
+                    self.line(f"{total} = {total} * {self.random.choice(('2', '-1', f'({index} & 1)'))}")
+                self.line(f"{total} {self.random.choice(('+=', '+=', '-='))} {row}")
+            else:
+                self.line(f"{total} = tl.{way}imum({total}, {row})")
+            if self.random.random() < 0.2:
+                self.statement(budget)
+        if dtype is FP16:
+            self.line(f"{total} = {total}.to(tl.float32)")
+        self.define(total, FP32 if dtype is FP16 else dtype, left)

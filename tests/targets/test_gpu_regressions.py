@@ -291,3 +291,21 @@ def test_what_is_divided_by_zero_is_asked_for() -> None:
     safe = np.maximum(d, 1)
     wanted = [*np.where(d == 0, -1, x // safe), *np.where(d == 0, -2, x % safe), *(x * 2)]
     np.testing.assert_array_equal(out, wanted)
+
+
+# ptxas lost a carry where what is subtracted from the upper half of a product is 0, as the number of the first program.
+
+
+@jit
+def halves_less_program(x, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    half = tl.umulhi(tl.load(x + at), 0x9E3779B1)
+    tl.store(out + at, half.to(tl.int64) - tl.program_id(0))
+
+
+def test_upper_halves_that_are_extended_are_taken_from_whole_products() -> None:
+    ptx = kernel_ptx(halves_less_program, {"x": "*u32", "out": "*i64"}, {"N": 32}, 90, warps=1)
+    assert "mul.hi.u32" not in ptx and "mul.wide.u32 %whole" in assembled(ptx, 90)
+    x, out = np.arange(1 << 31, (1 << 31) + 32, dtype=np.uint32), np.zeros(32, np.int64)
+    launch(ptx, "halves_less_program", [x, out], warps=1)
+    np.testing.assert_array_equal(out, x.astype(np.int64) * 0x9E3779B1 >> 32)

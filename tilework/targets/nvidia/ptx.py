@@ -81,7 +81,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
         has_flags = is_linked or not is_ours
         with switches.watching(text), switches.quick_reduction(has_flags):
             ptx = machine.emit_assembly(module)
-    ptx = ptx_text.with_version(ptx, dotted(settings.version))
+    ptx = ptx_text.with_whole_products(ptx_text.with_version(ptx, dotted(settings.version)))
     if not settings.keeps_debug:
         ptx = ptx_text.without_debug(ptx)
     if settings.maxnreg is not None:
