@@ -162,6 +162,18 @@ def test_the_driver_is_given_the_same(cuda: EmulatedCuda, kind: str) -> None:
     as_python_does(cuda, k, *first, grid=lambda meta: (5 if "f" in meta else 4, 1), slow=0)
 
 
+@pytest.mark.parametrize("kind", [(4, 16), (2, 32)])
+def test_every_launch_waits_for_what_another_library_still_does_with_its_array(
+    cuda: EmulatedCuda, kind: tuple[int, int]
+) -> None:
+    """DLPack lets the owner order its work and the launch's; ``__cuda_array_interface__``, if it has that too, does not."""
+    k, given = Counted(six), Exporter(array(), *kind)
+    for launches in range(1, 4):
+        before = len(given.streams)
+        k(given, array(), 2, 2, 2, 2)
+        assert k.slow == 1 and len(given.streams) > before, launches
+
+
 def halves(a: tl.float16, b: tl.bfloat16, out):
     tl.store(out, a.to(tl.float32) + b)
 

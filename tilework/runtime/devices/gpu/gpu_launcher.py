@@ -125,7 +125,7 @@ class GpuLauncher(Launcher):
         return repeated(self, function, check) if self.is_plain else self
 
     def memory_of(self, value: Any) -> "Memory | None":
-        """Torch tensors on a GPU, arrays of our own, and what has ``__cuda_array_interface__``."""
+        """Torch tensors on a GPU, arrays of our own, and what has DLPack, which orders, or ``__cuda_array_interface__``."""
         if getattr(value, "is_cuda", False) is True:
             from tilework.runtime.launch.native_entry import tensor_memory  # lazily: as above
 
@@ -133,9 +133,10 @@ class GpuLauncher(Launcher):
             return ("guard_tensor", 0, 0, (value.dtype, value.device)) if is_own else tensor_memory(value)
         if any(hasattr(value, name) for name in ("data_ptr", "__array_interface__", "cache_key")):
             return None
-        if (interface := getattr(value, "__cuda_array_interface__", None)) is not None:
-            return None if type(interface) is not dict else ("guard_interface", 0, 0, interface["typestr"])
-        return ("guard_asked", 0, 0, partial(same_export, exported(value, 0))) if is_cuda_export(value) else None
+        if is_cuda_export(value):
+            return "guard_asked", 0, 0, partial(same_export, exported(value, current_stream()))
+        interface = getattr(value, "__cuda_array_interface__", None)
+        return ("guard_interface", 0, 0, interface["typestr"]) if type(interface) is dict else None
 
     def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
         """See `targets/cpu/run/launcher_gpu.py`."""

@@ -215,12 +215,16 @@ def raw(arg: Any, size: int) -> bytes:
 
 
 def device_address(arg: Any) -> int:
-    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer."""
+    """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer.
+
+    DLPack comes first: its owner lets the stream wait for work of its own on the memory, the other interface only says where it is.
+    """
     if hasattr(arg, "data_ptr") or isinstance(arg, int):
         return pack.address(arg)
-    if (interface := getattr(arg, "__cuda_array_interface__", None)) is not None:
-        return interface["data"][0]
-    return exported(arg, current_stream()).address if is_cuda_export(arg) else pack.address(arg)
+    if is_cuda_export(arg):
+        return exported(arg, current_stream()).address
+    interface = getattr(arg, "__cuda_array_interface__", None)
+    return interface["data"][0] if interface is not None else pack.address(arg)
 
 
 def current_stream() -> int:
