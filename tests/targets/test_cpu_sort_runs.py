@@ -7,7 +7,11 @@ import pytest
 
 from tests.targets.cpu_rules import buffer, run
 from tilework.ir.tt import SortOrder
+from tilework.targets.cpu.lower.held_keys import HeldKeys
 from tilework.targets.cpu.target import HostTarget
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import i32, ptr, vector, void
 
 HOST = HostTarget.detect()
 FEW_REGISTERS, WIDE = replace(HOST, vector_registers=8), replace(HOST, vector_bytes=64)
@@ -43,3 +47,19 @@ def test_sorts_as_its_network(dtype: str, target: HostTarget) -> None:
     run(body, arrays, target=target)
     for name, values in expected.items():
         np.testing.assert_array_equal(arrays[name].view(dtype), values)
+
+
+def test_few_exchanges_bring_all_bits_of_an_index_among_registers() -> None:
+    b = Builder(Module().function("f", void, [(ptr, "p")]))
+    values = [b.load(vector(i32, 16), b.gep(b.function.args[0], 64 * register)) for register in range(8)]
+    held = HeldKeys(b, "s", values, 4)
+    held.begin_with_registers(7)
+    later = [bit for stage in range(1, 8) for bit in range(stage)[::-1]]
+    held.compare(later)
+    assert len(held.in_order()) == 8
+    b.ret()
+    text = b.function.text()
+    assert text.count("@llvm.smin") == 4 * len(later)
+    exchanges = text.count("@llvm.arithmetic.fence") // 8
+    assert exchanges <= 15  # there and back it would be 44, as 22 of the 28 bits are those of lanes
+    assert text.count("shufflevector") == 8 * exchanges + 8

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from tilework.targets.llvm import folding
-from tilework.targets.llvm.types import Type, i1, integer
+from tilework.targets.llvm.types import Type, f32, i1, integer, vector
 from tilework.targets.llvm.values import Value, constant, signed
 
 if TYPE_CHECKING:
@@ -238,6 +238,14 @@ class Arithmetic:
             return self.extremum(f"{sign}min", a, b), self.extremum(f"{sign}max", a, b)
         is_smaller = self.icmp(f"{sign}lt", a, b)
         return self.select(is_smaller, a, b), self.select(is_smaller, b, a)
+
+    def opaque(self: "Builder", a: Value) -> Value:
+        """The same integers, if they fill machine vectors. The code generator, which looks through extrema of extrema again and again
+        for bits that it knows, sees nothing behind it; no instruction is made."""
+        if not a.type.is_vector or a.type.bits % 128:
+            return a
+        floats = vector(f32, a.type.bits // 32)
+        return self.bitcast(self.intrinsic("arithmetic.fence", floats, self.bitcast(a, floats)), a.type)
 
     def extreme_number(self: "Builder", name: str, a: Value, b: Value) -> Value:
         """The extreme of two numbers, the other one beside a NaN: LLVM's own intrinsics leave open which zero is the larger."""

@@ -12,10 +12,12 @@ For 1024 elements: chunk (stages 1 to 6), and for stages 7 to 10 stride (bits fr
 strides are functions that all stages call, so code hardly grows with the number of elements. Runs that fill no chunk come last,
 one by one.
 
-Bits of the index within a register are compared in pairs of registers, whose lanes are exchanged so that partners meet:
+Partners meet in the same lane of two registers. A bit of the index that tells lanes apart changes places with one that tells registers apart:
 
     a0 a1 a2 a3        a0 b0 a2 b2
     b0 b1 b2 b3  <==>  a1 b1 a3 b3
+
+and stays there until the place is needed (`held_keys.py`). What is to be sorted has no order yet, so its first stages begin with whichever bits are in registers.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,6 +29,7 @@ from xdsl.ir import Operation
 from tilework.ir import ttc
 from tilework.ir.rewrite import attr_value
 from tilework.ir.tt import SortOrder
+from tilework.targets.cpu.lower.held_keys import HeldKeys
 from tilework.targets.cpu.lower.lowering import Lowering, lowers, shaped
 from tilework.targets.llvm.builder import Builder, unwritten
 from tilework.targets.llvm.module import Module
@@ -110,8 +113,9 @@ class Sorter:
         base, count, inverts = args
         with b.loop(constant(i64, 0), count, unroll=1) as number:
             places = self.chunk_places(b, base, number)
-            held = self.compared(b, self.load(b, places), range(self.chunk))
-            self.store(b, [b.xor(value, self.spread(b, inverts)) for value in held], places)
+            held = self.held(b, places)
+            held.compare(range(self.chunk)[::-1])
+            self.store(b, [b.xor(value, self.spread(b, inverts)) for value in held.in_order()], places)
 
     def strides(self, bits: int, b: Builder, args: Sequence[Value]) -> None:
         """Bits ``low .. low + bits - 1`` of `count` runs of ``2**(low + bits)`` elements.
@@ -127,36 +131,14 @@ class Sorter:
             with b.loop(constant(i64, 0), b.shl(constant(i64, 1), low), 1 << self.lanes, unroll=1) as inner:
                 first = b.add(start, inner)
                 indices = [b.add(first, b.shl(constant(i64, register), low)) for register in range(registers)]
-                held = self.load(b, [self.address(b, source, index) for index in indices])
-                held = [b.xor(value, mask) for value, mask in zip(held, masks, strict=True)]
-                held = self.compared(b, held, range(self.lanes, self.lanes + bits))
-                self.store(b, held, [self.address(b, target, index) for index in indices])
+                held = self.held(b, [self.address(b, source, index) for index in indices])
+                held.invert(masks)
+                held.compare(range(self.lanes, self.lanes + bits)[::-1])
+                self.store(b, held.in_order(), [self.address(b, target, index) for index in indices])
 
-    def compared(self, b: Builder, held: list[Value], bits: range) -> list[Value]:
-        """Pairs that differ in one bit, from the highest to the lowest, smaller elements first."""
-        for bit in reversed(bits):
-            if bit >= self.lanes:
-                apart = 1 << (bit - self.lanes)
-                held = list(held)
-                for place in range(len(held)):
-                    if not place & apart:
-                        held[place], held[place | apart] = b.in_order(self.sign, held[place], held[place | apart])
-            elif len(held) == 1:
-                lanes = range(1 << self.lanes)
-                other = b.shuffle(held[0], None, [lane ^ 1 << bit for lane in lanes])
-                small, large = b.in_order(self.sign, held[0], other)
-                held = [b.shuffle(small, large, [lane + len(lanes) * (lane >> bit & 1) for lane in lanes])]
-            else:
-                pairs = zip(held[::2], held[1::2], strict=True)
-                met = [b.in_order(self.sign, *self.exchanged(b, *pair, bit)) for pair in pairs]
-                held = [value for pair in met for value in self.exchanged(b, *pair, bit)]
-        return held
-
-    def exchanged(self, b: Builder, x: Value, y: Value, bit: int) -> tuple[Value, Value]:
-        """Lanes of two registers so that those that differ in `bit` are in the same lane; doing it twice changes nothing."""
-        size, apart = 1 << self.lanes, 1 << bit
-        lanes = [lane + (size - apart) * (lane >> bit & 1) for lane in range(size)]
-        return b.shuffle(x, y, lanes), b.shuffle(x, y, [lane + apart for lane in lanes])
+    def held(self, b: Builder, places: Sequence[Value]) -> HeldKeys:
+        """What is there, in its own order."""
+        return HeldKeys(b, self.sign, self.load(b, places), self.lanes)
 
 
 class Network:
@@ -210,25 +192,22 @@ class Network:
     ) -> None:
         """The stages of one chunk that need no other."""
         sorter = self.sorter
-        held = sorter.load(b, sorter.chunk_places(b, source, number))
-        before = [constant(sorter.register, 0)] * len(held)
+        held = sorter.held(b, sorter.chunk_places(b, source, number))
+        if not self.merges:
+            held.begin_with_registers(self.bits)
+        later = [bit for stage in stages for bit in range(stage)[::-1]]
+        before = None
         for stage in stages:
-            now = self.falling(b, stage, number, falls, len(held))
-            held = [b.xor(value, b.xor(new, old)) for value, new, old in zip(held, now, before, strict=True)]
-            held, before = sorter.compared(b, held, range(stage)), now
+            now = self.falling(b, stage, number, falls)
+            held.invert([b.xor(new, old) for new, old in zip(held.masks(now), held.masks(before), strict=True)])
+            held.compare(later[:stage], later[stage:])
+            later, before = later[stage:], now
         if stages[-1] == self.bits:
-            held = [b.xor(value, mask) for value, mask in zip(held, before, strict=True)]
-        sorter.store(b, held, sorter.chunk_places(b, target, number))
+            held.invert(held.masks(before))
+        sorter.store(b, held.in_order(), sorter.chunk_places(b, target, number))
 
-    def falling(self, b: Builder, stage: int, number: Value, falls: Value, registers: int) -> list[Value]:
-        """Masks for the registers of a chunk: -1 where the runs of a stage fall."""
-        sorter = self.sorter
-        in_turns = stage < self.bits or self.order == SortOrder.IN_TURNS
-        if in_turns and stage < sorter.chunk:
-            size = 1 << sorter.lanes
-            masks = [
-                tuple(-(place + lane >> stage & 1) for lane in range(size))
-                for place in range(0, registers * size, size)
-            ]
-            return [constant(sorter.register, mask if sorter.lanes else mask[0]) for mask in masks]
-        return [sorter.spread(b, falls if stage == self.bits else sorter.parity(b, number))] * registers
+    def falling(self, b: Builder, stage: int, number: Value, falls: Value) -> Value | int:
+        """Where the runs of a stage fall: the bit of the index that says so, or -1 or 0 for a chunk as a whole."""
+        if stage < self.sorter.chunk and (stage < self.bits or self.order == SortOrder.IN_TURNS):
+            return stage
+        return self.sorter.spread(b, falls if stage == self.bits else self.sorter.parity(b, number))
