@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -54,3 +55,24 @@ load_compiler(["cuda", 90, 32], all_of_it=True)
 assert {f"tilework.{name}" for name in gpu} <= sys.modules.keys()
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_rules_can_be_asked_for_while_another_thread_imports_a_file_of_them() -> None:
+    behind, ops = Rules(), [type(f"Op{number}", (), {"name": f"op{number}"}) for number in range(3)]
+    table = Rules(behind)
+
+    class Watched(dict[Any, Any]):
+        def __setitem__(self, op: Any, rule: Any) -> None:
+            super().__setitem__(op, rule)
+            assert table.resolved.whole[op] is rule  # what the other thread asks for now
+
+        def items(self) -> Any:
+            for item in super().items():
+                yield item
+                super().__setitem__(ops[-1], repr)
+
+    for op in ops:
+        behind.lowers(op)(print)
+    table.own = table.own._replace(whole=Watched())
+    table.lowers(*ops[:2], overrides=True)(str)
+    assert table.resolved.whole == {ops[0]: str, ops[1]: str, ops[2]: print}

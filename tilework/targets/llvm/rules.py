@@ -61,13 +61,13 @@ class Rules:
         """
 
         def register(rule: Rule) -> Rule:
-            for cls in classes:
-                assert cls not in self.own.whole and cls not in self.own.elementwise, f"{cls.name} has a rule already"
-                self.own[elementwise][cls] = rule
-            if overrides:
+            if overrides:  # first: another thread may look at the rules
                 self.overriding.update(classes)
             if differs:
                 self.differing.update(classes)
+            for cls in classes:
+                assert cls not in self.own.whole and cls not in self.own.elementwise, f"{cls.name} has a rule already"
+                self.own[elementwise][cls] = rule
             return rule
 
         return register
@@ -109,7 +109,7 @@ class Rules:
         """The own rules, but for those of some classes, in place of those behind."""
         found = Resolved(*map(dict, behind))
         for kind, table in enumerate(self.own):
-            for cls, rule in table.items():
+            for cls, rule in dict(table).items():  # of this moment: another thread may import a file of rules
                 if cls not in without:
                     found[1 - kind].pop(cls, None)
                     found[kind][cls] = rule
