@@ -6,7 +6,8 @@
     python -m benchmarks.gpu --rows histogram --ncu        what limits one launch of the best configuration, in ncu's words
     python -m benchmarks.gpu --emulate                     no GPU: values of every row at a small size, in the emulator; with
                                                            TILEWORK_DEVICE=emulator:gfx942 as AMD's
-    compute-sanitizer --tool racecheck python -m benchmarks.gpu --check          the same on the GPU
+    python -m benchmarks.gpu --check                       the same on the GPU, all configurations; `tests/device/check_sanitize.py`
+                                                           runs it in compute-sanitizer
 
 Each compiler runs every configuration of a row (`gpu_rows.py`), looks at the values, and keeps its fastest one; what a compiler refuses
 is printed. Then torch, Triton and ours are timed in turns: the figures are the medians of the even and of the odd turns, which shows the
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +153,7 @@ def shown(config: "Config") -> str:
 
 def error_of(row: "Row", expected: Any) -> str | None:
     """What is wrong with a result, as a part of the largest value."""
-    found, wanted = row.result.float(), expected.float()
+    found, wanted = row.result.to(expected.device).float(), expected.float()
     error = ((found - wanted).abs().max() / wanted.abs().max()).item()
     return None if error <= row.tolerance else f"WRONG by {error:.2g}"
 
@@ -294,21 +295,26 @@ def own(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "benchmarks.gpu", *arguments]
 
 
-def check(names: Sequence[str], device: str) -> bool:
+def check(wanted: Sequence[str], device: str) -> bool:
     """Values of our code at small sizes; whether all are right."""
     import torch
 
-    from benchmarks.gpu_rows import ROWS, Place
+    from benchmarks.gpu_rows import ONLY_CHECKED, ROWS, Place, Sizes
 
-    good = True
+    rows = ROWS | ONLY_CHECKED
+    good, emulated = True, device == "cpu"
+    sizes = Sizes.EMULATED if emulated else Sizes.BLOCKS_STAY
     fitting = {"num_stages": 2} if ":gfx" in os.environ.get("TILEWORK_DEVICE", "") else {}  # 64 KB of LDS
-    for name in names:
+    for name in chosen(wanted, ONLY_CHECKED):
         torch.manual_seed(0)
-        row, variant = ROWS[name](Place(device, small=True)), Variant("tilework")
-        row.configs = [{**config, **fitting} for config in row.configs[:CHECKED]]
-        said = variant.choose(row, row.expected(), lambda call: 0.0)
+        expected = rows[name](Place("cpu", sizes)).expected()
+        torch.manual_seed(0)
+        row, variant = rows[name](Place(device, sizes)), Variant("tilework")
+        row.configs = [{**config, **fitting} for config in row.configs[: CHECKED if emulated else None]]
+        said = variant.choose(row, expected, lambda call: 0.0)
         good &= not said
-        print(f"{name:50}{'right' if not said else ''}", *said, sep="\n    " if said else "", flush=True)
+        right = f"{len(row.configs) - len(said)} of {len(row.configs)} configurations are right"
+        print(f"{name:50}{right}", *said, sep="\n    " if said else "", flush=True)
     return good
 
 
@@ -363,12 +369,13 @@ def child(names: Sequence[str], knobs: Sequence[Mapping[str, str]], done: str) -
             print(name, file=file)
 
 
-def chosen(wanted: Sequence[str]) -> list[str]:
+def chosen(wanted: Sequence[str], also: Collection[str] = ()) -> list[str]:
     from benchmarks.gpu_rows import ROWS
 
-    exact = [name for name in ROWS if name in wanted]
-    found = exact or [name for name in ROWS if not wanted or any(word in name for word in wanted)]
-    return found or sys.exit(f"no row has one of {', '.join(wanted)}; there are: {'; '.join(ROWS)}")
+    rows = [*ROWS, *also]
+    exact = [name for name in rows if name in wanted]
+    found = exact or [name for name in rows if not wanted or any(word in name for word in wanted)]
+    return found or sys.exit(f"no row has one of {', '.join(wanted)}; there are: {'; '.join(rows)}")
 
 
 def main() -> None:
@@ -391,12 +398,12 @@ def main() -> None:
         sys.exit("the table is measured with torch on an NVIDIA GPU, and there is no torch here")
     if given.emulate:
         os.environ.setdefault("TILEWORK_DEVICE", "emulator:sm_90")
-        sys.exit(not check(chosen(wanted), "cpu"))
+        sys.exit(not check(wanted, "cpu"))
     torch = importlib.import_module("torch")
     if not torch.cuda.is_available():
         sys.exit("the table is measured on an NVIDIA GPU, and torch finds none here")
     if given.check:
-        sys.exit(not check(chosen(wanted), "cuda"))
+        sys.exit(not check(wanted, "cuda"))
     if given.profile:
         return profile(wanted[0], given.profile)
     names = chosen(wanted)

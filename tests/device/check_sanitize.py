@@ -1,6 +1,7 @@
 """The sanitizer on a real GPU: every report of `tests/runtime/test_cuda_sanitize.py`, and samples that must stay silent.
 
     python -m tests.device.check_sanitize
+    python -m tests.device.check_sanitize --tools       # NVIDIA's sanitizer on the kernels of the table: nvidia_tools.py
 
 After each report the same process goes on, with the same context. Each line: PASS or FAIL and the name; the exit code is the
 number of failures, 99 at most.
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.device import check_cuda_kernels
+from tests.device import check_cuda_kernels, nvidia_tools
 from tests.device.check_cuda_kernels import allocate, run
 from tests.pipeline.gpu import CASES
 from tests.runtime import test_cuda_sanitize as tests
@@ -81,6 +82,8 @@ def checks() -> dict[str, Callable[[], None]]:
 
 
 def main() -> int:
+    if "--tools" in sys.argv:
+        return nvidia_tools.main([word for word in sys.argv[1:] if word != "--tools"])
     assert driver.active.get_current_target().backend == "cuda", "this needs a GPU"
     wanted, failures = sys.argv[1:], 0
     for name, check in checks().items():
