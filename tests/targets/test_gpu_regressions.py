@@ -309,3 +309,19 @@ def test_upper_halves_that_are_extended_are_taken_from_whole_products() -> None:
     x, out = np.arange(1 << 31, (1 << 31) + 32, dtype=np.uint32), np.zeros(32, np.int64)
     launch(ptx, "halves_less_program", [x, out], warps=1)
     np.testing.assert_array_equal(out, x.astype(np.int64) * 0x9E3779B1 >> 32)
+
+
+@jit
+def least_of_three(x, out, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a, b = tl.load(x + at), tl.load(x + N + at)
+    tl.store(out + at, tl.minimum(tl.minimum(-n, a), b))
+
+
+def test_a_parameter_is_negated_before_extremes_are_made_of_it() -> None:
+    """ptxas made one instruction of both, and forgot the sign."""
+    ptx = kernel_ptx(least_of_three, {"x": "*i32", "out": "*i32", "n": "i32"}, {"N": 32}, 90, warps=1)
+    assert "neg.s32" not in ptx and "not.b32" in assembled(ptx, 90)
+    x, out = np.arange(64, dtype=np.int32) % 11 - 5, np.zeros(32, np.int32)
+    launch(ptx, "least_of_three", [x, out, 3], warps=1)
+    np.testing.assert_array_equal(out, np.minimum(np.minimum(x[:32], x[32:]), -3))
