@@ -350,6 +350,21 @@ def test_wgmma_takes_operands_that_do_not_lie_along_k(dtype: str, a_transposed: 
     assert a_transposed or "st.shared" not in text[text.index("wgmma") : text.rindex("wgmma.mma_async")]
 
 
+@pytest.mark.parametrize("dtype", ["fp8e4nv", "fp32"])
+def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> None:
+    """The right one is read as the left one is, and written along K: thirty turns of shared memory for one, if its rows were written so."""
+    rng = np.random.default_rng(9)
+    a, b, c = numbers(rng, dtype, 2, 32, 64), numbers(rng, dtype, 2, 32, 128), np.zeros((64, 128), np.float32)
+    text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 128, 32, True, tl.float32))
+    device = Device(check=True, counters=True)
+    places = [device.upload(value) for value in (a, b, c)]
+    device.launch(device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.told(text)["shared"])
+    device.synchronize()
+    wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")
+    np.testing.assert_array_equal(device.download(places[2], c), wide.sum(0))
+    assert device.counters is not None and device.counters.total.conflicts * 4 < device.counters.total.turns
+
+
 def test_a_product_of_what_is_computed_from_another_one() -> None:
     length, depth = 192, 64
     rng = np.random.default_rng(8)
