@@ -354,8 +354,8 @@ def test_wgmma_takes_operands_that_do_not_lie_along_k(dtype: str, a_transposed: 
 def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> None:
     """The right one is read as the left one is, and written along K: thirty turns of shared memory for one, if its rows were written so."""
     rng = np.random.default_rng(9)
-    a, b, c = numbers(rng, dtype, 2, 32, 64), numbers(rng, dtype, 2, 32, 128), np.zeros((64, 128), np.float32)
-    text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 128, 32, True, tl.float32))
+    a, b, c = numbers(rng, dtype, 2, 32, 64), numbers(rng, dtype, 2, 32, 64), np.zeros((64, 64), np.float32)
+    text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 64, 32, True, tl.float32))
     device = Device(check=True, counters=True)
     places = [device.upload(value) for value in (a, b, c)]
     device.launch(device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.told(text)["shared"])
