@@ -78,6 +78,14 @@ def stored_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.cons
 
 
 @tilework.jit
+def reduced_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The largest number of each row of a product in f16."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    d = tl.dot(tl.load(a_ptr + m[:, None] * K + k[None, :]), tl.load(b_ptr + k[:, None] * N + n[None, :]))
+    tl.store(c_ptr + m, tl.max(d.to(c_ptr.dtype.element_ty), 1))
+
+
+@tilework.jit
 def many_dots(
     a_ptr, b_ptr, c_ptr, COUNT, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A_TRANSPOSED: tl.constexpr,
     ACC: tl.constexpr,
@@ -397,6 +405,18 @@ def test_a_product_changes_its_layout_as_matrices(arch: int, turned: bool) -> No
     launch(text, "stored_dot", 4, a, b, c)
     np.testing.assert_array_equal(c.T if turned else c, a.astype("f8") @ b.astype("f8"))
     assert ("stmatrix" in text) == (arch == 90)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_a_product_is_converted_two_numbers_at_a_time(dtype: str) -> None:
+    """Of two single conversions ptxas makes one, in front of the wait for the product: on a GPU the numbers were wrong."""
+    rng = np.random.default_rng(7)
+    a, b, c = numbers(rng, "fp16", 64, 16), numbers(rng, "fp16", 16, 64), np.zeros(64, DTYPES[dtype])
+    text = ptx_of(reduced_dot, 90, 4, ("*fp16", "*fp16", f"*{dtype}"), (64, 64, 16))
+    launch(text, "reduced_dot", 4, a, b, c)
+    np.testing.assert_array_equal(c.astype("f8"), (a.astype("f8") @ b.astype("f8")).max(1))
+    kind = "bf16" if dtype == "bf16" else "f16"
+    assert f"cvt.rn.{kind}x2.f32" in text and f"cvt.rn.{kind}.f32" not in text
 
 
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
