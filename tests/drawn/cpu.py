@@ -108,9 +108,16 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--hashes", action="store_true", help="integers that overflow, in addresses, masks and divisors"
     )
+    parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     parser.add_argument("--strides", action="store_true", help="tiles with strides of any sign, masks at every edge")
     args = parser.parse_args(words)
-    about = {"odd": args.odd, "about_loops": args.loops, "about_hashes": args.hashes, "about_strides": args.strides}
+    about = {
+        "odd": args.odd,
+        "about_loops": args.loops,
+        "about_hashes": args.hashes,
+        "about_strides": args.strides,
+        "about_python": args.python,
+    }
     if args.seed is not None:
         if args.vectors:
             narrow(args.vectors)
