@@ -171,7 +171,7 @@ def may_overtake(op: Operation, state: Pending) -> bool:
 # They may come to these in any order: a phase ends only when it is armed, all have arrived and its bytes are there.
 PHASES = frozenset({
     ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.AsyncCopyMbarrierArriveOp,
-    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp,
+    ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.TakeTurnOp, ttng.GiveTurnOp,
 })  # fmt: skip
 BY_FIRST_THREAD = frozenset({ttng.InitBarrierOp, ttng.InvalBarrierOp})
 COPIES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})

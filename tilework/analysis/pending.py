@@ -35,6 +35,7 @@ READS: dict[type[Operation], tuple[int, ...]] = {
     ttng.AsyncTMAReduceOp: (-1,),
     ttng.AsyncTMAScatterOp: (-1,),
     ttng.WaitBarrierOp: (0,),
+    ttng.TakeTurnOp: (0,),
 }
 WRITES: dict[type[Operation], tuple[int, ...]] = {
     ttg.LocalStoreOp: (1,),
@@ -48,6 +49,8 @@ WRITES: dict[type[Operation], tuple[int, ...]] = {
     ttng.ArriveBarrierOp: (0,),
     ttng.WaitBarrierOp: (0,),
     ttng.AsyncCopyMbarrierArriveOp: (0,),
+    ttng.TakeTurnOp: (0,),
+    ttng.GiveTurnOp: (0,),
 }
 
 

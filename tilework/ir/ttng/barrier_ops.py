@@ -114,22 +114,24 @@ class FenceAsyncSharedOp(Op):
 
 
 class TakeTurnOp(Op):
-    """Wait until the other one of two groups of warps gives its turn away: ``ttng.take_turn {only = 0 : i32}``.
+    """Wait until the other one of two groups of warps gives its turn away: ``ttng.take_turn %barriers, %phase : T``.
 
-    The eight warps of a region are the groups; each does it for itself, or `only` one of them.
+    The eight warps of a region are the groups, and each has one of the two `barriers`. The first group has the first turn. `phase` is 0
+    and 1 in turn.
     """
 
     name = "ttng.take_turn"
-    only = opt_prop_def(I32_PROPERTY)
-    form = "{}"
+    barriers = operand_def(BARRIER)
+    phase = operand_def(I32)
+    form = "$barriers, $phase {} : type($barriers)"
 
 
 class GiveTurnOp(Op):
-    """It is the turn of the other group of warps: ``ttng.give_turn {only = 1 : i32}``. Nobody waits here."""
+    """It is the turn of the other group of warps: ``ttng.give_turn %barriers : T``. Nobody waits here."""
 
     name = "ttng.give_turn"
-    only = opt_prop_def(I32_PROPERTY)
-    form = "{}"
+    barriers = operand_def(BARRIER)
+    form = "$barriers {} : type($barriers)"
 
 
 class ClusterArriveOp(Op):

@@ -39,8 +39,8 @@ rules(
         GpuBarrierOp: lambda machine, op: machine.shared.barrier(),
         ttng.FenceAsyncSharedOp: lambda machine, op: machine.shared.fence(),
         ttng.ClusterArriveOp: lambda machine, op: None,
-        ttng.TakeTurnOp: lambda machine, op: None,  # it decides who is first, not what is computed
-        ttng.GiveTurnOp: lambda machine, op: None,
+        ttng.TakeTurnOp: lambda machine, op, barriers, phase: None,  # it decides who is first, not what is computed
+        ttng.GiveTurnOp: lambda machine, op, barriers: None,
         ttng.ClusterWaitOp: lambda machine, op: machine.shared.barrier(),  # all threads of all blocks have come here
     }
 )

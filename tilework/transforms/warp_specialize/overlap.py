@@ -164,6 +164,8 @@ class Rotation:
         for index, old in enumerate(loop.results):
             replace_all_uses(old, results[index])
         erase_op(loop)
+        if self.in_turn:
+            take_turns(behind, *self.started)
         return behind
 
     def make_loop(self, lower: SSAValue, upper: SSAValue, step: SSAValue, initial: Sequence[SSAValue]) -> Operation:
@@ -185,10 +187,9 @@ class Rotation:
         self.settle(code.ops[-1], before, body.args[1:], had_two)
         self.emit(body, self.parts.first, now)
         self.add_to_last(body, now, before, lower)
-        if self.in_turn:
-            dot = now[self.parts.dots[0].results[0]].owner
-            assert isinstance(dot, Operation)
-            take_turns(new, dot, end_of(body))
+        dot = now[self.parts.dots[0].results[0]].owner
+        assert isinstance(dot, Operation)
+        self.started = dot, end_of(body)
         self.compute(body, now)
         values = [
             (before if index in self.parts.late else now).get(value, value) for index, value in enumerate(self.yields)

@@ -9,6 +9,7 @@ The index and the phase are carried by all loops around a ring, each program for
 tile. A barrier that nobody has arrived at lets pass who waits for the phase before its first: the producer starts at once.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, scf
@@ -102,20 +103,27 @@ class Program:
         """Index and phase where an execution of the ring's block starts."""
         key = (frozenset(self.blocks[block] for block in ring.blocks), ring.stages)
         if key not in self.turns:
-            self.turns[key] = carry_turn(*key, self.root, loc)
+            found = carry(key[0], self.root, 2, lambda code, turn: step(code, turn, ring.stages), loc)
+            self.turns[key] = {block: (index, phase) for block, (index, phase) in found.items()}
         return self.turns[key][self.blocks[ring.block]]
 
 
-def carry_turn(blocks: frozenset[Block], stages: int, root: Block, loc: LocationAttr) -> dict[Block, Turn]:
-    """Let everything around `blocks` carry an index and a phase, which step once in each of them; what they find there."""
+def carry(
+    blocks: frozenset[Block],
+    root: Block,
+    count: int,
+    step: Callable[[Emitter, list[SSAValue]], list[SSAValue]],
+    loc: LocationAttr,
+) -> dict[Block, list[SSAValue]]:
+    """Let everything around `blocks` carry `count` numbers, at first 0, that step once in each of them; what they find there."""
     around = {op for block in blocks for op in ops_from(block)}
-    entered: dict[Block, Turn] = {}
+    entered: dict[Block, list[SSAValue]] = {}
 
     def visit(block: Block, turn: list[SSAValue]) -> list[SSAValue]:
         """What the turn is behind `block`."""
         if block in blocks:
-            entered[block] = turn[0], turn[1]
-            turn = step(code, turn, stages)
+            entered[block] = turn
+            turn = step(code, turn)
             code.insert_before(end_of(block))
             return turn
         for op in [op for op in block.ops if op in around]:
@@ -133,7 +141,7 @@ def carry_turn(blocks: frozenset[Block], stages: int, root: Block, loc: Location
         return [also_give(branch, value.type) for value in turn]
 
     code = Emitter(loc)
-    first = [code.constant(0, i32), code.constant(0, i32)]
+    first = [code.constant(0, i32) for _ in range(count)]
     code.insert_before(start_of(root))
     visit(root, first)
     return entered

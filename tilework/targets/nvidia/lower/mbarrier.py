@@ -13,13 +13,10 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.pending import arrive_by_warps
 from tilework.ir import ttg, ttng
-from tilework.ir.nesting import ops_around
 from tilework.ir.types import array_values
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Shared, number_of
-from tilework.targets.gpu.warp_specialize_rules import FIRST_OWN
-from tilework.targets.llvm.types import i32, void
-from tilework.targets.llvm.values import Value, constant
+from tilework.targets.llvm.values import Value
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
 from tilework.targets.nvidia.lower.own_rules import lowers
 
@@ -101,11 +98,15 @@ def lower_wait_barrier(low: Lowering, op: Operation) -> None:
     """Every thread asks until the phase is over; one that finds the predicate false does not."""
     inputs = [barrier_address(low, op.operands[0]), low.scalar(op.operands[1])]
     has_pred = array_values(op.properties["operandSegmentSizes"])[2]
+    wait_for_phase(low, inputs, low.scalar(op.operands[2]) if has_pred else None)
+
+
+def wait_for_phase(low: Lowering, inputs: list[Value], condition: Value | None = None) -> None:
+    """Ask the barrier of an address for a parity until the phase is over, if `condition` is true."""
     ask = "try_wait.parity.shared::cta" if low.gpu.has(Feature.MBARRIER_BYTES) else "test_wait.parity.shared"
     again = f"WAIT: mbarrier.{ask}.b64 done, [$0], $1; @!done bra WAIT;"
-    if has_pred:
-        inputs.append(low.scalar(op.operands[2]))
-        again = f"@!$2 bra OVER; {again} OVER:"
+    if condition is not None:
+        inputs, again = [*inputs, condition], f"@!$2 bra OVER; {again} OVER:"
     ptx(low.builder, f"{{ .reg .pred done; {again} }}", [], inputs, effect="write")
 
 
@@ -124,16 +125,26 @@ def lower_fence(low: Lowering, op: Operation) -> None:
     ptx(low.builder, f"fence.proxy.async.shared::{space};", [], [], effect="write")
 
 
-@lowers(ttng.TakeTurnOp, ttng.GiveTurnOp)
-def lower_turn(low: Lowering, op: Operation) -> None:
-    """Each of the two groups has a barrier, of the threads of both, at which it waits and the other one arrives."""
-    b, takes, threads = low.builder, type(op) is ttng.TakeTurnOp, low.warps.count * low.gpu.warp_size
-    regions = next(outer for outer in ops_around(op) if isinstance(outer, ttg.WarpSpecializeOp))
+@lowers(ttng.TakeTurnOp)
+def lower_take_turn(low: Lowering, op: Operation) -> None:
+    """The first group waits for one arrival less than the second: at first for the phase before the first one, which is over."""
+    b = low.builder
     group = b.lshr(low.warp, GROUP_BITS)
-    number = b.add(group if takes else b.xor(group, 1), FIRST_OWN + len(regions.partitions))
-    name = f"llvm.nvvm.barrier.cta.{'sync' if takes else 'arrive'}.aligned.count"
-    with low.only_if(b.icmp("eq", group, number_of(op, "only", 0)) if "only" in op.properties else None):
-        b.call(name, void, [number, constant(i32, threads)], attributes="convergent")
+    parity = b.xor(low.scalar(op.operands[1]), b.xor(group, 1))
+    wait_for_phase(low, [barrier_of_group(low, op, group), parity])
+
+
+@lowers(ttng.GiveTurnOp)
+def lower_give_turn(low: Lowering, op: Operation) -> None:
+    """Each warp arrives for itself."""
+    b = low.builder
+    low.warp_barrier()
+    other = b.xor(b.lshr(low.warp, GROUP_BITS), 1)
+    by_one(low, "mbarrier.arrive.shared::cta.b64 _, [$0]", [barrier_of_group(low, op, other)], of_warp=True)
+
+
+def barrier_of_group(low: Lowering, op: Operation, group: Value) -> Value:
+    return low.builder.add(barrier_address(low, op.operands[0]), low.builder.mul(group, BYTES))
 
 
 @lowers(ttng.ClusterArriveOp, ttng.ClusterWaitOp)
