@@ -43,7 +43,8 @@ COPY_TURNS = (
 ROW_SECONDS = 100
 CHECKED = 2  # configurations of a row
 WARMERS = 8  # processes that compile
-CLOSE = 1.05  # configurations that are so near to the fastest one are timed again
+CLOSE = 1.1  # configurations that are so near to the fastest one are timed again,
+SCREENS = 4  # in so many turns, there and back: the first configuration finds a cool GPU
 BEST = "    best: "
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
 SAID = (
@@ -122,7 +123,7 @@ class Variant:
 
     def choose(self, row: "Row", expected: Any, bench: Callable[[Callable[[], Any]], float]) -> list[str]:
         """Find the fastest configuration whose values are right; what was refused."""
-        times: list[tuple[float, int]] = []
+        times: dict[int, list[float]] = {}
         said: list[str] = []
         for number, config in enumerate(row.configs):
             with tempfile.TemporaryFile("w+", errors="replace") as printed:
@@ -133,16 +134,19 @@ class Variant:
                         launch()
                         wrong = error_of(row, expected)
                     if wrong is None:
-                        times.append((bench(launch), number))
+                        times[number] = [bench(launch)]
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is the row's result
                     printed.seek(0)
                     wrong = why(error, printed.read())
             if wrong is not None:
                 said.append(f"{shown(config)}: {wrong}")
+        for turn in range(1, SCREENS if len(times) > 1 else 1):
+            fastest = min(map(statistics.median, times.values()))
+            close = [number for number, found in times.items() if statistics.median(found) <= CLOSE * fastest]
+            for number in close[:: -1 if turn % 2 else 1]:
+                times[number].append(bench(self.launch(row, row.configs[number])))
         if times:
-            close = [number for time, number in times if time <= CLOSE * min(times)[0]]
-            again = [(bench(self.launch(row, row.configs[number])), number) for number in reversed(close)]
-            self.config = row.configs[min(again if len(close) > 1 else times)[1]]
+            self.config = row.configs[min(times, key=lambda number: statistics.median(times[number]))]
             self.best = self.launch(row, self.config)
         return said
 

@@ -78,6 +78,7 @@ class Rates(NamedTuple):
     l2_bytes: int
     dram_bytes: float  # the share of one multiprocessor
     memory_cycles: int  # from asking DRAM to the answer
+    barrier_cycles: int  # that a block stands still at a barrier of all its warps
     warps: int  # that one multiprocessor holds
     blocks: int
     shared_memory: int  # bytes of one multiprocessor

@@ -32,6 +32,7 @@ from tests.drawn.workers import Lost, results
 from tilework import knobs
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.target import HostTarget
 
 
 def compare(kernel: Kernel, folder: Path) -> str | None:
@@ -70,8 +71,20 @@ def problem_of(seed: int, folder: Path, **about: bool) -> str | None:
             return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}\n{error}"
 
 
-def outcome(seed: int, **about: bool) -> str | None:
+def narrow(vectors: int) -> None:
+    """Make code for a machine with fewer features from now on: vectors of 32 bytes, or of 16 that have no masks and no fused sums."""
+    host = HostTarget.detect()
+    found = {name for name in host.features if not name.startswith("avx512")}
+    if vectors < 32:
+        found = {name for name in found if not name.startswith(("avx", "fma", "f16c"))}
+    machine = HostTarget.of(host.arch, host.cpu, found, host.cores)
+    HostTarget.detect = staticmethod(lambda: machine)
+
+
+def outcome(seed: int, vectors: int = 0, **about: bool) -> str | None:
     """`problem_of`, in a process of its own."""
+    if vectors:
+        narrow(vectors)
     with tempfile.TemporaryDirectory() as folder:
         return problem_of(seed, Path(folder), **about)
 
@@ -87,6 +100,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--vectors", type=int, default=0, help="bytes of the vectors of a smaller machine: 32 or 16")
     parser.add_argument("--odd", action="store_true", help="sizes that are no powers of two")
     parser.add_argument(
         "--loops", action="store_true", help="mostly loops, with all kinds of bounds and carried values"
@@ -94,10 +108,19 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--hashes", action="store_true", help="integers that overflow, in addresses, masks and divisors"
     )
+    parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     parser.add_argument("--strides", action="store_true", help="tiles with strides of any sign, masks at every edge")
     args = parser.parse_args(words)
-    about = {"odd": args.odd, "about_loops": args.loops, "about_hashes": args.hashes, "about_strides": args.strides}
+    about = {
+        "odd": args.odd,
+        "about_loops": args.loops,
+        "about_hashes": args.hashes,
+        "about_strides": args.strides,
+        "about_python": args.python,
+    }
     if args.seed is not None:
+        if args.vectors:
+            narrow(args.vectors)
         source = draw_kernel(args.seed, CPU, **about).source
         print(source[source.index("@jit\ndef kernel") :])
         with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +130,9 @@ def main(words: Sequence[str] | None = None) -> int:
     start = time.perf_counter()
     failures: dict[str, list[tuple[int, str]]] = defaultdict(list)
     seeds = range(args.first, args.first + args.kernels)
-    for count, (seed, found) in enumerate(results(partial(outcome, **about), seeds, args.jobs), 1):
+    for count, (seed, found) in enumerate(
+        results(partial(outcome, vectors=args.vectors, **about), seeds, args.jobs), 1
+    ):
         problem = found.why if isinstance(found, Lost) else found
         if problem is not None:
             failures[kind(problem)].append((seed, problem))

@@ -113,7 +113,8 @@ def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = Fals
     got, wanted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
     findings = emulate(kernel, text, got, warps, target, ctas)
     if own := [finding for finding in findings if is_ours(finding)]:
-        return f"{own[0].kind}: {own[0].sites[0].text.split()[0]}\n{own[0]}"
+        where = own[0].sites[0].text.split()[0] if own[0].sites else ""
+        return f"{own[0].kind}: {where}\n{own[0]}"
     InterpretedFunction(load(annotated(kernel), folder).fn)[GRID](**wanted)
     if findings or MEETING.search(kernel.source):
         return None

@@ -65,6 +65,8 @@ class HashStatements(Statements):
         self.use()
         if self.more.random() < 0.3:
             self.guarded()
+        if self.more.random() < 0.5:
+            self.combined()
 
     def begin(self) -> None:
         """A tile of neighbours somewhere."""
@@ -145,6 +147,53 @@ class HashStatements(Statements):
                 self.line(f"{v} += tl.where({asked}, 3, {x} {symbol} {d}).to(tl.{kind.tl})")
         self.pool.append(self.define(v, kind, self.form))
         self.store(self.pool[-1])
+
+    def combined(self) -> None:
+        """Numbers of 32 and 64 bits of all that the kernel is given, of which assemblers make fewer instructions."""
+        kind, name = self.more.choice((INT32, INT64)), self.fresh()
+        self.line(f"{name} = tl.broadcast_to({self.made_of(kind, self.more.randint(2, 5))}, {list(self.form)})")
+        self.pool.append(self.define(name, kind, self.form))
+        self.store(self.pool[-1])
+
+    def made_of(self, kind: DType, depth: int) -> str:
+        more, other = self.more, INT64 if kind is INT32 else INT32
+        if depth == 0:
+            x = more.choice(self.tiles[-4:])[0]
+            return f"({more.choice(('n', 'm', 'pid', 'n', 'm', 'big', x, x))}).to(tl.{kind.tl})"
+        a = self.made_of(kind, depth - 1)
+        b = self.made_of(kind, more.randrange(depth))
+        k = more.choice((0, 1, 3, 16, 31, 5, 255, 65535, 0x7FFFFFFF))
+        ways = (
+            *(f"(-{a})", f"(~{a})", f"tl.minimum({a}, {b})", f"tl.maximum({a}, {b})", f"tl.abs({a})", f"({a} + {k})"),
+            *(
+                f"({a} - {b})",
+                f"({b} - {a})",
+                f"({a} + {b})",
+                f"({a} * {b})",
+                f"({a} ^ {b})",
+                f"({a} & {k})",
+                f"({a} | {b})",
+            ),
+            *(
+                f"({a} >> {k % 31})",
+                f"({a} << {k % 31})",
+                f"tl.where({a} < {b}, {a}, {b} + {k})",
+                f"tl.minimum({a}, {k})",
+            ),
+            *(
+                f"{a}.to(tl.{more.choice(('int8', 'uint8', 'int16', 'uint16', 'uint32'))}).to(tl.{kind.tl})",
+                f"(0 - {a})",
+            ),
+            f"tl.umulhi({a}.to(tl.uint32), {b}.to(tl.uint32)).to(tl.{kind.tl})",
+            f"tl.umulhi({a}.to(tl.uint64), {b}.to(tl.uint64)).to(tl.{kind.tl})",
+            *(
+                f"{self.made_of(other, depth - 1)}.to(tl.{kind.tl})",
+                f"({a} == {b}).to(tl.{kind.tl})",
+                f"({a} // {k + 1})",
+            ),
+            f"({a}.to(tl.uint32) // {k + 1}).to(tl.{kind.tl})",
+        )
+        return more.choice(ways)
 
     def place(self, x: str, kind: DType) -> str:
         """An index into an array, of any number."""

@@ -52,6 +52,12 @@ def apart_found(x, n):
 
 
 """
+FAR = (
+    "2147483640, 2147483647, 3",
+    "n + 2147483600, 2147483647, 5",
+    "1, 3, 2147483647",
+    "m, 2147483647, n * 20000000",
+)  # whose ends do not fit
 
 
 class PythonStatements(Statements):
@@ -213,7 +219,7 @@ class PythonStatements(Statements):
         if kind == 1:
             return self.boolean((), 1).text
         if kind == 2:
-            return f"tl.load({self.pointer(INT32, 'in')} + {counter}) > 40"
+            return f"tl.load({self.pointer(INT32, 'in')} + ({counter} & 63)) > 40"
         tile = self.typed(self.random.choice(((8,), (4, 2))), INT32, 1)
         whole = f"tl.max(tl.reshape({tile.text}, [{prod(tile.shape)}]), 0)"
         return compare(">", Value(whole, INT32, (), unknown), Value(f"30 + {counter}", INT32, (), unknown)).text
@@ -240,7 +246,7 @@ class PythonStatements(Statements):
 
     def left_loop(self, budget: int) -> None:
         targets, index = self.carried(), self.fresh("i")
-        bounds = self.random.choice(("n & 7", "m & 3, m & 7", "1, 6, 2", "n & 3, 0, -1", "0, 9, (n & 3) + 1"))
+        bounds = self.random.choice(("n & 7", "m & 3, m & 7", "1, 6, 2", "n & 3, 0, -1", "0, 9, (n & 3) + 1", *FAR))
         hint = self.random.choice(("", "", ", num_stages=3"))
         with self.block(f"for {index} in tl.range({bounds}{hint}):"):
             words = ("break", "break", "break", "continue", "return" if self.random.random() < 0.2 else "break")

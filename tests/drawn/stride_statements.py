@@ -90,7 +90,8 @@ class StrideStatements(Statements):
         return f"tl.broadcast_to({' & '.join(tests)}, {list(shape)})" if tests else ""
 
     def tile(self) -> tuple[Shape, DType]:
-        return self.shape(limit=512), self.random.choice(KINDS)
+        rank = self.random.choice((None, None, None, None, None, None, 4, 5))
+        return self.shape(rank, limit=512), self.random.choice(KINDS)
 
     def read_somewhere(self, shape: Shape, dtype: DType, more: str = "") -> tuple[str, list[str]]:
         """A load, and the names of its indices."""

@@ -121,6 +121,17 @@ def test_saturation() -> None:
     check("sub.sat.s32 d, a, b;", lambda x, y: cut(x - y), a, b, out=a.dtype)
 
 
+def test_extremes_that_are_not_negative() -> None:
+    a, b = pairs("s32")
+    check("min.relu.s32 d, a, b;", lambda x, y: max(min(x, y), 0), a, b, out=a.dtype)
+    check("max.relu.s32 d, a, b;", lambda x, y: max(x, y, 0), a, b, out=a.dtype)
+    halves = [np.array([-3, 5, 7, -32768], np.int16), np.array([2, -9, 8, 32767], np.int16)]
+    got = run("min.s16x2 d, a, b;", *(half.view(np.uint32) for half in halves), out=np.uint32)
+    np.testing.assert_array_equal(got.view(np.int16), np.minimum(*halves))
+    with pytest.raises(EmulatorError, match="not known here"):
+        run("min.odd.s32 d, a, b;", a, b, out=a.dtype)
+
+
 @pytest.mark.parametrize("bits", (32, 64))
 def test_carries(bits: int) -> None:
     """A sum and a difference of numbers of two words."""

@@ -1,5 +1,6 @@
 """With the knob, what makes a kernel slow is told at the user's line; without it nothing is."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,29 @@ def test_the_limit_of_a_kernel(name: str, capsys: pytest.CaptureFixture[str], mo
     assert 0.8 < found.cycles["MUFU"] / 1024 < 1.1 or name != "attention"
     held = cost.occupancy(function, registers=200)
     assert held is not None and held.blocks == {"matmul": 1, "attention": 2, "add": 2}[name]
+
+
+def test_the_layout_of_a_store(capsys: pytest.CaptureFixture[str]) -> None:
+    """What it costs in each layout that it may have, at its line."""
+    types = dict.fromkeys(("q_ptr", "k_ptr", "v_ptr", "o_ptr"), "*fp16") | {"length": "i32", "scale": "fp32"}
+    constants = {"BM": 128, "BN": 64, "D": 64}
+    aligned = {(index,): [["tt.divisibility", 16]] for index in range(5)}
+    source = ASTSource(gpu_kernels.attention, {**types, **dict.fromkeys(constants, "constexpr")}, constants, aligned)
+    with knobs.compilation.scope():
+        knobs.compilation.performance_remarks = True
+        lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], num_warps=4)
+    found = capsys.readouterr().err.split(": remark: ")
+    before, text = next((place, text) for place, text in pairwise(found) if text.startswith("this store"))
+    lines = Path(gpu_kernels.__file__).read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, 1) if "tl.store(o_ptr" in line)
+    assert before.splitlines()[-1].startswith(f"{gpu_kernels.__file__}:{number}:")
+    chosen, *others = text.splitlines()[0].split("; ")
+    assert chosen == "this store is made by the warps that have its rows: 1176 cycles"
+    assert others == ["in the layout of its pointers 1336", "in the layout of its value 3682"]
+    assert (
+        "note: in the layout of its pointers: DRAM 920, L2 256, shared memory 256, issue slots 24 cycles, 4 barriers"
+        in text
+    )
 
 
 def test_opt_prints_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ def long_product(a, b, c, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, 
         ((256, 128, 32), None, 4),  # 512 cycles of products, 700 until memory answers
         ((256, 128, 64), None, 3),
         ((256, 128, 32), 3, 3),  # of the loop itself
-        ((128, 128, 32), None, 3),  # another block has room, and works while this one waits
+        ((128, 128, 32), None, 4),  # three, as another block has room, and the one that saves a barrier
     ],
 )
 def test_a_block_that_is_alone_has_the_stages_that_keep_its_products_busy(

@@ -261,3 +261,18 @@ def test_values_for_one_place_meet_in_their_warp(kind: str, run: int, size: int,
     np.testing.assert_array_equal(sums, wanted)
     if looks:
         np.testing.assert_array_equal(seen[:n], wanted[np.arange(n) // run])
+
+
+@tilework.jit
+def never(x_ptr, counts_ptr, flag, SIZE: tl.constexpr):
+    if flag:
+        tl.store(counts_ptr, 5)
+    else:
+        tl.atomic_add(counts_ptr + tl.load(x_ptr + tl.arange(0, SIZE)), 1, mask=flag)
+
+
+def test_a_tile_that_is_masked_off_is_not_collected() -> None:
+    types = {"x_ptr": "*i32", "counts_ptr": "*i32", "flag": "i1"}
+    counts = np.zeros(64, np.int32)
+    launch(kernel_ptx(never, types, {"SIZE": 512}, 90), "never", [np.zeros(512, np.int32), counts, False], 4)
+    assert not counts.any()

@@ -112,3 +112,14 @@ def test_what_blocks_copy_is_in_order(shift: int) -> None:
     ptx = cluster_ptx(moved_by_copies, {"x": "*i32"}, {"T": 8, "SHIFT": shift}, 2)
     launch(ptx, "moved_by_copies", [x], warps=4, grid=2)
     np.testing.assert_array_equal(x, wanted)
+
+
+def test_rows_that_are_too_short_when_they_are_shared_are_refused() -> None:
+    with pytest.raises(PassError, match="rows of 8 bytes"):
+        cluster_ptx(short_rows, {"x": "*i32", "out": "*i32"}, {}, ctas=2)
+
+
+@jit
+def short_rows(x, out):
+    rows = tl.make_tensor_descriptor(x, [4, 16], [16, 1], [1, 4])
+    tl.store(out + tl.arange(0, 1)[:, None] * 4 + tl.arange(0, 4)[None, :], rows.load([2, 0]))

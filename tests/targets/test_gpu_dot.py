@@ -78,6 +78,14 @@ def stored_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.cons
 
 
 @tilework.jit
+def reduced_dot(a_ptr, b_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The largest number of each row of a product in f16."""
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    d = tl.dot(tl.load(a_ptr + m[:, None] * K + k[None, :]), tl.load(b_ptr + k[:, None] * N + n[None, :]))
+    tl.store(c_ptr + m, tl.max(d.to(c_ptr.dtype.element_ty), 1))
+
+
+@tilework.jit
 def many_dots(
     a_ptr, b_ptr, c_ptr, COUNT, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, A_TRANSPOSED: tl.constexpr,
     ACC: tl.constexpr,
@@ -350,6 +358,21 @@ def test_wgmma_takes_operands_that_do_not_lie_along_k(dtype: str, a_transposed: 
     assert a_transposed or "st.shared" not in text[text.index("wgmma") : text.rindex("wgmma.mma_async")]
 
 
+@pytest.mark.parametrize("dtype", ["fp8e4nv", "fp32"])
+def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> None:
+    """The right one is read as the left one is, and written along K: thirty turns of shared memory for one, if its rows were written so."""
+    rng = np.random.default_rng(9)
+    a, b, c = numbers(rng, dtype, 2, 32, 64), numbers(rng, dtype, 2, 32, 64), np.zeros((64, 64), np.float32)
+    text = ptx_of(many_dots, 90, 4, (f"*{dtype}", f"*{dtype}", "*fp32", "i32"), (64, 64, 32, True, tl.float32))
+    device = Device(check=True, counters=True)
+    places = [device.upload(value) for value in (a, b, c)]
+    device.launch(device.load(text).function("many_dots"), (1,), 128, [*places, 2, 0, 0], ptx_text.told(text)["shared"])
+    device.synchronize()
+    wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")
+    np.testing.assert_array_equal(device.download(places[2], c), wide.sum(0))
+    assert device.counters is not None and device.counters.total.conflicts * 4 < device.counters.total.turns
+
+
 def test_a_product_of_what_is_computed_from_another_one() -> None:
     length, depth = 192, 64
     rng = np.random.default_rng(8)
@@ -382,6 +405,18 @@ def test_a_product_changes_its_layout_as_matrices(arch: int, turned: bool) -> No
     launch(text, "stored_dot", 4, a, b, c)
     np.testing.assert_array_equal(c.T if turned else c, a.astype("f8") @ b.astype("f8"))
     assert ("stmatrix" in text) == (arch == 90)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_a_product_is_converted_two_numbers_at_a_time(dtype: str) -> None:
+    """Of two single conversions ptxas makes one, in front of the wait for the product: on a GPU the numbers were wrong."""
+    rng = np.random.default_rng(7)
+    a, b, c = numbers(rng, "fp16", 64, 16), numbers(rng, "fp16", 16, 64), np.zeros(64, DTYPES[dtype])
+    text = ptx_of(reduced_dot, 90, 4, ("*fp16", "*fp16", f"*{dtype}"), (64, 64, 16))
+    launch(text, "reduced_dot", 4, a, b, c)
+    np.testing.assert_array_equal(c.astype("f8"), (a.astype("f8") @ b.astype("f8")).max(1))
+    kind = "bf16" if dtype == "bf16" else "f16"
+    assert f"cvt.rn.{kind}x2.f32" in text and f"cvt.rn.{kind}.f32" not in text
 
 
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])

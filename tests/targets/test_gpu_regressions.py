@@ -309,3 +309,38 @@ def test_upper_halves_that_are_extended_are_taken_from_whole_products() -> None:
     x, out = np.arange(1 << 31, (1 << 31) + 32, dtype=np.uint32), np.zeros(32, np.int64)
     launch(ptx, "halves_less_program", [x, out], warps=1)
     np.testing.assert_array_equal(out, x.astype(np.int64) * 0x9E3779B1 >> 32)
+
+
+@jit
+def least_of_three(x, out, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a, b = tl.load(x + at), tl.load(x + N + at)
+    tl.store(out + at, tl.minimum(tl.minimum(-n, a), b))
+
+
+def test_a_parameter_is_negated_before_extremes_are_made_of_it() -> None:
+    """ptxas made one instruction of both, and forgot the sign."""
+    ptx = kernel_ptx(least_of_three, {"x": "*i32", "out": "*i32", "n": "i32"}, {"N": 32}, 90, warps=1)
+    assert "neg.s32" not in ptx and "not.b32" in assembled(ptx, 90)
+    x, out = np.arange(64, dtype=np.int32) % 11 - 5, np.zeros(32, np.int32)
+    launch(ptx, "least_of_three", [x, out, 3], warps=1)
+    np.testing.assert_array_equal(out, np.minimum(np.minimum(x[:32], x[32:]), -3))
+
+
+@jit
+def largest_so_far(x, out, n, INIT: tl.constexpr):
+    at = tl.arange(0, 32)[:, None] * 64 + tl.arange(0, 64)[None, :]
+    largest = tl.full((32,), INIT, tl.float32)
+    for _ in range(n):
+        largest = tl.maximum(largest, tl.max(tl.load(x + at), 1))
+    tl.store(out + tl.arange(0, 32), largest)
+
+
+@pytest.mark.parametrize("start", [np.nan, -3.0])
+def test_a_carried_maximum_that_finds_nothing_is_what_it_was(start: float) -> None:
+    """Of no rows, or of rows without numbers, a NaN is left; -inf was."""
+    ptx = kernel_ptx(largest_so_far, {"x": "*fp32", "out": "*fp32", "n": "i32"}, {"INIT": start})
+    for rounds in (0, 2):
+        out = np.zeros(32, np.float32)
+        launch(ptx, "largest_so_far", [np.full((32, 64), np.nan, np.float32), out, rounds], 4)
+        np.testing.assert_array_equal(out, np.full(32, start, np.float32))

@@ -21,23 +21,23 @@ from xdsl.dialects import arith, math, scf
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.allocation import module_allocation
+from tilework.analysis.move_cost import LANES, SECTOR, accesses, trip
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.encodings import distributed_of, layout_of, tensor_core_of
+from tilework.ir.encodings import distributed_of, layout_of, spread_of, tensor_core_of
 from tilework.ir.functions import function_around, ops_in_order, symbol_of
 from tilework.ir.module_facts import find_num_warps, find_target, partition_warps
 from tilework.ir.nesting import LOOPS
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
-from tilework.layouts.conversion import conversion
+from tilework.layouts.queries import order
 from tilework.target import Rates
 
 TENSOR, MUFU, ISSUE, SHARED, L2, DRAM = "tensor cores", "MUFU", "issue slots", "shared memory", "L2", "DRAM"
 RESOURCES = (TENSOR, MUFU, ISSUE, SHARED, L2, DRAM)  # of equal ones the first is the limit
 WIDEST = 16  # bytes that one access of a thread moves
-LANES = 32
 WGMMA_ROWS = 64
 
 
@@ -163,7 +163,7 @@ def code_cost(ops: Sequence[Operation], around: Operation) -> Cost | None:
     rates = find_target(around).rates
     if rates is None:
         return None
-    meter = Meter(rates, find_num_warps(around) or 1, address_ops(ops))
+    meter = Meter(rates, find_num_warps(around) or 1, address_ops(ops), find_target(around).matrix_access)
     for op in ops:
         meter.add(op)
     waits = [op for op in ops if type(op) is ttng.WarpGroupDotWaitOp]
@@ -217,8 +217,8 @@ def is_index(type: Attribute) -> bool:
 class Meter:
     """Counts what ops need."""
 
-    def __init__(self, rates: Rates, warps: int, addresses: set[Operation]) -> None:
-        self.rates, self.warps, self.addresses = rates, warps, addresses
+    def __init__(self, rates: Rates, warps: int, addresses: set[Operation], matrices: tuple[bool, bool]) -> None:
+        self.rates, self.warps, self.addresses, self.matrices = rates, warps, addresses, matrices
         self.macs, self.tensor_cycles = 0, 0.0
         self.used: dict[str, float] = dict.fromkeys((MUFU, ISSUE, SHARED, L2, DRAM), 0.0)
 
@@ -287,8 +287,12 @@ def described_load(meter: Meter, op: Operation) -> None:
 def store(meter: Meter, op: Operation) -> None:
     value = op.operands[1].type
     if is_tensor(value):
-        meter.move(value, L2, DRAM)
-        meter.instructions(value)
+        shape, spread = shape_of(value), spread_of(value)
+        fastest = order(spread, shape)[0]
+        made = accesses(layout_of(value), fastest, WIDEST * 8 // max(bit_width(value), 8), bit_width(value))
+        meter.used[DRAM] += made.dram_bytes
+        meter.used[L2] += made.sectors * SECTOR
+        meter.used[ISSUE] += made.instructions
 
 
 def copy_in(meter: Meter, op: Operation) -> None:
@@ -313,13 +317,9 @@ def shared_access(meter: Meter, op: Operation) -> None:
 
 def convert(meter: Meter, op: Operation) -> None:
     source, result = op.operands[0].type, op.results[0].type
-    way = conversion(layout_of(source), layout_of(result)).kind
-    if way in ("shared", "warp", "cluster"):
-        meter.move(result, SHARED, SHARED)
-        meter.instructions(result)
-        meter.instructions(result)
-    elif way == "shuffle":
-        meter.used[ISSUE] += registers(result) * layout_of(result).in_size("warp")
+    moved = trip(layout_of(source), layout_of(result), bit_width(result), meter.matrices)
+    meter.used[SHARED] += moved.shared_bytes
+    meter.used[ISSUE] += moved.instructions
 
 
 def reduce(meter: Meter, op: Operation) -> None:

@@ -13,12 +13,14 @@ pointer that was an integer, or was loaded, has lost its origin. Works on TTIR, 
 
 from collections.abc import Iterator, Mapping
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import Pair, control_flows
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import callee_of, functions_by_name, has_body, is_private, modules, ops_in_order
+from tilework.ir.nesting import owner_of
 from tilework.ir.ttc import BufferType
 from tilework.ir.types import PointerType, TensorDescType, element_type
 
@@ -86,6 +88,26 @@ def module_origins(module: ModuleOp) -> Origins:
     origins, edges = sources_and_edges(module)
     spread(origins, edges)
     return origins
+
+
+def parameter_of(value: SSAValue) -> SSAValue | None:
+    """The parameter of a function that a pointer comes from, if that is plain to see: by offsets, into loops and partitions."""
+    while (owner := owner_of(value)) is not None and type(owner) is not tt.FuncOp:
+        place = value.index  # pyright: ignore[reportAttributeAccessIssue]
+        if isinstance(value, OpResult) and (type(owner) in PLAIN or type(owner) is scf.ForOp):
+            value = owner.operands[0] if type(owner) in PLAIN else owner.operands[3 + place]
+        elif isinstance(value, BlockArgument) and type(owner) is scf.ForOp and place:
+            value = owner.operands[2 + place]
+        elif isinstance(value, BlockArgument) and type(owner) is ttg.WarpSpecializePartitionsOp:
+            outer = owner.parent_op()
+            assert isinstance(outer, ttg.WarpSpecializeOp)
+            value = outer.operands[place]
+        else:
+            return None
+    return value if owner is not None else None
+
+
+PLAIN = frozenset({tt.AddPtrOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.BitcastOp, tt.TransOp, tt.ReshapeOp, ttg.ConvertLayoutOp})  # fmt: skip
 
 
 def memory_origins(module: ModuleOp) -> Origins:

@@ -41,11 +41,12 @@ Place = tuple[SSAValue, Slot | None]  # memory, and which buffer of it
 def in_other_slots(before: Operation, after: Operation) -> bool:
     """Both ops are in a loop, in no turn of which they touch the same buffer, though the same ring."""
     body = before.parent
-    if body is None or after.parent is not body or not is_behind_wait(after) or not is_drained(body):
+    if body is None or after.parent is not body or not is_behind_wait(after) or (left := turns_left(body)) is None:
         return False
     pairs = [(mine, theirs) for ring, mine in slots_of(before) for other, theirs in slots_of(after) if ring is other]
     return bool(pairs) and all(
-        mine is not None and theirs is not None and mine.is_apart(theirs) for mine, theirs in pairs
+        mine is not None and theirs is not None and all(mine.is_apart(theirs, turns) for turns in range(left + 1))
+        for mine, theirs in pairs
     )
 
 
@@ -59,18 +60,28 @@ def is_behind_wait(op: Operation) -> bool:
 
 def is_drained(body: Block) -> bool:
     """The block is the body of a loop that waits for all its products, behind them."""
+    return turns_left(body) == 0
+
+
+def turns_left(body: Block) -> int | None:
+    """How many turns of a loop have products that may run when a turn ends: 0, or 1, its own; None if nobody knows."""
     if type(body.parent_op()) is not scf.ForOp:
-        return False
-    running = False
+        return None
+    started = waited = 0  # products of the turn, and those of them that were waited for
+    seen = False
     for op in body.ops:
         kind = type(op)
         if kind is ttng.WarpGroupDotOp:
-            running = True
-        elif kind is ttng.WarpGroupDotWaitOp and op.properties["pendings"].value.data == 0:  # pyright: ignore
-            running = False
+            started += 1
+        elif kind is ttng.WarpGroupDotWaitOp:
+            left = op.properties["pendings"].value.data  # pyright: ignore
+            if left <= started:
+                seen, waited = True, started - left
         elif op.regions and any(type(inner) is ttng.WarpGroupDotOp for inner in op.walk()):
-            return False
-    return not running
+            return None
+    if waited == started:
+        return 0
+    return 1 if seen else None
 
 
 def slots_of(op: Operation) -> list[Place]:

@@ -31,6 +31,7 @@ from tilework.frontend.scopes import finished_index
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir.hints import COUNTED, SKIPS, UNIT, loop_attributes
 from tilework.ir.locations import name_loc, unknown
+from tilework.ir.rewrite import constant_value
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.language import core as tl
 from tilework.language.typing import triton_words
@@ -225,7 +226,7 @@ def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     if stops:
         with gen.builder.saved():
             gen.builder.set_to_end(block)
-            following = gen.semantic.add(tl.tensor(block.args[0], first.type), stride, False).handle
+            following = following_index(gen, tl.tensor(block.args[0], first.type), stride, last).handle
         results = [following, *results, *stops.handles]
     append(gen, block, make_yield(results, end))
     carried.drop_others(gen, kept, block, 1)
@@ -246,6 +247,18 @@ def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     gen.scope.locals[finished_index(name)] = gen.semantic.cast(lower, index_type, None)
     carried.bind_results(gen, kept, results[: len(kept)])
     visit_else(gen, node.orelse, stops.given(results[len(kept) :]))
+
+
+def following_index(gen: FunctionGenerator, index: Any, stride: Any, end: Any) -> Any:
+    """``index + stride``, or `end` where it is not below that: the sum may not fit into the type."""
+    semantic = gen.semantic
+    following = semantic.add(index, stride, False)
+    if constant_value(stride.handle) == 1:
+        return following
+    left = semantic.sub(end, index, False)
+    unsigned = tl.uint64 if index.dtype is tl.int64 else tl.uint32
+    is_below = semantic.less_than(semantic.cast(stride, unsigned, None), semantic.cast(left, unsigned, None))
+    return semantic.where(is_below, following, end)
 
 
 def counting_while(

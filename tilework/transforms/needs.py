@@ -41,6 +41,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "tritongpu-optimize-thread-locality": ("tt.reduce", "tt.reshape", "tt.gather"),
     "tritongpu-combine-tensor-select-and-if": ("scf.if",),
     "tritongpu-fuse-nested-loops": ("scf.for",),
+    "tritongpu-store-layouts": ("ttg.convert_layout",),
     "tritongpu-reduce-data-duplication": ("ttg.convert_layout",),
     "tritongpu-reorder-instructions": ("ttg.convert_layout", "tt.trans", *BUFFERS),
     "tritongpu-early-loads": ("tt.reduce", "tt.scan"),

@@ -95,6 +95,7 @@ PASSES: dict[str, str] = {
     "tritongpu-dots-from-memory": "ttg.dots_from_memory:DotsFromMemoryPass",
     "tritongpu-reduce-data-duplication": "ttg.reduce_data_duplication:through_buffer",
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:reorder_instructions",
+    "tritongpu-store-layouts": "ttg.store_layouts:store_layouts",
     "tritongpu-early-loads": "ttg.early_loads:early_loads",
     "tritongpu-longest-first": "ttg.longest_first:longest_first",
     "tritongpu-persistent-programs": "ttg.persistent_programs:PersistentProgramsPass",

@@ -11,7 +11,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.frontend.run import after_passes, run, ttir
+from tests.frontend.run import after_passes, result, run, ttir
 from tilework.ir.printer import print_module
 from tilework.transforms.remarks import listening
 
@@ -192,3 +192,42 @@ def test_the_next_iteration_waits_where_it_may_not_exist(kernel, count: int, rea
         text = compiled(kernel, *[X] * count, 8)
     assert "scf.while" in text and "scf.for" not in text
     assert [str(one) for one in remarks if reason in str(one)]
+
+
+@tilework.jit
+def at_the_end(out, first, last, step, limit, KIND: tl.constexpr):
+    at = 0
+    x = limit
+    for i in tl.range(first, last, step if KIND != "constant" else 3, num_stages=2):
+        tl.store(out + at, i)
+        at += 1
+        if KIND == "scalars":
+            x = x * 5 & 127
+            if x == 1:
+                break
+        elif KIND == "tiles":
+            if tl.max(tl.arange(0, 4) + at, 0) == 99:
+                break
+        elif i >= limit:
+            break
+    tl.store(out + at, -7)
+
+
+MOST = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds"),
+    [
+        *((kind, (MOST - 7, MOST, 3)) for kind in ("limit", "constant", "scalars", "tiles")),
+        *((kind, (1, 3, MOST)) for kind in ("limit", "scalars", "tiles")),
+        ("limit", (-MOST, MOST, 2**30 + 5)),
+    ],
+)
+def test_counters_end_where_they_do_not_fit_any_more(kind: str, bounds: tuple[int, int, int]) -> None:
+    for limit in (MOST, MOST - 5, 2):
+        wanted = list(range(*bounds))
+        if kind in ("limit", "constant"):
+            wanted = [i for place, i in enumerate(wanted) if place == 0 or wanted[place - 1] < limit]
+        found = result(at_the_end, *bounds, limit, size=8, KIND=kind)
+        assert found[: len(wanted) + 1] == [*wanted, -7]

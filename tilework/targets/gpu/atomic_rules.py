@@ -175,9 +175,12 @@ def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, pl
         return ()
 
     def merge() -> None:
-        with b.if_(reduce(b.or_, [at.may for at, _ in left if at.may is not None])):
-            for at, value in left:
-                gpu.atomic_rmw(low, at, kind, [value])
+        if any_left := [
+            at.may for at, _ in left if at.may is not None
+        ]:  # not if all is masked off, as the compiler knows
+            with b.if_(reduce(b.or_, any_left)):
+                for at, value in left:
+                    gpu.atomic_rmw(low, at, kind, [value])
         low.barrier()
         for number, value in table.read():
             may = both(low, table.mine, b.icmp("ne", value, neutral))

@@ -39,12 +39,12 @@ SHARED_BYTES = {  # of one block that asks for as much as it can have, from this
 RATES = {
     80: Rates(
         multiprocessors=108, gigahertz=1.41, macs={8: 2048, 16: 1024, 32: 512, 64: 64}, warp_macs=1.0, mufu=16, issues=4,
-        shared_bytes=128, l2_bytes=64, dram_bytes=1555 / 1.41 / 108, memory_cycles=600, warps=64, blocks=32,
+        shared_bytes=128, l2_bytes=64, dram_bytes=1555 / 1.41 / 108, memory_cycles=600, barrier_cycles=40, warps=64, blocks=32,
         shared_memory=164 << 10, reserved_shared=1 << 10,
     ),
     90: Rates(
         multiprocessors=132, gigahertz=1.83, macs={8: 4096, 16: 2048, 32: 1024, 64: 128}, warp_macs=0.5, mufu=16, issues=4,
-        shared_bytes=128, l2_bytes=64, dram_bytes=4300 / 1.83 / 132, memory_cycles=700, warps=64, blocks=32,
+        shared_bytes=128, l2_bytes=64, dram_bytes=4300 / 1.83 / 132, memory_cycles=700, barrier_cycles=40, warps=64, blocks=32,
         shared_memory=228 << 10, reserved_shared=1 << 10,
     ),
 }  # fmt: skip

@@ -67,6 +67,7 @@ def ttgir_pipeline(
         "tritongpu-optimize-dot-operands",
         "tritongpu-coalesce-async-copy",
         *(["triton-nvidia-tma-lowering"] if Feature.TMA in target.features else []),
+        *([] if plain else ["tritongpu-store-layouts"]),
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         "tritongpu-reorder-instructions",

@@ -28,6 +28,7 @@ from tilework.targets.llvm.switches import kernel_name
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.bitcode import FLUSHING, link_libraries
 from tilework.targets.nvidia.ptx_version import dotted, written_version
+from tilework.targets.nvidia.ptxas_mistakes import without_mistakes
 
 LEVEL = 2  # of the code generator; the optimiser before it is not run: ptxas optimises
 SHORT = re.compile(r"p[3-7]:32:32-")  # text for shared pointers of one size also works with the other
@@ -81,7 +82,7 @@ def to_ptx(text: str, settings: PtxSettings) -> str:
         has_flags = is_linked or not is_ours
         with switches.watching(text), switches.quick_reduction(has_flags):
             ptx = machine.emit_assembly(module)
-    ptx = ptx_text.with_whole_products(ptx_text.with_version(ptx, dotted(settings.version)))
+    ptx = without_mistakes(ptx_text.with_version(ptx, dotted(settings.version)))
     if not settings.keeps_debug:
         ptx = ptx_text.without_debug(ptx)
     if settings.maxnreg is not None:

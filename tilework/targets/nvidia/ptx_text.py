@@ -23,9 +23,6 @@ WORDS = (
     "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps", "takes_turns",
 )  # fmt: skip
 WARP = 32
-UPPER_HALF = re.compile(r"mul\.hi\.u32\s+(%\w+),\s*([^,;]+),\s*([^;]+);")
-EXTENDED = re.compile(r"cvt\.u64\.u32\s+%\w+,\s*(%\w+);|mov\.b64\s+%\w+,\s*\{(%\w+),")
-WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; cvt.u32.u64 {}, %whole; }}"
 
 
 def entries(text: str) -> dict[str, dict[str, tuple[int, ...]]]:
@@ -73,18 +70,6 @@ def with_maxnreg(text: str, registers: int) -> str:
         parts.append(f"{text[at : found.end()].rstrip()}\n.maxnreg {registers}\n")
         at = found.end()
     return "".join((*parts, text[at:]))
-
-
-def with_whole_products(text: str) -> str:
-    """PTX whose upper halves of products are taken from whole ones, where they become numbers of 64 bits.
-
-    Of the difference of such a half and any `y` ptxas (12.8 and 13.0) makes one instruction with the product, whose carry is that of adding
-    ``-y``: where the lower half of `y` is 0 there is none, and the result is 2**32 too small.
-    """
-    if "mul.hi.u32" not in text:
-        return text
-    extended = {name for names in EXTENDED.findall(text) for name in names}
-    return UPPER_HALF.sub(lambda m: WHOLE.format(m[2], m[3], m[1]) if m[1] in extended else m[0], text)
 
 
 def with_version(text: str, version: str) -> str:

@@ -90,7 +90,7 @@ class ExitingLoop:
             counter = counted[1].index  # pyright: ignore[reportAttributeAccessIssue]
             self.inputs = [value.index for value in passed]  # pyright: ignore[reportAttributeAccessIssue]
             self.end, self.flags, self.counter = counted[2], sorted(flags), counter
-            following = defining_op(self.yields[counter])
+            following = self.sum_of(self.yields[counter])
             if not isinstance(following, arith.AddiOp) or counter not in self.inputs or not self.is_outside(self.end):
                 continue
             argument, self.step = following.operands
@@ -98,6 +98,11 @@ class ExitingLoop:
                 self.carried = [place for place in self.inputs if place != counter and place not in flags]
                 return True
         return False
+
+    def sum_of(self, following: SSAValue) -> Operation | None:
+        """The counter and the step, without the question whether their sum is below the end."""
+        choice = choice_of(following)
+        return defining_op(following if choice is None or choice[2] is not self.end else choice[1])
 
     def argument(self, place: int) -> BlockArgument:
         return self.body.args[self.inputs.index(place)]
@@ -182,8 +187,7 @@ class ExitingLoop:
     def convert(self) -> None:
         """Replace the loop."""
         self.first = self.loop.operands[self.counter]
-        place_of_exit, stop = self.known_stop() if self.bounds is not None else self.counted_stop()
-        leaves = self.code.compare("slt", place_of_exit, self.end)
+        place_of_exit, stop, leaves = self.known_stop() if self.bounds is not None else self.counted_stop()
         (flag, *others) = self.flags
         is_whole = not others and only_ends(self.yields[flag], end_of(self.body), self.body)
         if is_whole:  # nothing depends on whether this iteration leaves: it is one as all others
@@ -200,15 +204,16 @@ class ExitingLoop:
                 old.replace_all_uses_with(value)
         erase_op(self.loop)
 
-    def known_stop(self) -> tuple[SSAValue, SSAValue]:
-        """The iteration that leaves, or one behind the last; and a bound between the last one before it and that."""
+    def known_stop(self) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """The iteration that leaves; a bound between the last one before it and that; and whether there is one."""
         code, stop, copies = self.code, self.end, Mapping()
         for predicate, limit in self.bounds or ():
             limit = self.copied_in_front(limit, copies)
             first = limit if predicate == SGE else code.binary(arith.AddiOp, limit, code.constant(1, limit.type))
             stop = code.select(code.compare("slt", limit, stop), first, stop)
-        count = iterations(code, self.first, stop, self.step)
-        return code.binary(arith.AddiOp, self.first, code.binary(arith.MuliOp, count, self.step)), stop
+        count, all = (iterations(code, self.first, end, self.step) for end in (stop, self.end))
+        leaves = code.compare("ult", count, all)
+        return code.binary(arith.AddiOp, self.first, code.binary(arith.MuliOp, count, self.step)), stop, leaves
 
     def copied_in_front(self, value: SSAValue, copies: Mapping) -> SSAValue:
         """`value`, computed in front of the loop."""
@@ -221,7 +226,7 @@ class ExitingLoop:
             self.code.append(clone_op(op, copies))
         return copies[value]
 
-    def counted_stop(self) -> tuple[SSAValue, SSAValue]:
+    def counted_stop(self) -> tuple[SSAValue, SSAValue, SSAValue]:
         """The same by a loop of what decides."""
         carried, loc = self.decision.carried, self.loop.location
         places = (self.counter, *carried)
@@ -244,9 +249,11 @@ class ExitingLoop:
         )
         code = Emitter(loc)
         following = code.binary(arith.AddiOp, after.args[0], self.step)
+        is_below = code.compare("ult", self.step, code.binary(arith.SubiOp, self.end, after.args[0]))
+        following = code.select(is_below, following, self.end)
         after.add_ops([*code.ops, make_yield([following, *after.args[1:]], loc)])
         found = self.code.append(make_while(initial, types, Region(before), Region(after), loc))
-        return found, found
+        return found, found, self.code.compare("slt", found, self.end)
 
     def counted_loop(self, stop: SSAValue) -> Operation:
         """The iterations before the one that leaves; the body moves there."""

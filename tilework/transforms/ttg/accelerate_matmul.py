@@ -52,10 +52,12 @@ from tilework.transforms.ttg.matmul.mma_choice import (
 from tilework.transforms.ttg.matmul.operand_width import k_width
 from tilework.transforms.ttg.matmul.turned_operands import (
     dealt,
+    is_copied_turned,
     is_turned,
     left_fragments,
     reads_left,
     turn,
+    turned_copy,
 )
 
 INSTRUCTIONS = {3: "wgmma", 2: "mma.sync"}
@@ -134,7 +136,8 @@ def to_group_dot(dot: Dot, keep_operands: bool) -> None:
     a, b, c = op.operands
     is_read, is_shared = not keep_operands and reads_left(dot), is_from_memory(without_sign(a))
     left = left_fragments(op, mma) if is_read else in_shared_memory(op, a, 0) if is_shared else a
-    right = in_shared_memory(op, b, 1)
+    is_across = not keep_operands and is_copied_turned(dot, mma)
+    right = turned_copy(op, mma) if is_across else in_shared_memory(op, b, 1)
     accumulator = laid_out_there(op, dealt(op, c) if is_read else c, mma)
     if not is_shared:
         left = laid_out_there(op, a, DotOperand(0, mma, 32 // bit_width(a.type)))

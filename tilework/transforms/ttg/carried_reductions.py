@@ -15,7 +15,7 @@ puts the new dimension where the axis is in the order, so that every element sta
 `keeps_rows` checks. (The reference compiler puts it first always, which mixes rows when the axis is not the fastest.)
 
 Fires for the float operations in `NEUTRAL`, when the same one reduces and accumulates, the accumulator starts as a
-constant and nothing else sees it. The old reduction and accumulator stay behind, dead.
+number and nothing else sees it. The old reduction and accumulator stay behind, dead.
 """
 
 import math
@@ -30,7 +30,7 @@ from tilework.ir.arith_ext import binary
 from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
 from tilework.ir.nesting import body_of, end_of, only_op
-from tilework.ir.rewrite import constant, insert_after, replace_all_uses
+from tilework.ir.rewrite import constant, constant_value, insert_after, replace_all_uses
 from tilework.ir.types import element_type, shape_of, tensor_type
 from tilework.layouts.encodings import Blocked, Slice
 from tilework.layouts.linear import LinearLayout
@@ -85,8 +85,8 @@ def carried_reduction(reduce: Operation) -> Carried | None:
     position = accumulator(update, loop)
     if position is None or loop.results[position].first_use is None:
         return None
-    initial = loop.operands[3 + position]
-    if not isinstance(initial, OpResult) or type(initial.op) is not arith.ConstantOp:
+    start = constant_value(loop.operands[3 + position])
+    if start is None or start != start:  # a NaN is not the larger one of it and what is neutral
         return None
     split = thread_view(reduce)
     return None if split is None else Carried(loop, reduce, update, position, *split)

@@ -35,7 +35,7 @@ from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import PointerType, Tensor, bit_width, shape_of
 from tilework.layouts.construct import default_blocked
-from tilework.layouts.encodings import Blocked
+from tilework.layouts.encodings import Blocked, Distributed
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.passes import module_pass
 
@@ -208,7 +208,7 @@ def descriptor_encoding(op: Operation) -> Blocked | None:
 # Rewriting
 
 
-def access_in(op: Operation, encoding: Blocked) -> None:
+def access_in(op: Operation, encoding: Distributed) -> None:
     """Convert the tensors that `op` takes, and its results back.
 
     As in the reference compiler, a conversion to the same type is left out for the results of pointer accesses and for

@@ -14,7 +14,7 @@ blocks beyond the number of multiprocessors end at once. A GPU with fewer than i
 It is for one loop of products that read tiles as descriptors load them, or turned by their warps, equally long in every program, and where partitions pay. Programs
 that might wait for each other (atomics, volatile loads) need all their blocks, and so do those whose assembly asks for the number of its block.
 
-Warps store the rows that they have computed (`stores_in_warps.py`): no barrier keeps one warp group from the next program's products
+Warps store the rows that they have computed (`store_layouts.py`): no barrier keeps one warp group from the next program's products
 while the other stores.
 
 A loop has no more stages than keep its products busy: with more of them L2 was asked for more, by blocks that read the same tiles, and at the
@@ -44,7 +44,6 @@ from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.longest_first import is_bound
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, group_dots, num_stages, set_integer
-from tilework.transforms.ttg.stores_in_warps import store_own_rows
 from tilework.transforms.warp_specialize.channels import Refusal, find_rings, loads_of_products
 from tilework.transforms.warp_specialize.profit import will_split
 
@@ -65,7 +64,6 @@ class PersistentProgramsPass(Pass):
                 and is_read_as_it_comes(module, function, self.num_stages)
             ):
                 limit_stages(function, self.num_stages)
-                store_own_rows(function)
                 stay(function)
                 remark(function, "each multiprocessor runs programs of the grid one after the other, in one block")
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from tilework.numerics.integers import high_product
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.syntax import Instruction
+from tilework.oracles.emulator.syntax import EmulatorError, Instruction
 from tilework.oracles.emulator.translate import Mask, Op, Translator, elementwise, rule, unsigned
 
 UFUNCS: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "not": np.invert, "abs": np.abs, "neg": np.negative,
 }  # fmt: skip
+WAYS = frozenset({"cc", "sat", "relu"})  # what may stand between an opcode of these and its type
 
 
 def operands(ins: Instruction, t: Translator, dtype: Any = None) -> tuple[Array, list[Array]]:
@@ -28,18 +29,24 @@ def operands(ins: Instruction, t: Translator, dtype: Any = None) -> tuple[Array,
 def ufunc(ins: Instruction, t: Translator) -> Op:
     function = UFUNCS[ins.opcode]
     assert len(ins.operands) == function.nin + 1
+    if unknown := set(ins.modifiers[:-1]) - WAYS:
+        raise EmulatorError(f"{ins.opcode}.{'.'.join(ins.modifiers)}: .{min(unknown)} is not known here")
     if "cc" in ins.modifiers:
         return addc(ins, t)
     if ins.modifiers[-1] in ("u16x2", "s16x2"):
         out, whole = operands(ins, t, np.uint32)
-        halves = [np.ascontiguousarray(np.broadcast_to(x, (t.threads,))).view(np.uint16) for x in whole]
-        return lambda mask: np.copyto(out, function(*halves).view(np.uint32), where=mask)
+        half = np.int16 if ins.modifiers[-1] == "s16x2" else np.uint16
+        halves = [np.ascontiguousarray(np.broadcast_to(x, (t.threads,))).view(half) for x in whole]
+        least = 0 if "relu" in ins.modifiers else np.iinfo(half).min
+        return lambda mask: np.copyto(out, np.maximum(function(*halves), half(least)).view(np.uint32), where=mask)
     out, (a, *rest) = operands(ins, t)
     if not rest:
         return lambda mask: function(a, out=out, where=mask)
     (b,) = rest
     if "sat" in ins.modifiers:
         return lambda mask: np.copyto(out, saturated(function(a.astype(np.int64), b)), where=mask)
+    if "relu" in ins.modifiers:
+        return lambda mask: np.copyto(out, np.maximum(function(a, b), a.dtype.type(0)), where=mask)
     return lambda mask: function(a, b, out=out, where=mask)
 
 

@@ -14,9 +14,11 @@ from functools import partial
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import layout_of
 from tilework.ir.enums import RoundingMode
-from tilework.ir.types import f8E4M3FN, f8E5M2
+from tilework.ir.types import bit_width, f8E4M3FN, f8E5M2
+from tilework.layouts.conversion import conversion, shared_plan
 from tilework.target import Feature
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.words import in_groups, in_words, pack_words
@@ -25,7 +27,7 @@ from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
 from tilework.targets.llvm.values import Value, constant
-from tilework.targets.nvidia.lower.inline_ptx import ptx
+from tilework.targets.nvidia.lower.inline_ptx import nvvm, ptx
 from tilework.targets.nvidia.lower.own_rules import lowers
 
 TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
@@ -46,7 +48,7 @@ def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
     elif target in TINY and type(op) is tt.FpToFpOp and values[0].type in (f16, bf16, f32):
         found = to_tiny_to_zero(low, values, source, target) if to_zero else to_tiny(low, values, source, target)
     elif wanted in (f16, bf16) and values[0].type.is_float:
-        found = to_16_bits(low, values, source, wanted, to_zero)
+        found = to_16_bits(low, values, source, wanted, to_zero, is_moved(op))
     elif values[0].type is bf16 and wanted is f32:
         found = from_bfloats(low, values)
     return found if found is not None else [SCALARS[type(op)](low, op, value) for value in values]
@@ -77,10 +79,26 @@ def from_bfloats(low: Lowering, values: list[Value]) -> list[Value]:
     return [b.bitcast(half, f32) for half in (b.shl(word, 16), b.and_(word, -65536))][: len(values)]
 
 
+def is_moved(op: Operation) -> bool:
+    """What is made is only brought to other threads, in words that LLVM makes of it as they are written."""
+    return all(is_written_in_words(use.operation) for result in op.results for use in result.uses)
+
+
+def is_written_in_words(op: Operation) -> bool:
+    if type(op) is not ttg.ConvertLayoutOp:
+        return False
+    before, after, bits = layout_of(op.operands[0].type), layout_of(op.results[0].type), bit_width(op.results[0].type)
+    return conversion(before, after).kind in ("warp", "shared") and shared_plan(before, after, bits).vector * bits >= 32
+
+
 def to_16_bits(
-    low: Lowering, values: list[Value], source: Attribute, wanted: Type, to_zero: bool
+    low: Lowering, values: list[Value], source: Attribute, wanted: Type, to_zero: bool, in_words: bool
 ) -> list[Value] | None:
-    """f32 or f64 to f16 or bf16, or one of those to the other by way of f32."""
+    """f32 or f64 to f16 or bf16, or one of those to the other by way of f32.
+
+    Two at a time: of two instructions for one number each ptxas (12.8, 13.0) makes one, and puts it in front of the wait for the product that
+    they come from.
+    """
     b = low.builder
     if not low.gpu.has(Feature.CONVERT_PAIRS) or (values[0].type is f64 and to_zero):
         return None
@@ -91,7 +109,10 @@ def to_16_bits(
         return in_word(low, ptx(b, f"cvt.rz.{kind}x2.f32 $0, $1, $2;", [i32], [high, wide[0]])[0], wanted, len(wide))
     if len(wide) == 1 or wide[0].type is f64:
         return [b.fptrunc(value, wanted) for value in wide]
-    return b.lanes(b.fptrunc(b.build_vector(wide), vector(wanted, 2)))
+    if in_words:
+        return b.lanes(b.fptrunc(b.build_vector(wide), vector(wanted, 2)))
+    name = "f16x2" if wanted is f16 else "bf16x2"
+    return b.lanes(nvvm(b, f"ff2{name}.rn", vector(wanted, 2), wide[1], wide[0]))
 
 
 # 8-bit floats

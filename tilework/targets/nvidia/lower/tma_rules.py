@@ -35,7 +35,7 @@ from tilework.targets.nvidia.lower.mbarrier import barrier_address
 from tilework.targets.nvidia.lower.own_rules import lowers
 from tilework.transforms.building.tensormap import box_shape, element_kind
 
-BOX_ALIGNMENT = 128
+BOX_ALIGNMENT, LEAST_ROW = 128, 16  # bytes
 U32, S32, U64, S64, F16, F32, BF16 = 2, 3, 4, 5, 6, 7, 10  # as tensor maps count them
 INTEGERS = frozenset({U32, S32, U64, S64})
 HALVES = frozenset({F16, BF16})
@@ -81,6 +81,8 @@ class Boxes:
         self.encoding = self.checked(encoding_of(block_of(descriptor)), encoding_of(memory.type))
         self.layout = layout_of(memory.type)
         self.bytes = bit_width(memory.type) // 8
+        if self.box[-1] * self.bytes % LEAST_ROW:  # a part of a block, which itself has been looked at
+            raise low.refuse(op, f"a TMA copy of rows of {self.box[-1] * self.bytes} bytes in each block of a cluster")
         self.dropped = len(coordinates) - len(self.layout.outs)  # leading dimensions of size 1 that the buffer lacks
         self.first = [self.in_cluster(dim, low.scalar(value)) for dim, value in enumerate(coordinates)]
 

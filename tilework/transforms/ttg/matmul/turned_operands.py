@@ -15,13 +15,15 @@ reading. `ldmatrix.trans` moves pairs of bytes: a thread gets rows 2r and 2r + 1
 bits are read one by one: rows 0-3 and 16-19 of four values of K are in different banks of what TMA writes, rows 0-7 are not.
 Transpositions and deals of the sum are no code: its registers stay where they are.
 
-Shared memory sees each byte of such an operand twice (written, read) besides what the instruction itself reads; storing it
-transposed, as `in_shared_memory` does for all others, is three times.
+Shared memory sees each byte of such an operand twice (written, read) besides what the instruction itself reads. Where the left factor is
+needed as it is, because it lies across too or is computed (the probabilities of attention), the right one is read in the same way and written
+once more, along K. A thread that has neighbours of a row would write them to as many rows, all to the same banks: of tiles of 128x256x128 in fp8 that was ten
+times as much as all the rest.
 """
 
 from math import prod
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import spread_of, with_encoding
@@ -34,6 +36,7 @@ from tilework.layouts.queries import order_for_memory
 from tilework.transforms.ttg.matmul.mma_choice import GROUP_ROWS, Dot, converted_from, feeds_a_dot
 
 SWAP = (1, 0)
+WARP_ROWS = 16  # that a warp has of a left factor at once
 EXCHANGE = (0, 2, 1, 3, 4)
 LOADS = (tt.LoadOp, tt.DescriptorLoadOp)
 DEALS = {8: (8, 2, 1), 32: (2, 4, 4)}  # by the bits of an element: rows x, y, z come in the order y, x, z
@@ -84,24 +87,50 @@ def turn(op: Operation) -> Operation:
 def left_fragments(op: Operation, mma: NvidiaMma) -> SSAValue:
     """The left factor of `op` in registers, by way of shared memory, with its rows dealt."""
     operand = op.operands[0]
+    return fragments(op, as_loaded(op, operand), operand.type, mma)
+
+
+def as_loaded(op: Operation, operand: SSAValue) -> SSAValue:
+    """The memory of a factor, with its rows as they were loaded."""
     found = loaded(operand)
     assert found is not None, operand
     value, is_swapped = found
-    layout, element = DotOperand(0, mma, 32 // bit_width(operand.type)), element_type(operand.type)
-    memory = ttg.memdesc_type(shape_of(value.type), element, natural(value))
+    memory = ttg.memdesc_type(shape_of(value.type), element_type(operand.type), natural(value))
     alloc = ttg.LocalAllocOp.make(value, memory, op.location)
     load = value.owner
     assert isinstance(load, LOADS), load
     insert_after(load, alloc)
     view = alloc.results[0]
-    if is_swapped:
-        view = put(op, ttg.MemDescTransOp.make(view, SWAP, op.location))
-    rows, depth = shape_of(operand.type)
-    deal = DEALS[bit_width(operand.type)]
+    return put(op, ttg.MemDescTransOp.make(view, SWAP, op.location)) if is_swapped else view
+
+
+def fragments(op: Operation, view: SSAValue, type: Attribute, mma: NvidiaMma) -> SSAValue:
+    """A tile of `type`, rows x K, read as a left factor, with its rows dealt."""
+    rows, depth = shape_of(type)
+    deal, layout = DEALS[bit_width(type)], DotOperand(0, mma, 32 // bit_width(type))
     view = put(op, ttg.MemDescReshapeOp.make(view, (rows // prod(deal), *deal, depth), op.location))
     view = put(op, ttg.MemDescTransOp.make(view, EXCHANGE, op.location))
     view = put(op, ttg.MemDescReshapeOp.make(view, (rows, depth), op.location))
-    return put(op, ttg.LocalLoadOp.make(view, with_encoding(operand.type, layout), op.location))
+    return put(op, ttg.LocalLoadOp.make(view, with_encoding(type, layout), op.location))
+
+
+def is_copied_turned(dot: Dot, mma: NvidiaMma) -> bool:
+    """The right factor lies across, and there is a column for each row that all warps have of a left one."""
+    columns = dot.tile[1]
+    return lies_across(dot.op.operands[1], 0) and columns % (WARP_ROWS * mma.warps_per_cta[0]) == 0
+
+
+def turned_copy(op: Operation, mma: NvidiaMma) -> SSAValue:
+    """The right factor of `op` in memory, along K: read from its rows as a left factor, and written so, both without bank conflicts."""
+    operand = op.operands[1]
+    depth, columns = shape_of(operand.type)
+    view = put(op, ttg.MemDescTransOp.make(as_loaded(op, operand), SWAP, op.location))
+    across = with_encoding(tensor_type((columns, depth), element_type(operand.type)), None)
+    read = dealt(op, fragments(op, view, across, mma), back=True)
+    turned = put(op, tt.TransOp.make(read, SWAP, op.location))
+    shared = nvmma_shared((depth, columns), (0, 1), bit_width(operand.type), mma.cga_bases)
+    memory = ttg.memdesc_type((depth, columns), element_type(operand.type), shared)
+    return put(op, ttg.LocalAllocOp.make(turned, memory, op.location))
 
 
 def natural(value: SSAValue) -> Shared:

@@ -31,13 +31,14 @@ from tilework.transforms.ttg.pipeline.loops import body_ops, enclosing_op, ops_o
 from tilework.transforms.ttg.pipeline.lower_copies import lower_copy
 from tilework.transforms.ttg.pipeline.lower_tma import groups_of, lower_group
 from tilework.transforms.ttg.pipeline.lowering import Lowering, carry_counters
+from tilework.transforms.ttg.pipeline.one_barrier import with_one_barrier
 
 
 def lower_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, early_copies: bool = False) -> None:
     """Lower the loads of `loop` that run ahead of their uses."""
     low = Lowering(loop, schedule)
     if plans := plan_loads(loop, schedule, facts):
-        lower_plans(low, with_free_buffers(plans) if early_copies else plans)
+        lower_plans(low, with_one_barrier(loop, with_free_buffers(plans)) if early_copies else plans)
     has_group_dot = any(type(op) is ttng.WarpGroupDotOp for op in body_ops(loop))
     slots = max(2, schedule.last_stage + int(has_group_dot), iterations_of_maps(low, plans))
     buffer_descriptors(loop, slots, low.replaced)

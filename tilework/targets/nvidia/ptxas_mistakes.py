@@ -1,0 +1,45 @@
+"""PTX written in another way where ptxas (12.8 and 13.0, for sm_90) makes code of it that computes something else.
+
+    mul.hi.u32 %r1, %r2, %r3             the carry of the difference is that of adding ``-y``: there is none where the lower half of y is 0,
+    cvt.u64.u32 %rd1, %r1;               and the result is 2**32 too small
+    sub.s64 %rd2, %rd1, %y
+
+    ld.param.b32 %r1, [n]                a smallest or largest of three, for which there is one instruction, is made of n itself
+    neg.s32 %r2, %r1
+    min.s32 %r3, %r2, %r4
+    min.s32 %r5, %r3, %r6
+
+Drawn kernels have found them on an H200 (`tests/device/check_drawn.py`); no emulator of PTX can. Cost: a search in the text of a kernel that has such instructions.
+"""
+
+import re
+
+UPPER_HALF = re.compile(r"mul\.hi\.u32\s+(%\w+),\s*([^,;]+),\s*([^;]+);")
+EXTENDED = re.compile(r"cvt\.u64\.u32\s+%\w+,\s*(%\w+);|mov\.b64\s+%\w+,\s*\{(%\w+),")
+WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; cvt.u32.u64 {}, %whole; }}"
+NEGATIVE = re.compile(r"neg\.s32\s+(%\w+),\s*(%\w+);")
+PARAMETER = re.compile(r"ld\.param\.\w+\s+(%\w+),")
+EXTREME = re.compile(r"\b(?:min|max)\.[su]32\b")
+
+
+def without_mistakes(text: str) -> str:
+    """PTX that ptxas understands."""
+    return with_whole_products(with_plain_negatives(text))
+
+
+def with_whole_products(text: str) -> str:
+    """Upper halves of products are taken from whole ones, where they become numbers of 64 bits."""
+    if "mul.hi.u32" not in text:
+        return text
+    extended = {name for names in EXTENDED.findall(text) for name in names}
+    return UPPER_HALF.sub(lambda m: WHOLE.format(m[2], m[3], m[1]) if m[1] in extended else m[0], text)
+
+
+def with_plain_negatives(text: str) -> str:
+    """The negative of a parameter is made of its bits, where there are extremes."""
+    if "neg.s32" not in text or EXTREME.search(text) is None:
+        return text
+    given = set(PARAMETER.findall(text))
+    return NEGATIVE.sub(
+        lambda m: f"not.b32 {m[1]}, {m[2]}; add.s32 {m[1]}, {m[1]}, 1;" if m[2] in given else m[0], text
+    )

@@ -1,0 +1,190 @@
+"""Store a tile in the layout in which that is cheapest, by the cost model: that of its pointers, or one nearer to how it was computed.
+
+    %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [1, 8], ...}>      through shared memory, two barriers
+    tt.store %p, %y
+==>
+    %y = ttg.convert_layout %x : #mma -> #blocked<{sizePerThread = [16, 8], ...}>     only lanes of a warp exchange
+    tt.store %q, %y
+
+Compared are the coalesced layout; the same with more rows for a thread, so many that each warp has all that it stores; and the layout that the
+tile has, without a conversion (`analysis/move_cost.py`, docs/cost-model.md). A remark at the store says what was chosen, and what each costs.
+Pointers and masks must be computed from numbers alone, since they are computed again, and nothing else may touch what is stored. Of layouts that cost the same the first is taken.
+Stage: TTGIR, before the last `tritongpu-remove-layout-conversions`. Cost: the slices of the pointers of stores behind a conversion.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, Operation
+
+from tilework.analysis.cost import DRAM, ISSUE, L2, SHARED, occupancy
+from tilework.analysis.move_cost import SECTOR, Trip, accesses, trip
+from tilework.analysis.origins import parameter_of
+from tilework.ir import tt, ttg
+from tilework.ir.encodings import layout_of, spread_of, with_encoding
+from tilework.ir.functions import ops_in_order
+from tilework.ir.module_facts import find_num_warps, find_target
+from tilework.ir.nesting import loop_around, ops_around
+from tilework.ir.rewrite import defining_op
+from tilework.ir.types import bit_width, is_tensor, shape_of, tile_bits
+from tilework.layouts.construct import default_blocked
+from tilework.layouts.conversion import conversion
+from tilework.layouts.encodings import Blocked, Distributed
+from tilework.layouts.queries import contig_per_thread, machine_of, order
+from tilework.transforms.passes import function_pass
+from tilework.transforms.remarks import is_heard, remark
+from tilework.transforms.ttg.coalesce import ACCESSES, access_in
+from tilework.transforms.ttg.layouts.backward_slice import backward_slice
+from tilework.transforms.ttg.pipeline.loops import group_dots
+
+GROUP = 4  # warps that tensor cores treat as one
+GAIN = 0.9  # of the cost, or the layout stays: less is lost again in other registers
+IN_WARPS = ("warp", "shuffle")
+LOADS = frozenset({tt.LoadOp, ttg.LocalLoadOp})
+OF_POINTERS, OF_ROWS, OF_VALUE = (
+    "in the layout of its pointers",
+    "by the warps that have its rows",
+    "in the layout of its value",
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A layout to store in, what brings the tile there, and the cycles of a multiprocessor that this and the store take."""
+
+    name: str
+    encoding: Distributed
+    trip: Trip
+    cycles: Mapping[str, float]
+    fewer: float  # cycles that blocks wait longer for memory, if shared memory has room for fewer of them
+    total: float
+
+
+@function_pass("tritongpu-store-layouts")
+def store_layouts(function: Operation) -> None:
+    if find_target(function).rates is None:
+        return
+    ops = ops_in_order(*function.regions)
+    for op in ops:
+        if (
+            type(op) is tt.StoreOp
+            and type(source := defining_op(op.operands[1])) is ttg.ConvertLayoutOp
+            and is_by_itself(op, ops)
+        ):
+            buffers = sum(tile_bits(alloc.results[0].type) // 8 for alloc in ops if type(alloc) is ttg.LocalAllocOp)
+            choose(op, source, buffers)
+
+
+def is_by_itself(store: Operation, ops: Sequence[Operation]) -> bool:
+    """Nothing else reads or writes what may be the same memory. As long as all accesses have the layout of their pointers each thread
+    reads what it has written itself, and kernels may count on it; parameters are taken to be different memory.
+    """
+    own = parameter_of(store.operands[0])
+    places = [parameter_of(op.operands[0]) for op in ops if type(op) in ACCESSES and op is not store]
+    return (
+        own is not None
+        and not any(place is None or place is own for place in places)
+        and not any(type(op) is tt.CallOp for op in ops)
+    )
+
+
+def choose(store: Operation, source: Operation, buffers: int) -> None:
+    """Lay out one store of what `source` converts, in a function that has so many bytes of shared memory for other things."""
+    first, *others = (way_of(store, source, name, encoding, buffers) for name, encoding in layouts(store, source))
+    if is_heard():
+        others = [way for way in others if is_free(store, way.encoding)]
+    cheaper = sorted((way for way in others if way.total < GAIN * first.total), key=lambda way: way.total)
+    best = next((way for way in cheaper if is_free(store, way.encoding)), first)
+    if is_heard() and others:
+        explain(store, best, [first, *others])
+    if best is not first:
+        access_in(store, best.encoding)
+
+
+def layouts(store: Operation, source: Operation) -> Iterator[tuple[str, Distributed]]:
+    """What may be chosen: first how it is."""
+    computed, stored = source.operands[0].type, store.operands[1].type
+    yield OF_POINTERS, spread_of(stored)
+    if source.results[0].has_one_use():
+        if (rows := own_rows(computed, stored)) is not None:
+            yield OF_ROWS, rows
+        yield OF_VALUE, spread_of(computed)
+
+
+def own_rows(computed: Attribute, stored: Attribute) -> Blocked | None:
+    """The layout of a store with more rows for a thread, if with them each warp has all that it stores."""
+    encoding, before, shape = spread_of(stored), layout_of(computed), shape_of(stored)
+    if len(shape) < 2 or conversion(before, layout_of(stored)).kind != "shared":
+        return None
+    dims, held = order(encoding, shape), list(contig_per_thread(encoding, shape))
+    warps, lanes, _ = machine_of(encoding)
+    held[dims[-1]] = 1
+    while held[dims[-1]] * 2 <= shape[dims[-1]]:
+        held[dims[-1]] *= 2
+        taller = default_blocked(shape, tuple(held), dims, warps, lanes, cga=encoding.cga_bases)
+        if conversion(before, layout_of(with_encoding(stored, taller))).kind in IN_WARPS:
+            return taller
+    return None
+
+
+def is_free(store: Operation, encoding: Distributed) -> bool:
+    """Pointers and mask can be had in a layout without loading or moving anything."""
+    for index, value in enumerate(store.operands):
+        if index != 1 and is_tensor(value.type):
+            found = backward_slice(value, store, encoding, {})
+            if found is None or not found.can_clone or any(type(op) in LOADS for op in found.ops):
+                return False
+    return True
+
+
+def way_of(store: Operation, source: Operation, name: str, encoding: Distributed, buffers: int) -> Way:
+    """One after the other: the tile goes to shared memory and back, its warps wait for each other, it is stored."""
+    computed, stored, target = source.operands[0].type, store.operands[1].type, find_target(store)
+    rates, shape, bits, coalesced = target.rates, shape_of(stored), bit_width(stored), spread_of(stored)
+    assert rates is not None
+    result = layout_of(with_encoding(stored, encoding))
+    moved = trip(layout_of(computed), result, bits, target.matrix_access)
+    fastest = order(coalesced, shape)[0]
+    made = accesses(result, fastest, contig_per_thread(coalesced, shape)[fastest], bits)
+    busy, slots = (
+        moved.shared_bytes / rates.shared_bytes,
+        (moved.instructions / rates.issues, made.instructions / rates.issues),
+    )
+    asked, written = made.sectors * SECTOR / rates.l2_bytes, made.dram_bytes / rates.dram_bytes
+    fewer = waiting(store, moved.scratch) - waiting(store, buffers) if moved.scratch > buffers else 0
+    total = max(busy, slots[0]) + moved.barriers * rates.barrier_cycles + max(asked, written, slots[1]) + fewer
+    exposed = total if moved.barriers else total / groups_in_turn(store)
+    return Way(name, encoding, moved, {DRAM: written, L2: asked, SHARED: busy, ISSUE: sum(slots)}, fewer, exposed)
+
+
+def groups_in_turn(store: Operation) -> int:
+    """The warp groups that multiply while another one stores, unless a barrier keeps them together: those of a partition that runs
+    programs one after the other.
+    """
+    loop = loop_around(store)
+    if loop is None or not any(type(op) is ttg.WarpSpecializeOp for op in ops_around(loop)):
+        return 1
+    return max((find_num_warps(store) or 1) // GROUP, 1) if group_dots(loop) else 1
+
+
+def waiting(store: Operation, shared: int) -> float:
+    """The cycles in which nobody runs while a block with so many bytes of shared memory waits for memory."""
+    rates, room = find_target(store).rates, occupancy(store, shared=shared)
+    assert rates is not None and room is not None, "only with rates"
+    return rates.memory_cycles / max(room.blocks, 1)
+
+
+def explain(store: Operation, best: Way, ways: list[Way]) -> None:
+    """Say what was chosen, and what the others would have cost."""
+    others = "; ".join(f"{way.name} {way.total:.0f}" for way in ways if way is not best)
+    remark(
+        store,
+        f"this store is made {best.name}: {best.total:.0f} cycles; {others}",
+        *(f"{way.name}: {parts(way)}" for way in ways),
+    )
+
+
+def parts(way: Way) -> str:
+    cycles = ", ".join(f"{resource} {count:.0f}" for resource, count in way.cycles.items())
+    blocks = f", {way.fewer:.0f} for fewer blocks" if way.fewer else ""
+    return f"{cycles} cycles{blocks}, {way.trip.barriers} barriers, {way.trip.scratch} bytes of shared memory"
