@@ -12,8 +12,9 @@ TILE_DATA, REQUEST_PERMISSION, ARCH_PRCTL = (
     158,
 )  # of Linux on x86: a component of a thread's state, and how to ask for it
 
+CACHES = "/sys/devices/system/cpu/cpu0/cache"
 IDENTIFYING = (
-    *("vendor_id", "cpu family", "model", "stepping", "flags"),
+    *("vendor_id", "cpu family", "model", "stepping", "flags", "cache size"),
     *("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features"),
 )
 
@@ -34,6 +35,25 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def last_cache_bytes(cores: int) -> int:
+    """What the last caches of so many cores hold together, where Linux says it; otherwise 0."""
+    found = 0
+    for index in range(8):
+        try:
+            size, shared = (read(f"{CACHES}/index{index}/{name}") for name in ("size", "shared_cpu_list"))
+        except OSError:
+            break
+        ends = [part.split("-") for part in shared.split(",")]
+        sharers = sum(int(part[-1]) - int(part[0]) + 1 for part in ends)
+        found = max(found, int(size.rstrip("K")) * 1024 * -(-cores // sharers))
+    return found
+
+
+def read(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def machine_identity() -> str:

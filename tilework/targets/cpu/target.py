@@ -9,12 +9,12 @@ A target is a plain value: a test makes one of another machine with `HostTarget.
 
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from tilework import knobs
 from tilework.target import Target
-from tilework.targets.cpu.processor import available_cores, may_use_tiles, processor_facts
+from tilework.targets.cpu.processor import available_cores, last_cache_bytes, may_use_tiles, processor_facts
 
 ARM = ("aarch64", "arm64")
 # Linux names features differently from LLVM, which reports only a part of them on ARM
@@ -30,6 +30,8 @@ LINUX_NAMES = {
 
 CACHE_LINE = 64
 STREAM_AHEAD = 1024
+# processors that were measured (benchmarks.cpu_streams) and found faster with stores past the caches; Cascade Lake's and Neoverse N1 were not
+STREAMING = frozenset({"emeraldrapids"})
 
 # Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as zero
 DOT_ONLY = frozenset({"avx512bf16"})
@@ -55,6 +57,7 @@ class HostTarget:
     has_fma: bool
     cores: int = 1
     dot_features: frozenset[str] = frozenset()  # those of DOT_ONLY
+    cache_bytes: int = 0  # of its last caches; 0: not known
 
     @classmethod
     def detect(cls) -> "HostTarget":
@@ -79,6 +82,14 @@ class HostTarget:
         With vectors of a cache line a loop waits for memory after few rounds, before the processor has seen a stream.
         """
         return STREAM_AHEAD if self.vector_bytes == CACHE_LINE else 0
+
+    @property
+    def streams_from(self) -> int:
+        """How many bytes a launch must store for its stores to go past the caches; 0: none do so by themselves.
+
+        What is less is found in the cache by the next launch.
+        """
+        return self.cache_bytes if self.cpu in STREAMING else 0
 
     def masks_lanes(self, size: int) -> bool:
         """Whether there are loads and stores of some lanes of a vector, whose elements have `size` bytes."""
@@ -105,7 +116,8 @@ def detect() -> HostTarget:
         features |= linux_arm_features()
     if not knobs.runtime.cpu_dots:
         features -= FOR_DOTS
-    return HostTarget.of({"amd64": "x86_64"}.get(arch, arch), cpu, features, available_cores())
+    made = HostTarget.of({"amd64": "x86_64"}.get(arch, arch), cpu, features, available_cores())
+    return replace(made, cache_bytes=last_cache_bytes(made.cores))
 
 
 def linux_arm_features() -> set[str]:

@@ -26,6 +26,7 @@ from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, debu
 from tilework.targets.cpu.lower.arena import aligned, plan
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
+from tilework.targets.cpu.lower.streaming import streamed_stores
 from tilework.targets.cpu.run import fork
 from tilework.targets.cpu.run.interface import CONTROL, COUNT, PROGRAM
 from tilework.targets.cpu.run.launch_record import LAUNCH_PLACES
@@ -118,6 +119,8 @@ class Emitter:
         name, type_, is_kernel = symbol_of(op), op.properties["function_type"], not is_private(op)
         assert isinstance(type_, FunctionType)
         low = self.kernel(name, op) if is_kernel else self.internal(name, op, type_)
+        if is_kernel and self.target.streams_from:
+            low.streamed = streamed_stores(op)
         low.fuses, low.sanitizes, low.turn = self.fuses, self.sanitizes, self.turn
         if self.lines is not None:
             low.describe(self.lines, op)

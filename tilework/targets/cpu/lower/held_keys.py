@@ -42,8 +42,10 @@ class HeldKeys:
         size, type = 1 << self.lanes, self.values[0].type
         if given is None:
             return [constant(type, 0)] * len(self.values)
-        lanes = [-(self.index(place) >> given & 1) for place in range(size * len(self.values))]
-        found = [tuple(lanes[start : start + size]) for start in range(0, len(lanes), size)]
+        position = self.order.index(given)
+        places = range(size * len(self.values))
+        lanes = [-(place >> position & 1) for place in places]
+        found = [tuple(lanes[start : start + size]) for start in places[::size]]
         return [constant(type, mask if type.is_vector else mask[0]) for mask in found]
 
     def invert(self, masks: Sequence[Value]) -> None:

@@ -55,6 +55,7 @@ class Lowering(OpLowering[Value]):
         self.uses_faults = False  # whether it may end before its end
         self.sanitizes = False  # a function that is called may have to end its caller, see `checks.py`
         self.uses_checks = False
+        self.streamed: frozenset[Operation] = frozenset()  # stores that go past the caches if a launch stores much
         self.turn = 0  # where the record of a launch has the program whose turn it is
         self.codes: dict[Operation, int] = {}  # of the ops that can fail
         self.scratch_offset = 0  # where memory that one op needs for itself begins

@@ -9,7 +9,7 @@ that are off read as `other`, or as 0 without it.
 import operator
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -141,9 +141,12 @@ def fetch_lines(nest: OpenNest, size: int, address: Kind, distance: int, write: 
 def emit_store(nest: OpenNest, op: Operation) -> None:
     pointer, value, *rest = op.operands
     mask = mask_of(nest, rest)
-    if not streams(op):
+    past = None
+    if op in nest.rows and nest.lanes * element_bytes(value.type) % CACHE_LINE == 0:
+        past = Past(*nest.rows[op], lambda: fetch_ahead(nest, op, value.type))
+    else:
         fetch_ahead(nest, op, value.type)
-    store(nest, value.type, nest.kind(pointer), nest.vector(value), mask, streams(op))
+    store(nest, value.type, nest.kind(pointer), nest.vector(value), mask, past)
 
 
 def streams(op: Operation) -> bool:
@@ -218,6 +221,14 @@ def chosen(
 
 NOTHING = Value(void, "")
 STREAM_ALIGN = 16  # bytes that stores past the caches need on x86; wider ones are divided
+
+
+class Past(NamedTuple):
+    """Whether a store goes past the caches, and whether lines begin where it does; what else there is to do if it does not."""
+
+    streams: Value
+    is_line: Value
+    otherwise: Callable[[], None]
 
 
 def interval_lanes(nest: OpenNest, mask: Interval) -> tuple[Value, Value]:
@@ -300,7 +311,7 @@ def all_lanes(
     address: Kind,
     value: Value | None,
     volatile: bool = False,
-    streams: bool = False,
+    past: Past | None = None,
 ) -> Value:
     """Every lane is on: what they read, or write if there is a `value`."""
     low, b, lanes = nest.low, nest.b, nest.lanes
@@ -312,11 +323,8 @@ def all_lanes(
         place = b.gep(nest.base(address), 0 if step == size else -size * (lanes - 1))
         if given is None:
             return b.shuffle(low.read(element, place, lanes, volatile=volatile), None, order)
-        if streams:
-            held = low.to_memory(element, given)
-            is_aligned = b.icmp("eq", b.and_(b.ptrtoint(place, i64), STREAM_ALIGN - 1), 0)
-            stored = lambda: (b.store(held, place, align=size), ())[1]
-            b.if_else(is_aligned, lambda: (b.stream(held, place, STREAM_ALIGN), ())[1], stored)
+        if past is not None:
+            store_past(nest, past, low.to_memory(element, given), place, size)
         else:
             low.write(element, given, place)
         return NOTHING
@@ -327,6 +335,24 @@ def all_lanes(
     for place, lane in zip(lane_addresses(nest, address), b.lanes(low.to_memory(element, value)), strict=True):
         b.store(lane, place, align=size)
     return NOTHING
+
+
+def store_past(nest: OpenNest, past: Past, held: Value, place: Value, size: int) -> None:
+    """Past the caches, in vectors as wide as the place allows, or not."""
+    b = nest.b
+
+    def stream(align: int) -> tuple[()]:
+        b.stream(held, place, align)
+        return ()
+
+    def keep() -> tuple[()]:
+        past.otherwise()
+        b.store(held, place, align=size)
+        return ()
+
+    widest = nest.low.target.vector_bytes
+    wide = past.is_line if widest > STREAM_ALIGN else constant(i1, 1)
+    b.if_else(past.streams, lambda: b.if_else(wide, lambda: stream(widest), lambda: stream(STREAM_ALIGN)), keep)
 
 
 def by_lane(nest: OpenNest, mask: Any) -> Any:
@@ -375,7 +401,7 @@ def some_lanes(nest: OpenNest, element: Attribute, address: Kind, mask: Any, val
     return low.from_memory(element, made) if is_load else NOTHING
 
 
-def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any, streams: bool = False) -> None:
+def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask: Any, past: Past | None = None) -> None:
     """Write lanes; of lanes with the same address the last one stays."""
     low, b, lanes = nest.low, nest.b, nest.lanes
     if isinstance(address, Linear) and lanes == 1:
@@ -393,7 +419,7 @@ def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask:
     def part() -> Value:
         return some_lanes(nest, element, address, by_lane(nest, mask), full, False)
 
-    chosen(nest, mask, lambda: all_lanes(nest, element, address, full, streams=streams), part, None)
+    chosen(nest, mask, lambda: all_lanes(nest, element, address, full, past=past), part, None)
 
 
 def define_partial(module: Any, name: str, place: Type, lanes: Type, size: int, is_load: bool) -> None:

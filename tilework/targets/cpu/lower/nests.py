@@ -22,14 +22,15 @@ tests at all. In a long body each masked access tests for itself.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
+from tilework.targets.cpu.lower.fetching import Promised, fetch_promised, later_rows
 from tilework.targets.cpu.lower.lanes import (
     Interval,
     Kind,
@@ -43,17 +44,16 @@ from tilework.targets.cpu.lower.lanes import (
 )
 from tilework.targets.cpu.lower.lowering import Lowering, spread
 from tilework.targets.cpu.lower.nest_access import (
-    LONG_ROW,
     access_stride,
     emit_load,
     emit_read,
     emit_store,
     emit_write,
-    fetch_lines,
 )
 from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
 from tilework.targets.cpu.lower.pieces import emit_chunk, emit_in_piece, piece_lanes
 from tilework.targets.cpu.lower.reduce_rules import Fold, hand_out
+from tilework.targets.cpu.lower.streaming import rows_past
 from tilework.targets.cpu.lower.wrapping_lines import walk_ways
 from tilework.targets.llvm.elementary import FUNCTION_OF
 from tilework.targets.llvm.scalar_types import pointee_bytes
@@ -63,7 +63,6 @@ from tilework.targets.llvm.values import Value, constant
 
 VECTORS = 4  # machine vectors that one value of the widest type takes
 MOST_LANES = 32
-ROWS_AHEAD = 2  # of a tile: its rows lie apart, so that the processor does not find the next one by itself
 LONG_BODY = 20  # a body of more cost is not emitted twice
 HEAVY_BODY = 60  # a body of more cost needs the registers for itself
 COSTS = {"exp": 25, "exp2": 25, "sqrt": 4, "abs": 1, "floor": 1, "ceil": 1, "rsqrt": 8}
@@ -71,15 +70,6 @@ FREE = (arith.ConstantOp, ttc.EndOp, ttc.CheckOp)
 WRITES = (ttc.WriteOp, ttc.ReduceOp)
 ATOMICS = (tt.AtomicRMWOp, tt.AtomicCASOp)
 EFFECTS = (*WRITES, *ATOMICS, tt.StoreOp, ttc.AssertOp)
-
-
-class Promised(NamedTuple):
-    """A store of a later nest: the block, the ops that make its address, the address, the bytes of an element."""
-
-    block: Block
-    ops: list[Operation]
-    address: SSAValue
-    size: int
 
 
 class Nest(OpenNest):
@@ -221,7 +211,7 @@ class Nest(OpenNest):
             if self.depths[op] == depth:
                 self.emit_op(op)
         if depth == len(self.order):
-            self.fetch_promised()
+            fetch_promised(self)
             return
         dim = self.order[depth]
         walk_ways(self, dim == self.dim, lambda: self.walk(dim, depth))
@@ -236,10 +226,12 @@ class Nest(OpenNest):
             fold.begin(size == step)
         bounds = self.bounds if depth == 0 else None
         start, end = bounds or (constant(i64, 0), constant(i64, size))
+        if is_innermost and dim == self.dim:
+            self.rows = rows_past(self)
         if is_innermost and dim == self.dim and size > step:
             self.ahead = self.low.target.stream_ahead
             if depth > 0 and (self.ahead or not self.stores):
-                self.later = self.later_rows(depth)
+                self.later = later_rows(self, depth)
         if size == step:
             self.set_index(dim, constant(i64, 0))
             emit_chunk(self, dim, depth + 1, folds)
@@ -289,39 +281,6 @@ class Nest(OpenNest):
             emit_chunk(self, dim, depth + 1, folds)
             loop.next([value for fold in folds for value in fold.values])
         hand_out(folds, loop.results)
-
-    def later_rows(self, depth: int) -> dict[Operation, Linear]:
-        """Where accesses to short rows will be when the loop around the innermost one is some steps further."""
-        outer = self.order[depth - 1]
-        accesses = [op for op in self.ops if type(op) in (tt.LoadOp, tt.StoreOp) and self.row_bytes(op) <= LONG_ROW]
-        longest = max(map(self.row_bytes, accesses), default=0)
-        rows = max(ROWS_AHEAD, 2 * self.ahead // longest) if accesses else 0
-        if not accesses or self.shape[outer] <= rows:
-            return {}
-        around = self.block.args[outer]
-        now, self.kinds = self.kinds, dict(self.kinds)
-        self.kinds[around] = self.b.add(self.vector(around), rows)
-        for op in self.ops:
-            if self.depths[op] == depth and type(op) in self.low.elementwise:
-                if self.stride(op.results[0]) is not None:
-                    self.kinds[op.results[0]] = self.form(op)
-        found = {op: kind for op in accesses if isinstance(kind := self.kinds.get(op.operands[0]), Linear)}
-        self.kinds = now
-        return found
-
-    def fetch_promised(self) -> None:
-        """Fetch the lines at these indices that later nests store to."""
-        for block, ops, address, size in self.promised:
-            known, self.kinds = self.kinds, dict(self.kinds)
-            self.strides |= strides(block, self.shape)
-            self.kinds |= {arg: self.kind(own) for arg, own in zip(block.args, self.block.args, strict=True)}
-            for op in ops:
-                self.kinds[op.results[0]] = self.form(op)
-            fetch_lines(self, size, self.kind(address), 0, write=True)
-            self.kinds = known
-
-    def row_bytes(self, access: Operation) -> int:
-        return self.shape[self.dim] * pointee_bytes(access.operands[0].type)
 
     def set_index(self, dim: int, index: Value) -> None:
         if dim == self.dim:

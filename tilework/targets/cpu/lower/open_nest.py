@@ -31,6 +31,8 @@ class OpenNest(ABC):
         self.mode = CHECK
         self.is_rare = False  # what is emitted is hardly ever run
         self.later: dict[Operation, Linear] = {}  # where loads will be in a row that is read soon
+        self.past: dict[Operation, Value] = {}  # stores that may go past the caches, and whether they do
+        self.rows: dict[Operation, tuple[Value, Value]] = {}  # the same for this row, and whether it begins with a line
         self.ahead = 0  # bytes between what is read and what is fetched into the cache then
 
     @abstractmethod

@@ -14,9 +14,11 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
-from tilework.targets.cpu.lower.lanes import strides
+from tilework.targets.cpu.lower.fetching import Promised
+from tilework.targets.cpu.lower.lanes import NEVER, strides
 from tilework.targets.cpu.lower.nest_access import access_stride, streams
-from tilework.targets.cpu.lower.nests import Nest, Promised
+from tilework.targets.cpu.lower.nests import Nest
+from tilework.targets.cpu.lower.streaming import is_large
 from tilework.targets.llvm.scalar_types import element_bytes
 
 LEAST_COST = 20  # instructions per vector, in which a line can come
@@ -49,7 +51,10 @@ def stores_of(nest: Nest, block: Block, unknown: set[SSAValue]) -> list[Promised
         if is_contiguous and prod(nest.shape) * size <= MOST_BYTES:
             ops = address_ops(nest, block, store.operands[0], unknown)
             if ops is not None:
-                found.append(Promised(block, ops, store.operands[0], size))
+                past = NEVER
+                if store in nest.low.streamed and (later := block.parent_op()) is not None:
+                    past = is_large(nest.low, later, prod(nest.shape) * size)
+                found.append(Promised(block, ops, store.operands[0], size, past))
     return found
 
 

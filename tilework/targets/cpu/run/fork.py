@@ -16,6 +16,7 @@ same way, by strips of columns (`dot_rules.py`), and large scans, by rows or col
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from math import prod
 from typing import TypeVar
 
@@ -25,9 +26,10 @@ from tilework.ir import tt, ttc
 from tilework.targets.cpu.lower.atomic_rules import orders
 from tilework.targets.cpu.lower.grouped import nest_of
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
-from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile, streams
+from tilework.targets.cpu.lower.nest_access import access_stride, is_volatile
 from tilework.targets.cpu.lower.nests import Nest
 from tilework.targets.cpu.lower.promised_stores import promised_stores
+from tilework.targets.cpu.lower.streaming import stores_past
 from tilework.targets.cpu.run.interface import FORK
 from tilework.targets.cpu.run.library import FORK_SYMBOL
 from tilework.targets.llvm.builder import Builder
@@ -45,6 +47,7 @@ SHAREABLE = (tt.LoadOp, tt.StoreOp, ttc.ReadOp, ttc.WriteOp, ttc.ReduceOp)
 @lowers(ttc.NestOp)
 def lower_nest(low: Lowering, op: Operation) -> None:
     nest = nest_of(low, op)
+    nest.past = stores_past(nest, op)
     if is_recording():
         from tilework.targets.cpu.lower.nest_remarks import remark_nest  # lazily: few look
 
@@ -64,8 +67,9 @@ def lower_nest(low: Lowering, op: Operation) -> None:
 def emit_nest(nest: Nest) -> None:
     """The nest, and the order of stores past the caches, which x86 does not keep by itself."""
     nest.emit()
-    if nest.low.target.arch == "x86_64" and any(map(streams, nest.ops)):
-        nest.low.builder.call("llvm.x86.sse.sfence", void, [])
+    if nest.low.target.arch == "x86_64" and nest.past:
+        with nest.b.if_(reduce(nest.b.or_, nest.past.values())):
+            nest.b.call("llvm.x86.sse.sfence", void, [])
 
 
 def is_ordered(op: Operation) -> bool:
@@ -99,21 +103,24 @@ def share_nest(low: Lowering, op: Operation, nest: Nest) -> None:
     """Write the nest as a function of its own, and call it."""
     outermost = nest.order[0]
 
-    def emit(first: Value, last: Value) -> None:
-        nest.b, nest.bounds = low.builder, (first, last)
+    def emit(first: Value, last: Value, *past: Value) -> None:
+        nest.b, nest.bounds, nest.past = low.builder, (first, last), dict(zip(nest.past, past, strict=True))
         emit_nest(nest)
 
-    share_op(low, op, nest.shape[outermost], nest.step if outermost == nest.dim else 1, emit)
+    step = nest.step if outermost == nest.dim else 1
+    share_op(low, op, nest.shape[outermost], step, emit, *nest.past.values())
 
 
-def share_op(low: Lowering, op: Operation, size: int, step: int, emit: Callable[[Value, Value], None]) -> None:
-    """`share` what ``emit(first, behind the last)`` lowers of an op, with all values that it uses."""
-    moved = {value: low[value] for value in outer_values(op) if not is_fixed(low[value])}
+def share_op(low: Lowering, op: Operation, size: int, step: int, emit: Callable[..., None], *more: Value) -> None:
+    """`share` what ``emit(first, behind the last, *more)`` lowers of an op, with all values that it uses."""
+    used = list(outer_values(op))
+    moved = {place: value for place, value in enumerate([*map(low.__getitem__, used), *more]) if not is_fixed(value)}
     outer, values, lines = low.builder, low.values, low.lines
 
-    def inside(b: Builder, known: Mapping[SSAValue, Value], first: Value, last: Value) -> None:
-        low.builder, low.values, low.lines = b, {**values, **known}, None
-        emit(first, last)
+    def inside(b: Builder, known: Mapping[int, Value], first: Value, last: Value) -> None:
+        there = {value: known[place] for place, value in enumerate(used) if place in known}
+        low.builder, low.values, low.lines = b, {**values, **there}, None
+        emit(first, last, *(known.get(place, value) for place, value in enumerate(more, len(used))))
         low.builder, low.values, low.lines = outer, values, lines
 
     share(low, moved, size, step, inside)

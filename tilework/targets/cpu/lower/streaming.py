@@ -1,0 +1,135 @@
+"""Stores past the caches: those that ask for it (``.cs``), and those of launches that store more than the last cache holds.
+
+    tl.store(out + i, x + y)        65536 elements of 4 bytes; in a grid of 256 programs these are 64 MB
+
+    if grid * 262144 >= 36 MB and the row begins at a multiple of 16 bytes:      once for each row
+        stores go past the caches: lines are not read first, and drive no others out
+    else:
+        they stay in the cache, for who reads them next
+
+The size of the cache is that of the machine which compiles. Whether such stores pay depends on the processor: `target.py` has those that
+were measured; on others they have to be asked for. A loop around the nest multiplies what is stored by its rounds. Left alone are
+arrays that the kernel itself reads, tiles that each round of a loop stores to the same place, small ones, and kernels whose programs may wait
+for each other. x86 keeps no order of such stores: a fence follows each nest (`fork.py`).
+"""
+
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tilework.analysis.origins import NOBODY, Origins, flows, is_address, spread
+from tilework.ir import tt, ttc
+from tilework.ir.enums import CacheModifier, EvictionPolicy
+from tilework.ir.functions import ops_in_order
+from tilework.ir.gpu import GpuBarrierOp
+from tilework.targets.cpu.lower.lanes import Linear
+from tilework.targets.cpu.lower.lowering import Lowering
+from tilework.targets.cpu.lower.microkernel import CACHE_LINE
+from tilework.targets.cpu.lower.nest_access import STREAM_ALIGN, access_stride, is_volatile, step_of, streams
+from tilework.targets.llvm.rules import number_of
+from tilework.targets.llvm.scalar_types import element_bytes
+from tilework.targets.llvm.types import f64, i1, i64
+from tilework.targets.llvm.values import Value, constant
+
+if TYPE_CHECKING:
+    from tilework.targets.cpu.lower.nests import Nest
+
+LEAST = 4096  # bytes of a tile: waiting for the stores at its end takes some time
+MEETING = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.CallOp, GpuBarrierOp)  # programs that have these may know of each other
+
+
+def streamed_stores(function: Operation) -> frozenset[Operation]:
+    """The stores of a kernel that may go past the caches if the launch stores much."""
+    ops = ops_in_order(*function.regions)
+    stores = [op for op in ops if type(op) is tt.StoreOp and is_plain(op)]
+    if not stores or any(type(op) in MEETING or (type(op) is tt.LoadOp and is_volatile(op)) for op in ops):
+        return frozenset()
+    origins: Origins = {}
+    for position, argument in enumerate(function.regions[0].blocks[0].args):
+        if is_address(argument.type):
+            origins[argument] = frozenset({position})
+    spread(origins, [edge for op in ops for edge in flows(op)])
+    read = [origins.get(op.operands[0], NOBODY) for op in ops if type(op) is tt.LoadOp]
+    if NOBODY in read:
+        return frozenset()
+    known = frozenset[int]().union(*read)
+    return frozenset(op for op in stores if (own := origins.get(op.operands[0], NOBODY)) and not own & known)
+
+
+def is_plain(store: Operation) -> bool:
+    """A store of a tile that says nothing about caches, to another place in each round of the loops around it."""
+    nest = store.parent_op()
+    if type(nest) is not ttc.NestOp or number_of(store, "cache") != CacheModifier.NONE:
+        return False
+    if number_of(store, "evict") == EvictionPolicy.LAST:
+        return False
+    return all(type(loop) is scf.ForOp and changes_in(store.operands[0], loop) for loop in loops_around(nest))
+
+
+def loops_around(nest: Operation) -> Iterator[Operation]:
+    """From the innermost one."""
+    around = nest.parent_op()
+    while around is not None:
+        if type(around) is scf.ForOp or type(around) is scf.WhileOp:
+            yield around
+        around = around.parent_op()
+
+
+def changes_in(value: SSAValue, loop: Operation) -> bool:
+    """Whether a value is computed from what is another one in each round."""
+    left, seen = [value], set[SSAValue]()
+    while left:
+        owner = (value := left.pop()).owner
+        if value in seen:
+            continue
+        seen.add(value)
+        if owner is loop.regions[0].block:
+            return True
+        op = owner.parent_op() if isinstance(owner, Block) else owner
+        if op is not None and (op is owner or type(op) is scf.ForOp):
+            left += op.operands
+    return False
+
+
+def is_large(low: Lowering, nest: Operation, size: int) -> Value:
+    """Whether a launch stores more than the last cache holds, if a run of the nest stores `size` bytes."""
+    b = low.builder
+    stored, limit = constant(f64, float(size)), constant(f64, float(low.target.streams_from))
+    for extent in low.grid:
+        stored = b.fmul(stored, b.sitofp(extent, f64))
+    for loop in loops_around(nest):
+        start, end, step = (b.sitofp(low[operand], f64) for operand in loop.operands[:3])
+        stored, limit = b.fmul(stored, b.fsub(end, start)), b.fmul(limit, step)
+    return b.fcmp("oge", stored, limit)
+
+
+def stores_past(nest: "Nest", op: Operation) -> dict[Operation, Value]:
+    """The stores of a nest that go past the caches, and whether they do."""
+    asked = {store: constant(i1, 1) for store in nest.ops if streams(store)}
+    fitting = [store for store in nest.ops if store in nest.low.streamed and suits(nest, store)]
+    stored = sum(element_bytes(store.operands[1].type) for store in fitting) * prod(nest.shape)
+    if stored < LEAST:
+        return asked
+    return asked | dict.fromkeys(fitting, is_large(nest.low, op, stored))
+
+
+def suits(nest: "Nest", store: Operation) -> bool:
+    """Whether each chunk of the innermost loop fills lines."""
+    size = element_bytes(store.operands[1].type)
+    is_contiguous = bool(nest.shape) and access_stride(store, nest.strides, nest.dim) == (size, size)
+    return is_contiguous and nest.order[-1] == nest.dim and nest.lanes * size % CACHE_LINE == 0
+
+
+def rows_past(nest: "Nest") -> dict[Operation, tuple[Value, Value]]:
+    """For stores to the row that begins: whether it goes past the caches, and whether it begins with a line."""
+    b, found = nest.b, dict[Operation, tuple[Value, Value]]()
+    for store, past in nest.past.items():
+        line = nest.kinds.get(store.operands[0])
+        if isinstance(line, Linear) and line.sum is None and step_of(line) == element_bytes(store.operands[1].type):
+            place = b.ptrtoint(line.start, i64)
+            is_line, is_aligned = (b.icmp("eq", b.and_(place, align - 1), 0) for align in (CACHE_LINE, STREAM_ALIGN))
+            found[store] = b.and_(past, is_aligned), is_line
+    return found
