@@ -29,6 +29,11 @@ def test_drawn_loops(target: str, tmp_path: Path) -> None:
     assert problem is None, f"python -m tests.drawn.gpu --loops --target {target} --seed 3\n{problem}"
 
 
+def test_drawn_strides_in_clusters(tmp_path: Path) -> None:
+    problem = problem_of(8, "cuda:90", tmp_path, ctas=2, about_strides=True)
+    assert problem is None, f"python -m tests.drawn.gpu --strides --ctas 2 --seed 8\n{problem}"
+
+
 @pytest.mark.parametrize(
     ("place", "is_kept", "depends"), [("0", True, True), ("0", False, False), ("pid", True, False)]
 )
