@@ -189,9 +189,9 @@ class HashStatements(Statements):
             *(
                 f"{self.made_of(other, depth - 1)}.to(tl.{kind.tl})",
                 f"({a} == {b}).to(tl.{kind.tl})",
-                f"({a} // {k + 1})",
+                f"({a} // {k % 65536 + 1})",
             ),
-            f"({a}.to(tl.uint32) // {k + 1}).to(tl.{kind.tl})",
+            f"({a}.to(tl.uint32) // {k % 65536 + 1}).to(tl.{kind.tl})",
         )
         return more.choice(ways)
 
