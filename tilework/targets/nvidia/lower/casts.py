@@ -35,10 +35,10 @@ TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
 
 @lowers(arith.ExtFOp, arith.TruncFOp, tt.FpToFpOp, overrides=True)
 def lower_float_cast(low: Lowering, op: Operation) -> Registers:
-    return in_words(low, op, partial(cast, low, op))
+    return in_words(low, op, partial(cast, low, op, is_moved(op)))
 
 
-def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
+def cast(low: Lowering, op: Operation, moved: bool, values: list[Value]) -> list[Value]:
     """A group of floats in another format."""
     source, target = operand_type(op), result_type(op)
     wanted, to_zero = register_type(target), number_of(op, "rounding", RoundingMode.RTNE) == RoundingMode.RTZ
@@ -48,7 +48,7 @@ def cast(low: Lowering, op: Operation, values: list[Value]) -> list[Value]:
     elif target in TINY and type(op) is tt.FpToFpOp and values[0].type in (f16, bf16, f32):
         found = to_tiny_to_zero(low, values, source, target) if to_zero else to_tiny(low, values, source, target)
     elif wanted in (f16, bf16) and values[0].type.is_float:
-        found = to_16_bits(low, values, source, wanted, to_zero, is_moved(op))
+        found = to_16_bits(low, values, source, wanted, to_zero, moved)
     elif values[0].type is bf16 and wanted is f32:
         found = from_bfloats(low, values)
     return found if found is not None else [SCALARS[type(op)](low, op, value) for value in values]

@@ -115,9 +115,11 @@ def fragments(op: Operation, view: SSAValue, type: Attribute, mma: NvidiaMma) ->
 
 
 def is_copied_turned(dot: Dot, mma: NvidiaMma) -> bool:
-    """The right factor lies across, and there is a column for each row that all warps have of a left one."""
+    """The right factor lies across, and there is a column for each row that all warps of a block have of a left one."""
     columns = dot.tile[1]
-    return lies_across(dot.op.operands[1], 0) and columns % (WARP_ROWS * mma.warps_per_cta[0]) == 0
+    return (
+        lies_across(dot.op.operands[1], 0) and columns % (WARP_ROWS * mma.warps_per_cta[0]) == 0 and not mma.cga_bases
+    )
 
 
 def turned_copy(op: Operation, mma: NvidiaMma) -> SSAValue:
@@ -128,7 +130,7 @@ def turned_copy(op: Operation, mma: NvidiaMma) -> SSAValue:
     across = with_encoding(tensor_type((columns, depth), element_type(operand.type)), None)
     read = dealt(op, fragments(op, view, across, mma), back=True)
     turned = put(op, tt.TransOp.make(read, SWAP, op.location))
-    shared = nvmma_shared((depth, columns), (0, 1), bit_width(operand.type), mma.cga_bases)
+    shared = nvmma_shared((depth, columns), (0, 1), bit_width(operand.type))
     memory = ttg.memdesc_type((depth, columns), element_type(operand.type), shared)
     return put(op, ttg.LocalAllocOp.make(turned, memory, op.location))
 

@@ -16,8 +16,10 @@ from dataclasses import replace
 from xdsl.ir import Operation
 
 from tilework.analysis.cost import carried_registers, occupancy
-from tilework.ir.functions import function_around
+from tilework.ir import ttg
+from tilework.ir.functions import function_around, ops_in_order
 from tilework.ir.ttg.memdesc_types import is_memdesc
+from tilework.ir.types import tile_bits
 from tilework.transforms.ttg.pipeline.load_plans import Kind, LoadPlan, buffer_bits
 from tilework.transforms.ttg.pipeline.loops import body_ops
 from tilework.transforms.ttg.pipeline.spare_stages import OTHERS
@@ -34,6 +36,13 @@ def with_one_barrier(loop: Operation, plans: list[LoadPlan]) -> list[LoadPlan]:
     if not plans or any(plan.kind is not Kind.COPY for plan in plans):
         return plans
     more = [replace(plan, buffers=max(plan.buffers, plan.distance + AHEAD)) for plan in plans]
-    shared = sum(plan.buffers * buffer_bits(plan) // 8 for plan in more)
+    shared = sum(plan.buffers * buffer_bits(plan) // 8 for plan in more) + other_bytes(loop)
     room = occupancy(loop, carried_registers(function_around(loop)) + OTHERS, shared)
     return more if room is not None and room.blocks >= BLOCKS else plans
+
+
+def other_bytes(loop: Operation) -> int:
+    """The shared memory that the function has outside of `loop`, which may be alive in it."""
+    inside = set(loop.walk())
+    allocs = [op for op in ops_in_order(*function_around(loop).regions) if type(op) is ttg.LocalAllocOp]
+    return sum(tile_bits(op.results[0].type) // 8 for op in allocs if op not in inside)
