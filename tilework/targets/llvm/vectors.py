@@ -88,6 +88,12 @@ class Vectors:
         chosen = ", ".join(f"i32 {lane}" if lane >= 0 else "i32 poison" for lane in lanes)
         return self.pure(f"shufflevector {a.typed}, {a.type.text} {second}, <{len(lanes)} x i32> <{chosen}>", type)
 
+    def exchanged(self: "Builder", x: Value, y: Value, bit: int) -> tuple[Value, Value]:
+        """Lanes of `x` that have the bit for those of `y` that have it not: a0 a1 a2 a3, b0 b1 b2 b3 are a0 b0 a2 b2, a1 b1 a3 b3 for bit 0."""
+        size, apart = x.type.count, 1 << bit
+        low = [lane + (size - apart) * (lane >> bit & 1) for lane in range(size)]
+        return self.shuffle(x, y, low), self.shuffle(x, y, [lane + apart for lane in low])
+
     def some_lanes(self: "Builder", a: Value, lanes: Sequence[int]) -> Value:
         """A vector of these lanes; one of them is a scalar."""
         return self.shuffle(a, None, lanes) if len(lanes) > 1 else self.extract(a, lanes[0])

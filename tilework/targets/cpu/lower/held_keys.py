@@ -84,14 +84,11 @@ class HeldKeys:
 
     def exchange(self, lane: int, place: int) -> int:
         """Let two bits change places, of which the second is one of registers; the latter."""
-        b, size, apart, beside = self.b, 1 << self.lanes, 1 << lane, 1 << (place - self.lanes)
-        low = [one + (size - apart) * (one >> lane & 1) for one in range(size)]
-        high = [one + apart for one in low]
+        b, beside = self.b, 1 << (place - self.lanes)
         for first in range(len(self.values)):
             if not first & beside:
-                x, y = self.values[first], self.values[first | beside]
-                self.values[first] = b.opaque(b.shuffle(x, y, low))
-                self.values[first | beside] = b.opaque(b.shuffle(x, y, high))
+                pair = b.exchanged(self.values[first], self.values[first | beside], lane)
+                self.values[first], self.values[first | beside] = map(b.opaque, pair)
         self.order[lane], self.order[place] = self.order[place], self.order[lane]
         return place
 

@@ -37,6 +37,7 @@ from tilework.targets.llvm.types import i64
 from tilework.targets.llvm.values import Value, constant
 
 IN_FLIGHT = 4  # vectors handled together
+INTERLEAVED = 128  # bits of the vectors that one instruction interleaves; for longer ones LLVM searches for long, and finds more of them
 MOST_LANES = 8  # a square of lanes x lanes repeats the combination `lanes` times
 CHEAP = 8  # a combination of more ops is not repeated for every logarithmic step
 SUMS = frozenset({arith.AddfOp, arith.AddiOp})
@@ -253,10 +254,17 @@ class Scan:
 
 
 def transposed(b: Builder, rows: Sequence[Value]) -> list[Value]:
-    """n vectors of n lanes, n a power of two: each round interleaves the vectors of the first half with the others."""
-    count, current, rounds = len(rows), list(rows), len(rows).bit_length() - 1
+    """n vectors of n lanes, n a power of two. Short ones: each round interleaves the vectors of the first half with the others; of long
+    ones each bit of the number of a vector changes places with that of a lane."""
+    count, current, bits = len(rows), list(rows), range(len(rows).bit_length() - 1)
+    if rows[0].type.bits > INTERLEAVED:
+        for bit in bits:
+            for first in (number for number in range(count) if not number >> bit & 1):
+                second = first | 1 << bit
+                current[first], current[second] = b.exchanged(current[first], current[second], bit)
+        return current
     mixed = [lane // 2 + (count if lane % 2 else 0) for lane in range(2 * count)]
-    for _ in range(rounds):
+    for _ in bits:
         pairs = zip(current[: count // 2], current[count // 2 :], strict=True)
         current = [b.shuffle(x, y, part) for x, y in pairs for part in (mixed[:count], mixed[count:])]
     return current
