@@ -312,8 +312,13 @@ class Drawer(Lines):
             names = ["fa", "fb"]
         else:
             names = [f"{name} + k * {step}" for name, step in zip(names, self.steps, strict=True)]
-        self.add(f"x = tl.load({names[0]}{self.mask('rm', 'M', True)})", depth)
-        self.add(f"y = tl.load({names[1]}{self.mask('rn', 'N', False)})", depth)
+        self.add(f"x = tl.load({names[0]}{self.mask('rm', 'M', True)}{self.wish()})", depth)
+        self.add(f"y = tl.load({names[1]}{self.mask('rn', 'N', False)}{self.wish()})", depth)
+
+    def wish(self) -> str:
+        """About caches: ptxas makes other instructions of it."""
+        evict, cache = self.one("evict_first", "evict_last"), self.one("", "", ", cache_modifier='.cg'")
+        return f", eviction_policy='{evict}'{cache}" if self.chance(0.12) else ""
 
     def end(self) -> None:
         if "sum" in self.extra:
@@ -366,7 +371,7 @@ class Drawer(Lines):
         if self.chance(0.06) and not self.in_place and self.dtype in ("f16", "f32"):
             self.add(f"tl.atomic_add({place}, acc.to(c.dtype.element_ty), mask=mask)")
         else:
-            self.add(f"tl.store({place}, acc.to(c.dtype.element_ty), mask=mask)")
+            self.add(f"tl.store({place}, acc.to(c.dtype.element_ty), mask=mask{self.wish()})")
 
     def launch(self, case: Case, first: bool) -> Launch:
         bm, bn, bk = self.tile
