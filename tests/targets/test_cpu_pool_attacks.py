@@ -121,8 +121,7 @@ def interrupted(method):
         return result
     return call
 pool.Pool.load, pool.Pool.add_helper = interrupted(load), interrupted(add_helper)
-check()
-check_sums(256)  # as many helpers as there may be: short launches start fewer
+check(), check_sums(256)  # as many helpers as there may be: short launches start fewer
 print(len(seen), pool.POOL.count)
 """
     assert run(text) == "8 3\n"
