@@ -1,6 +1,9 @@
 """The bound of the cache, and `tilework cache`."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,3 +224,17 @@ def test_numbers_are_readable() -> None:
         "0 B", "1023 B", "1.5 KiB", "5.0 MiB", "3.0 TiB", "2048.0 TiB",
     ]  # fmt: skip
     assert [age_text(seconds) for seconds in (-1, 5, 90, 7300, 200_000)] == ["0s", "5s", "2m", "2h", "2d"]
+
+
+def test_an_interrupted_program_ends_by_its_signal_though_a_thread_still_stores() -> None:
+    text = """
+import threading
+import tilework.runtime.kernel_cache.managers
+def store():
+    threading.main_thread().join()
+    import tilework.runtime.kernel_cache.evict
+threading.Thread(target=store).start()
+raise KeyboardInterrupt
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, timeout=60)
+    assert done.returncode == -signal.SIGINT

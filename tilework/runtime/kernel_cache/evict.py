@@ -11,7 +11,6 @@ away what killed writers left behind. Only entries with our mark are counted or 
 import os
 import stat
 from contextlib import suppress
-from typing import NamedTuple
 
 from tilework.runtime.kernel_cache.entry import GROUP, SCRATCH, STAMP, Damaged, EntryStore, remove_tree, unique_name
 
@@ -24,14 +23,15 @@ BLOCK = 4096  # what the smallest file occupies
 _cleaned: set[str] = set()
 
 
-class Entry(NamedTuple):
-    """One entry, as `tilework cache list` shows it."""
+class Entry:
+    """One entry, as `tilework cache list` shows it.
 
-    folder: str
-    bytes: int
-    used: float
-    groups: tuple[str, ...]
-    files: int
+    No named tuple: it would be made by `eval`, and Python, which a thread may have wait for this module at its end, would then forget
+    that it was interrupted and end with 1 instead of by the signal.
+    """
+
+    def __init__(self, folder: str, size: int, used: float, groups: tuple[str, ...], files: int) -> None:
+        self.folder, self.bytes, self.used, self.groups, self.files = folder, size, used, groups, files
 
     @property
     def title(self) -> str:
