@@ -1,5 +1,7 @@
 """Host tensor descriptors: every rule, on NumPy and torch bases, and in kernels."""
 
+# pyright: reportMissingParameterType=false
+
 from typing import Any
 
 import ml_dtypes
@@ -44,6 +46,9 @@ def test_from_tensor_takes_sizes_and_strides_in_elements() -> None:
         ({"block_shape": [1024, 2048]}, "maximum tensor numel"),
         ({"block_shape": [2.0, 4]}, "Shape element 0"),
         ({"strides": [6, 1]}, "strides must be 16-byte aligned.* 24 bytes"),
+        ({"strides": [-8, 1]}, "at least 0 and less than 2.40 bytes, stride 0 is -32 bytes"),
+        ({"strides": [1 << 38, 1]}, "less than 2.40 bytes, stride 0 is 1099511627776 bytes"),
+        ({"shape": [1 << 31, 8]}, "fit in int32"),
         ({"strides": [8, 2]}, "Last dimension must be contiguous"),
         ({"shape": [0, 8]}, "positive"),
         ({"padding": "one"}, "Illegal value for padding.* zero, nan"),

@@ -15,11 +15,12 @@ from typing import Any
 
 from tilework import knobs
 from tilework.language.dtypes import count_elements, validate_block_shape
+from tilework.layouts.described_arrays import ALIGNMENT, refused_stride
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.launch.specialize import dtype_code
 
 MAX_RANK = 5
-ALIGNMENT = 16
+LARGEST_SIZE = (1 << 31) - 1
 PADDINGS = ("zero", "nan")
 
 
@@ -32,7 +33,7 @@ class TensorDescriptor:
     """`block_shape` blocks of the tensor that starts at `base`, passed to a kernel, where it is a `tl.tensor_descriptor`.
 
     Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in elements. The last one is
-    1, the others and the address are multiples of 16 bytes, as TMA wants them; the rules hold on every target.
+    1, the others (from 0 to below 2^40 bytes) and the address are multiples of 16 bytes, as TMA wants them; the rules hold on every target.
 
     Example:
         from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -62,6 +63,7 @@ class TensorDescriptor:
         assert address_of(self.base) % ALIGNMENT == 0, f"base must be {ALIGNMENT}-byte aligned"
         check_block_shape(self.block_shape)
         assert all(size > 0 for size in self.shape), f"every size must be positive, got {list(self.shape)}"
+        assert all(size <= LARGEST_SIZE for size in self.shape), f"every size must fit in int32, got {list(self.shape)}"
         self._check_strides()
         assert self.padding in PADDINGS, (
             f"Illegal value for padding: {self.padding!r}, use one of {', '.join(PADDINGS)}"
@@ -73,8 +75,8 @@ class TensorDescriptor:
         assert self.strides[-1] == 1, f"Last dimension must be contiguous, its stride is {self.strides[-1]}"
         size = itemsize_of(self.base)
         for axis, stride in enumerate(self.strides[:-1]):
-            bytes = stride * size
-            assert bytes % ALIGNMENT == 0, f"strides must be {ALIGNMENT}-byte aligned, stride {axis} is {bytes} bytes"
+            refusal = refused_stride(axis, stride, size)
+            assert refusal is None, refusal
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> "TensorDescriptor":

@@ -126,17 +126,12 @@ class TensorMap:
             len(self.box) != rank or len(self.steps) != rank,
             "the box and the element strides have as many dimensions as the tensor",
         )
-        refuse(
-            self.address % (32 if self.interleave == "32B" else 16) != 0,
-            f"the address {self.address:#x} is not a multiple of 16",
-        )
+        unit = 32 if self.interleave == "32B" else 16
+        refuse_address(self.address, unit)
         for size in self.sizes:
             refuse(not 0 < size <= 1 << 32, f"a dimension of {size} elements; 1 to 2^32 are possible")
         for stride in self.strides:
-            refuse(
-                stride % (32 if self.interleave == "32B" else 16) != 0 or not 0 <= stride < 1 << 40,
-                f"a stride of {stride} bytes; multiples of 16 below 2^40 are possible",
-            )
+            refuse_stride(stride, unit)
         for size in self.box:
             refuse(not 0 < size <= 256, f"a box of {self.box}; 1 to 256 elements are possible in each dimension")
         for step in self.steps:
@@ -157,6 +152,18 @@ class TensorMap:
 def refuse(wrong: bool, what: str) -> None:
     if wrong:
         raise TensorMapError(f"tensor map: {what}")
+
+
+def refuse_address(address: int, unit: int) -> None:
+    refuse(address % unit != 0, f"the address {address:#x} is not a multiple of {unit}")
+
+
+def refuse_stride(stride: int, unit: int) -> None:
+    signed = stride - (1 << 64) if stride >> 63 else stride
+    refuse(
+        stride % unit != 0 or not 0 <= stride < 1 << 40,
+        f"a stride of {signed} bytes; multiples of {unit} below 2^40 are possible",
+    )
 
 
 def swizzled(addresses: Array, mode: int) -> Array:
@@ -226,6 +233,8 @@ def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> byte
     if int(record["magic"][0]) != MAGIC:
         raise TensorMapError("tensormap.replace on 128 bytes that are no tensor map")
     name = FIELDS[field]
+    if field in ("global_address", "global_stride"):
+        (refuse_address if field == "global_address" else refuse_stride)(value, PIECE)
     if record[name].ndim > 1:
         refuse(ordinal >= record[name].shape[1], f"dimension {ordinal} of {field}")
         record[name][0, ordinal] = value - 1 if field == "global_dim" else value

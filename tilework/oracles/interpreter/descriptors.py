@@ -15,6 +15,7 @@ from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, float32, int32, int64
 from tilework.language.typing.access import block_pointed_to
 from tilework.language.typing.carrier import AccessOptions, Shape
+from tilework.layouts.described_arrays import refused_stride
 from tilework.numerics.rounding import Array, bits_of
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time
@@ -116,8 +117,8 @@ class Descriptors(Reductions):
         address, element = int(base.handle), type.scalar
         check_aligned(address, f"a descriptor's base must be aligned to {TMA_BYTES} bytes, is {address:#x}")
         for axis, stride in enumerate(strides[:-1]):
-            step = stride * element.itemsize
-            check_aligned(step, f"stride {stride} of axis {axis} is {step} bytes, not a multiple of {TMA_BYTES}")
+            if refusal := refused_stride(axis, stride, element.itemsize):
+                raise at_run_time(AssertionError(refusal))
         assert isinstance(type, block_type), f"a descriptor moves blocks, not {type}"
         window = Window(base.handle, element, tuple(shape), tuple(strides), type.sizes, (), padding)
         sizes = tl.tuple([self.constant(size, int32) for size in shape])

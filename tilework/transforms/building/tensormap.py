@@ -12,13 +12,16 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilework.errors import PassError
 from tilework.ir import tt, ttng
 from tilework.ir.encodings import (
     encoding_of,
     shared_of,
 )
 from tilework.ir.enums import PaddingOption
+from tilework.ir.rewrite import constant_value
 from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
+from tilework.layouts.described_arrays import refused_stride
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
@@ -63,6 +66,7 @@ def write_tensormap(code: Emitter, make: Operation, slot: SSAValue) -> SSAValue:
     block = descriptor.block
     encoding = shared_of(block)
     swizzle = 0 if encoding is None else encoding.swizzle
+    refuse_impossible(make, bit_width(block) // 8)
     box = [code.constant(size, i32) for size in reversed(box_shape(block))]
     strides = list(reversed(tuple(make.strides)[:-1]))
     if strides and (size := bit_width(block) // 8) > 1:
@@ -79,3 +83,14 @@ def write_tensormap(code: Emitter, make: Operation, slot: SSAValue) -> SSAValue:
     )
     code.ops.append(ttng.TensormapFenceproxyAcquireOp.make(slot, code.loc))
     return code.append(ttng.ReinterpretTensorDescOp.make(slot, descriptor, code.loc))
+
+
+def refuse_impossible(make: tt.MakeTensorDescOp, itemsize: int) -> None:
+    """An error for constants that no tensor map can have; the stride of a single row is never used."""
+    sizes, strides = map(constant_value, make.shape), map(constant_value, make.strides)
+    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
+        if size is not None and size < 0:
+            raise PassError(f"shape must not be negative, axis {axis} has {size} elements", make.location)
+        is_used = axis < len(make.strides) - 1 and (size is None or size > 1)
+        if is_used and isinstance(stride, int) and (refusal := refused_stride(axis, stride, itemsize)):
+            raise PassError(refusal, make.location)

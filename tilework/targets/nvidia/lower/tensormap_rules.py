@@ -11,9 +11,11 @@ A kernel makes one in shared memory, field by field, and the first warp copies i
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%slot], [%s], 128;
     fence.proxy.tensormap::generic.acquire.gpu [%slot], 128;                   # every thread, before copies use it
 
+A base or a stride that no tensor map can have (no multiple of 16 bytes; a stride below 0 or from 2^40 bytes on) ends the kernel by a trap.
 As a value a descriptor is the generic address of its map.
 """
 
+from functools import reduce
 from typing import Any
 
 from xdsl.ir import Attribute, Operation
@@ -21,9 +23,10 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type
+from tilework.layouts.described_arrays import ALIGNMENT, LARGEST_STRIDE
 from tilework.layouts.encodings import NvmmaShared
 from tilework.targets.gpu.lowering import Lowering, Registers, number_of
-from tilework.targets.llvm.types import i32, ptr
+from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
 from tilework.targets.nvidia.lower.own_rules import lowers
@@ -88,6 +91,25 @@ def write_fields(low: Lowering, op: Operation, map: Value) -> None:
     replace("elemtype", 32, str(number_of(op, "elem_type", 0)))
     for field in ("interleave_layout", "swizzle_mode", "fill_mode"):
         replace(field, 32, str(number_of(op, field, 0)))
+    used = [
+        low.builder.select(low.builder.icmp("sgt", size, 1), stride, 0)
+        for size, stride in zip(sizes[1:], strides, strict=True)
+    ]
+    stop_at_impossible(low, base, used)
+
+
+def stop_at_impossible(low: Lowering, base: Value, strides: list[Value]) -> None:
+    """The hardware takes any bits for an address and strides, and would copy from and to anywhere."""
+    b = low.builder
+    misplaced = b.and_(reduce(b.or_, strides, b.ptrtoint(base, i64)), ALIGNMENT - 1)
+    too_far = b.lshr(reduce(b.or_, strides, constant(i64, 0)), LARGEST_STRIDE.bit_length() - 1)
+    ptx(
+        b,
+        "{ .reg .pred wrong; setp.ne.b64 wrong, $0, 0; @wrong trap; }",
+        [],
+        [b.or_(misplaced, too_far)],
+        effect="write",
+    )
 
 
 @lowers(ttng.TensormapFenceproxyAcquireOp)
