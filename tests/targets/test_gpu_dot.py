@@ -342,6 +342,14 @@ def test_registers_of_a_left_factor_are_filled_when_the_product_before_is_done(d
             launch(text.replace("fence.proxy.async.shared::cta;", ""), "computed_dots", 4, a, b, s, c, 1)
 
 
+@pytest.mark.parametrize(("arch", "shuffles"), [(80, 0), (90, 1)])
+def test_the_number_of_a_warp_is_uniform_where_groups_of_warps_multiply(arch: int, shuffles: int) -> None:
+    """Once, at the start: ptxas keeps what is computed from it in uniform registers."""
+    text = ptx_of(many_dots, arch, 8, ("*fp16", "*fp16", "*fp32", "i32"), (128, 64, 32, False, ACCUMULATORS["fp32"]))
+    before, _, _ = text.partition("$L__BB")
+    assert before.count("shfl.sync.idx") == text.count("shfl.sync.idx") == shuffles
+
+
 @pytest.mark.parametrize("asks", [False, True])
 def test_no_factor_is_read_before_another_product(asks: bool) -> None:
     """Its registers would have to be free in the meantime: products would end in their iteration."""

@@ -74,9 +74,10 @@ MORE_RULES = {  # files, and how the names of the ops begin that they have rules
 
 def emit_module(module: ModuleOp, gpu: Gpu, *, fuses: bool = True, lines: bool = True) -> str:
     """LLVM text of every function of a module of TTGIR."""
-    facts = Facts(num_warps(module), num_ctas(module), fuses, LONGEST_FIRST in module.attributes)
+    longest_first = LONGEST_FIRST in module.attributes
     module = with_dots_from_memory(module, gpu.target)
-    load_rules(MORE_RULES, module)
+    by_groups = "ttng.warp_group_dot" in load_rules(MORE_RULES, module)
+    facts = Facts(num_warps(module), num_ctas(module), fuses, longest_first, by_groups)
     return Emitter(module, gpu, facts, lines).text()
 
 

@@ -206,6 +206,10 @@ class Gpu(ABC):
         """The i32 of the lane whose number differs in the bits of `mask`."""
         return self.shuffle(b, word, b.xor(b.and_(self.thread_id(b), self.warp_size - 1), mask))
 
+    def uniform(self, b: Builder, word: Value) -> Value:
+        """An i32 that all lanes of a warp have alike, so that the assembler can see it."""
+        return self.shuffle(b, word, constant(i32, 0))
+
     def exchanges(self, mask: int) -> bool:
         """Whether `exchange` is fast between lanes whose numbers differ in `mask`."""
         return False

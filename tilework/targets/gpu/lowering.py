@@ -61,6 +61,7 @@ class Facts:
     num_ctas: int = 1
     fuses: bool = True
     longest_first: bool = False
+    by_groups: bool = False  # whether groups of warps multiply, at addresses that all lanes of a warp have alike
 
 
 def register_count(type: Attribute) -> int:
@@ -95,6 +96,8 @@ class Lowering(OpLowering[Any]):
         self.lane = builder.and_(self.thread, self.lane_mask)
         several = warps.count > 1 or not warps.are_all
         self.warp = builder.lshr(self.thread, gpu.warp_size.bit_length() - 1) if several else constant(i32, 0)
+        if several and facts.by_groups:
+            self.warp = gpu.uniform(builder, self.warp)
         self.warps = warps
         self.block = gpu.block_id(builder) if facts.num_ctas > 1 else constant(i32, 0)
 

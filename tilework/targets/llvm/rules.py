@@ -119,14 +119,17 @@ class Rules:
 LEFT_OUT: set[str] = set()  # files that no kernel has asked for; a compile server loads them ahead
 
 
-def load_rules(files: Mapping[str, str], module: Operation) -> None:
-    """Import those of the `files` that may have a rule of one of its ops: beside each is how the names of those begin."""
+def load_rules(files: Mapping[str, str], module: Operation) -> set[str]:
+    """Import those of the `files` that may have a rule of one of its ops: beside each is how the names of those begin.
+
+    The names of its ops."""
     present = {op.name for op in ops_in_order(*module.regions)}
     for file, starts in files.items():
         if any(name.startswith(tuple(starts.split())) for name in present):
             import_module(file)
         else:
             LEFT_OUT.add(file)
+    return present
 
 
 CHANGES = {kind: kind.keyword for kind in RMWOp} | {RMWOp.EXCH: "xchg"}  # what LLVM calls atomics

@@ -114,6 +114,9 @@ class AmdGpu(Gpu):
     def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
         return b.call("llvm.amdgcn.ds.bpermute", i32, [b.shl(lane, 2), word], attributes="convergent")
 
+    def uniform(self, b: Builder, word: Value) -> Value:
+        return b.call("llvm.amdgcn.readfirstlane.i32", i32, [word], attributes="convergent")
+
     def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
         """Within a row of 16 lanes an instruction reads its neighbour directly; the halves of 32 lanes swap."""
         if self.has(AmdFeature.DPP_MOVES) and mask in QUAD:

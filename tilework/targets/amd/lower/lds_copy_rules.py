@@ -64,7 +64,7 @@ def copy(
     b = low.builder
     warp = low.warp
     if warp.constant is None:
-        warp = b.call("llvm.amdgcn.readfirstlane.i32", i32, [warp], attributes="convergent")
+        warp = low.gpu.uniform(b, warp)
     start = combined(b, image(b, [(warp, warps)]), move.fixed[register])
     target = b.gep(move.base, b.mul(b.and_(start, ~(wave.size - 1)), move.bytes))
     inside = b.lshr(b.and_(start, wave.size - 1), width.bit_length() - 1)
