@@ -44,7 +44,7 @@ ROW_SECONDS = 100
 CHECKED = 2  # configurations of a row
 WARMERS = 8  # processes that compile
 CLOSE = 1.1  # configurations that are so near to the fastest one are timed again,
-SCREENS = 4  # in so many turns, there and back: the first configuration finds a cool GPU
+SCREENS = 4  # those of all compilers in so many turns, there and back: what comes first finds a cool GPU, where joules do not matter
 BEST = "    best: "
 SECTIONS = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
 SAID = (
@@ -105,6 +105,7 @@ class Variant:
         self.descriptor = importlib.import_module(f"{compiler}.tools.tensor_descriptor").TensorDescriptor
         self.best: Callable[[], Any] | None = None
         self.config: Config = {}
+        self.times: dict[int, list[float]] = {}  # of configurations
 
     def launch(self, row: "Row", config: "Config") -> Callable[[], Any]:
         """A launch of a configuration."""
@@ -121,8 +122,8 @@ class Variant:
             except Exception:  # noqa: BLE001 - it is met again, and told, when the row is measured
                 continue
 
-    def choose(self, row: "Row", expected: Any, bench: Callable[[Callable[[], Any]], float]) -> list[str]:
-        """Find the fastest configuration whose values are right; what was refused."""
+    def screen(self, row: "Row", expected: Any, bench: Callable[[Callable[[], Any]], float]) -> list[str]:
+        """Time the configurations whose values are right, and forget those that are slow; what was refused."""
         times: dict[int, list[float]] = {}
         said: list[str] = []
         for number, config in enumerate(row.configs):
@@ -140,15 +141,37 @@ class Variant:
                     wrong = why(error, printed.read())
             if wrong is not None:
                 said.append(f"{shown(config)}: {wrong}")
-        for turn in range(1, SCREENS if len(times) > 1 else 1):
-            fastest = min(map(statistics.median, times.values()))
-            close = [number for number, found in times.items() if statistics.median(found) <= CLOSE * fastest]
-            for number in close[:: -1 if turn % 2 else 1]:
-                times[number].append(bench(self.launch(row, row.configs[number])))
-        if times:
-            self.config = row.configs[min(times, key=lambda number: statistics.median(times[number]))]
-            self.best = self.launch(row, self.config)
+        fastest = min((found[0] for found in times.values()), default=0)
+        self.times = {number: found for number, found in times.items() if found[0] <= CLOSE * fastest}
         return said
+
+    def decide(self, row: "Row") -> None:
+        """Keep the fastest one of the turns; the first time is that of the screen."""
+        if self.times:
+            best = min(self.times, key=lambda number: statistics.median(self.times[number][1:] or self.times[number]))
+            self.config = row.configs[best]
+            self.best = self.launch(row, self.config)
+
+
+def choose(
+    variants: Sequence[Variant],
+    row: "Row",
+    expected: Any,
+    milliseconds: Callable[[int], Callable[[Callable[[], Any]], float]],
+) -> list[list[str]]:
+    """Find the fastest configuration of each; what each has refused."""
+    said: list[list[str]] = []
+    for variant in variants:
+        with environment(variant.settings):
+            said.append(variant.screen(row, expected, milliseconds(SCREEN_MS)))
+    again = [(variant, number) for variant in variants if len(variant.times) > 1 for number in variant.times]
+    for turn in range(SCREENS):
+        for variant, number in again[:: -1 if turn % 2 else 1]:
+            with environment(variant.settings):
+                variant.times[number].append(milliseconds(BURST_MS)(variant.launch(row, row.configs[number])))
+    for variant in variants:
+        variant.decide(row)
+    return said
 
 
 def shown(config: "Config") -> str:
@@ -192,9 +215,8 @@ def measure(name: str, knobs: Sequence[Mapping[str, str]]) -> None:
     variants = {compiler: Variant(compiler) for compiler in installed()}
     variants |= {words(settings): Variant("tilework", settings) for settings in knobs}
     notes: list[str] = []
-    for title, variant in variants.items():
-        with environment(variant.settings):
-            notes += [f"    {title}: {said}" for said in variant.choose(row, expected, median_ms(SCREEN_MS))]
+    for title, refused in zip(variants, choose([*variants.values()], row, expected, median_ms), strict=True):
+        notes += [f"    {title}: {said}" for said in refused]
     bench, rate = median_ms(BURST_MS), row.work / (1e6 if row.unit == "GB/s" else 1e9)
     calls = {"torch": row.reference} if row.reference is not None else {}
     calls |= {"copy": copy_of(torch, row)} if row.must.copy else {}
@@ -261,7 +283,7 @@ def profile(name: str, compiler: str) -> None:
 
     torch.manual_seed(0)
     row, variant = ROWS[name](Place()), Variant(compiler)
-    said = variant.choose(row, row.expected(), median_ms(SCREEN_MS))
+    (said,) = choose([variant], row, row.expected(), median_ms)
     if variant.best is None:
         sys.exit("\n".join(said))
     print(f"{BEST}{shown(variant.config)}", flush=True)
@@ -315,7 +337,7 @@ def check(wanted: Sequence[str], device: str) -> bool:
         torch.manual_seed(0)
         row, variant = rows[name](Place(device, sizes)), Variant("tilework")
         row.configs = [{**config, **fitting} for config in row.configs[: CHECKED if emulated else None]]
-        said = variant.choose(row, expected, lambda call: 0.0)
+        said = variant.screen(row, expected, lambda call: 0.0)
         good &= not said
         right = f"{len(row.configs) - len(said)} of {len(row.configs)} configurations are right"
         print(f"{name:50}{right}", *said, sep="\n    " if said else "", flush=True)
