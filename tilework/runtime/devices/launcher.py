@@ -108,14 +108,19 @@ class Launcher:
             scratch = allocators._allocator.get()(programs * self.scratch_size, self.scratch_align, stream)
         if self.profile_size > 0:
             profile = allocators._profile_allocator.get()(programs * self.profile_size, self.profile_align, stream)
-        return checked(scratch), checked(profile)
+        return checked(scratch, self.scratch_align), checked(profile, self.profile_align)
 
 
-def checked(buffer: Any) -> Any:
-    """What an allocator gave, if it is memory."""
-    if buffer is not None and not hasattr(buffer, "data_ptr"):
-        raise TypeError(
-            f"the allocator that was set with set_allocator gave a {type(buffer).__name__}, which has no `data_ptr()`"
+def checked(buffer: Any, alignment: int) -> Any:
+    """What an allocator gave, if it is memory as it was asked for."""
+    if buffer is None:
+        return None
+    gave = "the allocator that was set with set_allocator gave"
+    if not hasattr(buffer, "data_ptr"):
+        raise TypeError(f"{gave} a {type(buffer).__name__}, which has no `data_ptr()`")
+    if (address := buffer.data_ptr()) % alignment:
+        raise ValueError(
+            f"{gave} memory at {address:#x}, which is not aligned to {alignment} bytes, as it was asked to be"
         )
     return buffer
 
