@@ -111,10 +111,16 @@ class Drawer(Lines):
         self.tile = self.random.choice(TILES[: 7 if self.chance(0.7) else None])
         self.large_one = self.chance(0.4)  # such that blocks stay
         if self.large_one:
-            self.dtype, self.tile = self.one("f16", "bf16"), self.one((128, 256, 64), (256, 128, 64))
+            self.dtype, self.tile = (
+                self.one("f16", "bf16", "f16", "bf16", "fp8", "i8", "f32"),
+                self.one((128, 256, 64), (256, 128, 64)),
+            )
+            if SIZES[self.dtype] == 1:
+                self.tile = (*self.tile[:2], 128)
         if SIZES[self.dtype] == 4:
             self.tile = (*self.tile[:2], 32)
-        self.way = self.one("pointers", "pointers", "carried", "carried", "descriptors", "descriptors", "made")
+        ways = ("pointers", "carried", "descriptors", "descriptors", "made")
+        self.way = self.one(*ways) if self.large_one else self.one("pointers", "carried", *ways)
         self.asked = self.chance(0.4)
         self.in_place = self.way in ("pointers", "carried") and self.chance(0.06)
         self.grid = "plane" if self.in_place else self.one(*NUMBERS)
@@ -140,7 +146,7 @@ class Drawer(Lines):
             options["auto_tma"] = True
         if self.chance(0.04):
             options["launch_cooperative_grid"] = True
-        if self.chance(0.08):
+        if self.rare(0.08):
             options["num_ctas"] = 2
         source = "\n".join([*self.head(), *self.lines, ""])
         case = Case(self.seed, source, self.tile, self.dtype, self.way, self.grid, options)
@@ -160,6 +166,10 @@ class Drawer(Lines):
             "def kernel(a, b, c, d, e, g, o, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):",
         ]
 
+    def rare(self, part: float) -> bool:
+        """For what keeps blocks from staying: not so often where they may."""
+        return self.chance(part * 0.3 if self.large_one else part)
+
     def body(self) -> None:
         flags = self.one("", ", flatten=True", ", warp_specialize=True", ", flatten=True, warp_specialize=True")
         self.add(NUMBERS[self.grid].format(flags))
@@ -167,21 +177,21 @@ class Drawer(Lines):
             self.base = 1
             self.add("pm = tile // num_n\npn = tile % num_n")
         acc_type = "tl.int32" if self.dtype == "i8" else "tl.float32"
-        if self.chance(0.05) and not self.base:
+        if self.rare(0.05) and not self.base:
             self.add("if pm * BM >= M + 7:\n    return")
-        if self.chance(0.05):
+        if self.rare(0.05):
             self.add("tl.store(e + pm, pm)")
-        if self.chance(0.05):
+        if self.rare(0.05):
             self.add("tl.device_assert(pm >= 0)")
         self.add(
             "om = pm * BM\non = pn * BN\nrm = om + tl.arange(0, BM)\nrn = on + tl.arange(0, BN)\nrk = tl.arange(0, BK)"
         )
         self.places()
         self.add(f"acc = tl.zeros((BM, BN), dtype={acc_type})")
-        if self.chance(0.08):
+        if self.rare(0.08):
             self.add(f"acc = acc + tl.load(d + tl.arange(0, BN))[None, :].to({acc_type})")
         self.loop(acc_type)
-        if self.chance(0.08):
+        if self.rare(0.08):
             self.loop(acc_type)
         self.end()
 
@@ -225,8 +235,8 @@ class Drawer(Lines):
         return f", mask={' & '.join(parts)}" + (f", other={self.other}" if self.other else "")
 
     def loop(self, acc_type: str) -> None:
-        kind = self.one("range", "range", "short", "late", "while") if self.chance(0.3) else "range"
-        extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale", "half", "doubled", "again", "limit", "around", "each") if self.chance(0.03 if self.large_one else 0.07)]  # fmt: skip
+        kind = self.one("range", "range", "short", "late", "while") if self.rare(0.3) else "range"
+        extra = [name for name in ("sum", "if", "where", "max", "count", "atomic", "scalar", "second", "turn", "scale", "half", "doubled", "again", "limit", "around", "each") if self.rare(0.07)]  # fmt: skip
         if self.dtype in ("i8", "fp8", "fp8e5"):
             extra = [name for name in extra if name not in ("sum", "second", "scale", "doubled")]
         if "sum" in extra:
@@ -239,7 +249,7 @@ class Drawer(Lines):
             self.add(f"acc2 = tl.zeros((BM, BN), dtype={acc_type})")
         self.extra, depth = [*self.extra, *extra], 1
         asked = ", warp_specialize=True" if self.asked else ""
-        if self.chance(0.3):
+        if self.rare(0.3):
             asked += f", num_stages={self.one(1, 2, 3, 4, 5)}"
         if kind == "while":
             self.add("done = 0\nwhile done < 2:\n    done += 1")
@@ -252,7 +262,7 @@ class Drawer(Lines):
         if "around" in extra:
             self.add("if pm % 2 == 0:", depth)
             depth += 1
-        outer = kind == "range" and self.chance(0.07)
+        outer = kind == "range" and self.rare(0.07)
         if outer:
             self.add(f"for turn in range({self.one('2', 'M // M + 1', '0', '1')}):", depth)
             depth += 1
@@ -380,7 +390,7 @@ class Drawer(Lines):
         tiles_n = max(1, most // tiles_m)
         if self.in_place:
             tiles_n = 1
-        exact = first and self.chance(0.5)
+        exact = (first or self.large_one) and self.chance(0.5)
         m, n = tiles_m * bm, tiles_n * bn
         most = 5 if self.large else 2
         k = self.random.choice(
