@@ -26,6 +26,9 @@ SIZES = {"element": 2, "device": 2, "checked": 1}
 IN_STORAGE = ("data", "checked", "size")
 
 
+KEPT: list[Any] = []  # storages: implementations that tests exchange point at them
+
+
 class StandIn:
     """A tensor of float32 on the emulated GPU; the implementation is a bytes object that it keeps."""
 
@@ -34,19 +37,20 @@ class StandIn:
 
     def __init__(self, *shape: int) -> None:
         self.shape, self.base = shape, DeviceArray(shape, "f4")
-        self._implementation, self.storage = bytes(192), ctypes.create_string_buffer(64)
+        self._implementation = bytes(192)
+        self.take(ctypes.create_string_buffer(64))
         values = {"keys": KEYS, "element": ELEMENT, "device": DEVICE, "count": prod(shape)}
         for name, value in {**values, "data": self.base.data_ptr(), "size": 4 * prod(shape)}.items():
             self.set(name, value)
-        self.take(self.storage)
 
     def take(self, storage: Any) -> None:
         """Have another storage."""
         self.storage = storage
+        KEPT.append(storage)
         self.set("storage", ctypes.addressof(storage))
 
     def place(self, name: str) -> Any:
-        holder = ctypes.addressof(self.storage) if name in IN_STORAGE else id(self._implementation)
+        holder = self.get("storage") if name in IN_STORAGE else id(self._implementation)
         kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16}.get(SIZES.get(name, 8), ctypes.c_int64)
         return kind.from_address(holder + getattr(PLACES, name))
 

@@ -57,6 +57,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "destroy_graph": ("GraphDestroy", c_void_p),
     "create_event": ("", OUT, c_uint),
     "record_event": ("EventRecord", c_void_p, c_void_p),
+    "wait_in_stream": ("StreamWaitEvent", c_void_p, c_void_p, c_uint),
     "wait_for_event": ("EventSynchronize", c_void_p),
     "elapsed_time": ("EventElapsedTime", OUT, c_void_p, c_void_p),
     "destroy_event": ("EventDestroy", c_void_p),

@@ -24,6 +24,7 @@ from tilework.runtime.devices.emulated import results
 from tilework.runtime.devices.emulated.callbacks import callback
 from tilework.targets import driver_library
 
+LEGACY_STREAM, THREAD_STREAM = 1, 2
 PATIENCE = 10_000_000  # instructions of a block, some minutes
 
 
@@ -56,6 +57,7 @@ class Happening:
 
     timed: bool
     moment: float | None = None
+    recorded: tuple[int, Callable[[], Any]] | None = None  # where, and what does it
 
 
 class EmulatedLibrary:
@@ -100,7 +102,8 @@ class EmulatedLibrary:
         return handle
 
     def enqueue(self, stream: int | None, work: Callable[[], Any]) -> int:
-        if stream and stream not in self.objects:
+        stream = 0 if stream == LEGACY_STREAM else stream
+        if stream and stream != THREAD_STREAM and stream not in self.objects:
             return results.INVALID_HANDLE
         if self.failure:
             return self.failure
@@ -265,7 +268,23 @@ class EmulatedLibrary:
         return results.given(event, self.keep(Happening(not flags & driver_library.EVENT_DISABLE_TIMING)))
 
     def record_event(self, event: int, stream: int) -> int:
-        return self.enqueue(stream, lambda: setattr(self.objects[event], "moment", self.clock))
+        happening: Happening = self.objects[event]
+
+        def work() -> None:
+            happening.moment = self.clock
+
+        happening.recorded = 0 if stream == LEGACY_STREAM else stream or 0, work
+        return self.enqueue(stream, work)
+
+    def wait_in_stream(self, stream: int, event: int, flags: int) -> int:
+        recorded = self.objects[event].recorded
+        return self.enqueue(stream, lambda: self.run_until(*recorded)) if recorded else results.OK
+
+    def run_until(self, stream: int, last: Callable[[], Any]) -> None:
+        """Do the work of a stream up to something that may be done already."""
+        while any(work is last for _, work in self.queue):
+            first = next(place for place, (owner, _) in enumerate(self.queue) if owner == stream)
+            self.queue.pop(first)[1]()
 
     def wait_for_event(self, event: int) -> int:
         return self.run(lambda stream: True)

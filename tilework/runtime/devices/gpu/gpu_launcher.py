@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tilework.runtime.devices.dlpack import Exported, exported, is_cuda_export
+from tilework.runtime.devices.gpu.array_interface import interface_address
 from tilework.runtime.devices.gpu.own_interface import DeviceArray, Gpus
 from tilework.runtime.devices.gpu.parameters import (
     Packer,
@@ -58,6 +59,14 @@ def same_export(seen: Exported, value: Any) -> int:
     if found[1:] != seen[1:] or not found.address:
         raise ValueError("other memory than the launch is described for")
     return found.address
+
+
+def same_interface(seen: str, value: Any) -> int:
+    """The address of an array of the type that was seen, whose owner may still work on it."""
+    interface = value.__cuda_array_interface__
+    if interface["typestr"] != seen or not (found := interface_address(interface, current_stream())):
+        raise ValueError("another array than the launch is described for")
+    return found
 
 
 class GpuLauncher(Launcher):
@@ -125,7 +134,7 @@ class GpuLauncher(Launcher):
         return repeated(self, function, check) if self.is_plain else self
 
     def memory_of(self, value: Any) -> "Memory | None":
-        """Torch tensors on a GPU, arrays of our own, and what has DLPack, which orders, or ``__cuda_array_interface__``."""
+        """Torch tensors on a GPU, arrays of our own, and what has DLPack, whose owner orders, or ``__cuda_array_interface__``."""
         if getattr(value, "is_cuda", False) is True:
             from tilework.runtime.launch.native_entry import tensor_memory  # lazily: as above
 
@@ -136,7 +145,11 @@ class GpuLauncher(Launcher):
         if is_cuda_export(value):
             return "guard_asked", 0, 0, partial(same_export, exported(value, current_stream()))
         interface = getattr(value, "__cuda_array_interface__", None)
-        return ("guard_interface", 0, 0, interface["typestr"]) if type(interface) is dict else None
+        if type(interface) is not dict:
+            return None
+        if interface.get("stream") is not None:
+            return "guard_asked", 0, 0, partial(same_interface, interface["typestr"])
+        return "guard_interface", 0, 0, interface["typestr"]
 
     def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
         """See `targets/cpu/run/launcher_gpu.py`."""

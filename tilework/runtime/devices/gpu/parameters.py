@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
+from tilework.runtime.devices.gpu.array_interface import interface_address
 from tilework.runtime.devices.host import pack
 from tilework.targets.cpu.run.launcher_layout import SLOT
 
@@ -217,14 +218,14 @@ def raw(arg: Any, size: int) -> bytes:
 def device_address(arg: Any) -> int:
     """Where the memory of an argument starts on the device; integers are addresses, None is the null pointer.
 
-    DLPack comes first: its owner lets the stream wait for work of its own on the memory, the other interface only says where it is.
+    DLPack comes first: its owner lets the stream wait for work of its own on the memory. The other interface says what to wait for.
     """
     if hasattr(arg, "data_ptr") or isinstance(arg, int):
         return pack.address(arg)
     if is_cuda_export(arg):
         return exported(arg, current_stream()).address
     interface = getattr(arg, "__cuda_array_interface__", None)
-    return interface["data"][0] if interface is not None else pack.address(arg)
+    return interface_address(interface, current_stream()) if interface is not None else pack.address(arg)
 
 
 def current_stream() -> int:

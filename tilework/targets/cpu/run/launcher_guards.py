@@ -315,7 +315,7 @@ def guard_asked(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_interface(b: Writer, g: Guard) -> None:
-    """An array on a GPU that describes itself in ``__cuda_array_interface__``; its `typestr` is expected."""
+    """An array on a GPU that describes itself in ``__cuda_array_interface__``, with no stream to wait for; its `typestr` is expected."""
     found = b.api("PyObject_GetAttr", g.arg, b.context("name___cuda_array_interface__"))
     b.need(b.is_object(found))
     address = b.run("interface_address", found, g.expected)
@@ -331,6 +331,8 @@ def interface_address(b: Writer, interface: Value, expected: Value) -> None:
     b.need(b.is_object(name))
     b.need(is_class(b, name, "str"))
     b.need(b.icmp("eq", b.api("PyUnicode_Compare", name, expected, result=i32), 0))
+    stream = b.api("PyDict_GetItemWithError", interface, b.context("name_stream"))
+    b.need(b.or_(b.is_null(stream), b.icmp("eq", stream, b.context("none"))))
     data = b.api("PyDict_GetItemWithError", interface, b.context("name_data"))
     b.need(b.is_object(data))
     b.need(is_class(b, data, "tuple"))

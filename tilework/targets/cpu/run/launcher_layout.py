@@ -29,7 +29,7 @@ GUARDS = (
 ROUTINES = ("run_host", "run_gpu", "ready_gpu")  # what a device adds
 # in a torch tensor; the next six in its implementation, the last four in its storage
 PLACES = ("implementation", "keys", "element", "device", "storage", "offset", "count", "data", "checked", "size")
-NAMES_READ = ("dtype", "device", "data_ptr", "__cuda_array_interface__", "typestr", "data")
+NAMES_READ = ("dtype", "device", "data_ptr", "__cuda_array_interface__", "typestr", "data", "stream")
 # strings, classes, and the method definitions of `launch` and `launch_bound`
 CONTEXT = (
     *(f"name_{name}" for name in NAMES_READ),
