@@ -82,6 +82,9 @@ def params_of(
     ]
 
 
+CONST = "*const "
+
+
 def normalize_annotation(note: Any) -> str:
     """Text of an annotation in signature form: ``tl.int64`` -> ``int64``, ``const int*`` -> ``*kint``."""
     if isinstance(note, type):
@@ -94,9 +97,8 @@ def normalize_annotation(note: Any) -> str:
         return note.name
     else:
         text = str(note)
-    text = re.sub(r"\b(tl|triton\.language|tilework\.language)\.", "", text)
+    if "." in text:
+        text = re.sub(r"\b(tl|triton\.language|tilework\.language)\.", "", text)
     if text.endswith("*"):
         text = "*" + text[:-1].strip()
-    if match := re.fullmatch(r"\*const (.*)", text):
-        text = "*k" + match.group(1)
-    return text
+    return f"*k{text.removeprefix(CONST)}" if text.startswith(CONST) else text

@@ -33,7 +33,7 @@ from tilework.runtime.workers.compile_requests import (
 )
 from tilework.runtime.workers.line_channel import Channel, Message
 from tilework.runtime.workers.process_context import Context
-from tilework.runtime.workers.warm_compiler import compile_once
+from tilework.runtime.workers.warm_compiler import exercises
 
 EVERY = 0.1  # seconds between two signs of life
 MOST_OF_A_CHECK = 0.01  # processor seconds that looking may take
@@ -54,13 +54,13 @@ def fork_worker(targets: Sequence[Any] = ()) -> tuple[int, Channel]:
     try:
         become_worker(there.fileno(), server)
         channel = Channel(there)
-        with captured({}):
-            for number, _ in enumerate(compile_once(targets), start=1):
-                if number >= len(targets):
-                    channel.send({"state": "warm"})
-                    if is_asked(there, seconds=EVERY):
-                        break
-                    channel.send({"state": "busy"})
+        for number, (request, context) in enumerate(exercises(targets), start=1):
+            serve_described(request, context, Nobody())
+            if number >= len(targets):
+                channel.send({"state": "warm"})
+                if is_asked(there, seconds=EVERY):
+                    break
+                channel.send({"state": "busy"})
         channel.send({"state": "warm"})
         work(channel)
     finally:
@@ -120,7 +120,14 @@ def serve(request: Request, context: Context) -> Iterator[Message]:
         yield {"state": "failed" if loaded else "refused", "detail": f"{type(error).__name__}: {error}"}
 
 
-def serve_described(request: Message, context: Context, channel: Channel) -> None:
+class Nobody:
+    """Who asks for what a worker compiles for exercise."""
+
+    def send(self, message: Message) -> None:
+        pass
+
+
+def serve_described(request: Message, context: Context, channel: Channel | Nobody) -> None:
     """Compile a kernel that came as a message, and say nothing but how that went; whoever asked will find out more."""
     printed: dict[str, str] = {}
     try:
@@ -140,7 +147,7 @@ def serve_described(request: Message, context: Context, channel: Channel) -> Non
 class SignsOfLife:
     """While a compilation goes on, and processor time is used for it, say so."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel | Nobody) -> None:
         self.channel, self.ended = channel, threading.Event()
         self.thread = threading.Thread(target=self.speak, daemon=True)
 

@@ -114,7 +114,7 @@ def described(source: Any, target: Any, options: Mapping[str, Any], key: str) ->
     try:
         return {
             "source": {
-                "fn": sender.value(source.fn),
+                "fn": {"function": sender.function(source.fn)},
                 "signature": sender.value(source.signature),
                 "constants": [sender.value(item) for item in source.constants.items()],
                 "attrs": [sender.value(item) for item in source.attrs.items()],

@@ -1,9 +1,10 @@
 """Have the compiler ready for a target before somebody waits for it: small kernels are compiled, and the products thrown away.
 
-The server does that to load what is needed. A worker does it once more after the fork, and with the cache: what a compilation writes to is
-copied then, page by page, which takes as long as compiling a simple kernel.
+The server does that to load what is needed. A worker does it once more after the fork, as for a client (`exercises`): what a compilation writes to
+is copied then, page by page, which takes as long as compiling a simple kernel, and what comes as a message takes other ways than what is here.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -15,6 +16,9 @@ from tilework import knobs
 from tilework.ir.deferred_definitions import deferred_definitions
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.launch.jit import jit
+from tilework.runtime.workers.line_channel import Message
+from tilework.runtime.workers.process_context import Context, context_of_process
+from tilework.runtime.workers.sent_kernel import described
 from tilework.target import GPUTarget
 
 
@@ -100,14 +104,19 @@ def sources() -> Iterator[Any]:
         yield ASTSource(kernel, types, constants)
 
 
-def compile_once(targets: Sequence[Sequence[Any]]) -> Iterator[None]:
-    """Compile each kernel for each target, simple ones first, as for a client, into a cache that nobody has; yields behind each of them."""
-    from tempfile import TemporaryDirectory  # lazily, as what follows: only workers come here
+def exercises(targets: Sequence[Sequence[Any]]) -> Iterator[tuple[Message, Context]]:
+    """Each kernel for each target, simple ones first, as a client would ask for it that has a cache of its own, which is thrown away."""
+    # lazily: only workers come here
+    from tempfile import TemporaryDirectory
 
-    from tilework.runtime.compile.cached import compile  # the compiler
+    from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+    from tilework.runtime.kernel_cache.key import get_cache_key
+    from tilework.targets.base import find_backend
 
-    for source, target in product(sources(), targets):
-        with suppress(Exception), knobs.cache.scope(), TemporaryDirectory() as folder:
-            knobs.cache.dir = folder
-            compile(source, GPUTarget(*target))
-        yield
+    for source, target in product(sources(), [GPUTarget(*target) for target in targets]):
+        with suppress(Exception), TemporaryDirectory() as folder:
+            backend, context = find_backend(target), context_of_process()
+            key = get_cache_key(source, backend, backend.parse_options({}), cache_invalidating_env_vars())
+            assert context is not None
+            context.environment["TRITON_CACHE_DIR"] = folder
+            yield json.loads(json.dumps(described(source, target, {}, key))), context
