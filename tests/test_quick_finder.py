@@ -6,7 +6,7 @@ import os
 import py_compile
 import sys
 from collections.abc import Iterator
-from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.machinery import FileFinder, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +157,16 @@ def test_a_thread_that_looks_for_a_module_meanwhile_asks_python_too() -> None:
         while next(asked) is not finder:
             pass
     assert next(asked) is PathFinder
+
+
+def test_a_folder_that_nobody_has_looked_into(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = str(package.root)
+    finder, others = QuickFinder(("owned",)), object()
+    monkeypatch.delitem(sys.path_importer_cache, place)
+    with finder.installed():
+        assert finder.find_spec("owned.one", [place]) is not None
+    assert isinstance(sys.path_importer_cache[place], FileFinder)
+    del sys.path_importer_cache[place]
+    monkeypatch.setattr(sys, "path_hooks", [lambda path: others, *sys.path_hooks])
+    with finder.installed():
+        assert finder.find_spec("owned.one", [place]) is None and sys.path_importer_cache[place] is others

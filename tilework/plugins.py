@@ -167,10 +167,11 @@ def from_folder(folder: str) -> list[tuple[str, list[Plugin]]]:
         return found
     for name in sorted(name for name in names if name.endswith(INSTALLED)):
         try:
-            with open(f"{folder}{os.sep}{name}{os.sep}entry_points.txt", "rb", 0) as file:
-                text = file.read()
-        except OSError:
+            file = os.open(f"{folder}{os.sep}{name}{os.sep}entry_points.txt", os.O_RDONLY)
+        except OSError:  # most have none; a file object would take twice as long to say so
             continue
+        with open(file, "rb", 0) as stream:
+            text = stream.read()
         package = plain_name(name.rpartition(".")[0].partition("-")[0])
         found.append((package, list(entries(text.decode().splitlines() if GROUPS in text else (), package))))
     return found

@@ -70,13 +70,23 @@ class QuickFinder:
         """What is known of a folder, read once more if it has changed before this block; None if others look there in another way."""
         if place in self.looked_at:
             return self.folders[place]
-        if type(sys.path_importer_cache.get(place)) is not FileFinder:
-            return None  # or nobody has looked there
+        if type(finder_of(place)) is not FileFinder:
+            return None
         changed = os.stat(place).st_mtime_ns
         if (folder := self.folders.get(place)) is None or folder.changed != changed:
             folder = self.folders[place] = Folder(place, changed)
         self.looked_at.add(place)
         return folder
+
+
+def finder_of(place: str) -> object:
+    """Who looks for modules in a folder: known, or asked for as `PathFinder` would ask."""
+    if place not in sys.path_importer_cache:
+        for hook in sys.path_hooks:
+            with suppress(ImportError):
+                sys.path_importer_cache[place] = hook(place)
+                break
+    return sys.path_importer_cache.get(place)
 
 
 class Folder:

@@ -387,7 +387,7 @@ def test_without_a_disk_cache_nothing_is_sent(tmp_path: Path) -> None:
 
 def test_settings_are_those_of_the_knobs() -> None:
     knobs.compilation.disable_line_info = True
-    found = settings()
+    found = settings(knobs.environment_without(()))
     assert found["TRITON_CACHE_DIR"] == knobs.cache.dir and found["TRITON_DISABLE_LINE_INFO"] == "1"
     assert found["TRITON_INTERPRET"] is None and found["TRITON_DEBUG"] == "0"
 

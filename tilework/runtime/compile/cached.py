@@ -61,13 +61,16 @@ def compile(
     name = cache.file_stem(source.name)
     first = None
     with assumed_key():
-        key = cache.get_cache_key(source, backend, parsed, keyed)
+        with quick_definitions():
+            key = cache.get_cache_key(source, backend, parsed, keyed)
         files = None if is_here else cache.load_entry(key, name)
         timer = Timer(microseconds(start))
         hit = files is not None
         is_here |= knobs.compilation.server == "off" or knobs.runtime.no_jit
         if not (hit or is_here or is_compiler_loaded()):
-            from tilework.runtime.workers import first_kernels as first  # lazily: what the cache has needs no server
+            with quick_definitions():
+                # lazily: what the cache has needs no server
+                from tilework.runtime.workers import first_kernels as first
 
             files = first.files_from_server(source, chosen, backend, options or {}, environment, key)
         is_right = is_assumed_rightly()

@@ -5,6 +5,7 @@ context = context_of_process()          # JSON, by `vars`
 
 import os
 import sys
+from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
@@ -32,20 +33,19 @@ def context_of_process() -> Context | None:
         folder = os.getcwd()
     except FileNotFoundError:
         return None
-    environment = {
-        key: text for key, text in {**knobs.environment_without(()), **settings()}.items() if text is not None
-    }
+    set_here = knobs.environment_without(())
+    environment = {key: text for key, text in {**set_here, **settings(set_here)}.items() if text is not None}
     path = [place for place in sys.path if isinstance(place, str)]  # anything may stand there
     return Context(triton_key(), folder, path, environment, knobs.language.is_triton)
 
 
-def settings() -> dict[str, str | None]:
-    """The environment variables that say the same as this process's knobs; None for those that are not set."""
-    found = {key: knobs.getenv(key) for key in CACHE_INVALIDATING}
+def settings(set_here: Mapping[str, str]) -> dict[str, str | None]:
+    """The environment variables that say the same as this process's knobs, where these are set; None for those that are not."""
+    found = {key: set_here.get(key) for key in CACHE_INVALIDATING}
     for group in (getattr(knobs, name) for name in GROUPS):
         for name, knob in {**group.knob_descriptors, **group.READ_ONCE}.items():
             here = vars(group)
-            found[knob.key] = knobs.toenv(here[name]) if name in here else knobs.getenv(knob.key)
+            found[knob.key] = knobs.toenv(here[name]) if name in here else set_here.get(knob.key)
     return found | {"TRITON_INTERPRET": None}
 
 

@@ -106,9 +106,9 @@ def sources() -> Iterator[Any]:
 
 def exercises(targets: Sequence[Sequence[Any]]) -> Iterator[tuple[Message, Context]]:
     """Each kernel for each target, simple ones first, as a client would ask for it that has a cache of its own, which is thrown away."""
-    # lazily: only workers come here
-    from tempfile import TemporaryDirectory
+    from tempfile import TemporaryDirectory  # lazily, as what follows: only workers come here
 
+    # lazily, too
     from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
     from tilework.runtime.kernel_cache.key import get_cache_key
     from tilework.targets.base import find_backend
