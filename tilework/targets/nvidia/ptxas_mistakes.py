@@ -14,11 +14,12 @@ Drawn kernels have found them on an H200 (`tests/device/check_drawn.py`); no emu
 
 import re
 
-UPPER_HALF = re.compile(r"mul\.hi\.u32\s+(%\w+),\s*([^,;]+),\s*([^;]+);")
-EXTENDED = re.compile(r"cvt\.u64\.u32\s+%\w+,\s*(%\w+);|mov\.b64\s+%\w+,\s*\{(%\w+),")
-WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; cvt.u32.u64 {}, %whole; }}"
-NEGATIVE = re.compile(r"neg\.s32\s+(%\w+),\s*(%\w+);")
-PARAMETER = re.compile(r"ld\.param\.\w+\s+(%\w+),")
+GUARD, NAME = r"(@!?[\w$%]+\s+)?", r"[\w$%]+"
+UPPER_HALF = re.compile(rf"{GUARD}mul\.hi\.u32\s+({NAME}),\s*([^,;]+),\s*([^;]+);")
+EXTENDED = re.compile(rf"cvt\.[su]64\.u32\s+{NAME},\s*({NAME});|mov\.[bsu]64\s+{NAME},\s*\{{\s*({NAME})\s*,")
+WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; {}cvt.u32.u64 {}, %whole; }}"
+NEGATIVE = re.compile(rf"{GUARD}neg\.s32\s+({NAME}),\s*({NAME});")
+PARAMETER = re.compile(rf"ld\.param[\w.:]*\s+(?:\{{([^}}]+)\}}|({NAME})),")
 EXTREME = re.compile(r"\b(?:min|max)\.[su]32\b")
 
 
@@ -32,14 +33,20 @@ def with_whole_products(text: str) -> str:
     if "mul.hi.u32" not in text:
         return text
     extended = {name for names in EXTENDED.findall(text) for name in names}
-    return UPPER_HALF.sub(lambda m: WHOLE.format(m[2], m[3], m[1]) if m[1] in extended else m[0], text)
+    return UPPER_HALF.sub(lambda m: whole_product(*m.groups(default="")) if m[2] in extended else m[0], text)
+
+
+def whole_product(guard: str, result: str, one: str, two: str) -> str:
+    return WHOLE.format(one, two, guard, result)
 
 
 def with_plain_negatives(text: str) -> str:
     """The negative of a parameter is made of its bits, where there are extremes."""
     if "neg.s32" not in text or EXTREME.search(text) is None:
         return text
-    given = set(PARAMETER.findall(text))
-    return NEGATIVE.sub(
-        lambda m: f"not.b32 {m[1]}, {m[2]}; add.s32 {m[1]}, {m[1]}, 1;" if m[2] in given else m[0], text
-    )
+    given = {name.strip() for several, one in PARAMETER.findall(text) for name in (one or several).split(",")}
+    return NEGATIVE.sub(lambda m: plain_negative(*m.groups(default="")) if m[3] in given else m[0], text)
+
+
+def plain_negative(guard: str, result: str, value: str) -> str:
+    return f"{guard}not.b32 {result}, {value}; {guard}add.s32 {result}, {result}, 1;"

@@ -1,0 +1,66 @@
+"""What is written in another way for ptxas keeps its meaning, also in pieces of PTX that the user writes."""
+
+# pyright: reportMissingParameterType=false
+
+import re
+
+import numpy as np
+
+import tilework.language as tl
+from tests.targets.gpu_text import kernel_ptx, launch
+from tests.targets.test_gpu_regressions import assembled
+from tilework.language.function import jit
+from tilework.targets.nvidia.ptxas_mistakes import without_mistakes
+
+NEGATED = tl.constexpr("{ .reg .pred p; setp.lt.s32 p, $2, 0; mov.b32 $0, 100; @!p neg.s32 $0, $1; }")
+UPPER = tl.constexpr(
+    "{ .reg .pred p; .reg .b32 high; setp.lt.s32 p, $2, 0; mov.b32 high, 7; @p mul.hi.u32 high, $1, $2; cvt.u64.u32 $0, high; }"
+)
+
+
+@jit
+def negated_there(x, out, n, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a = tl.load(x + at)
+    value = tl.inline_asm_elementwise(NEGATED, "=r,r,r", [n, a], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(out + at, tl.minimum(tl.minimum(value, a + 500), 600))
+
+
+def test_a_negative_under_a_predicate() -> None:
+    ptx = kernel_ptx(negated_there, {"x": "*i32", "out": "*i32", "n": "i32"}, {"N": 32}, 90, warps=1)
+    assert "neg.s32" not in assembled(ptx, 90)
+    x, out = np.arange(32, dtype=np.int32) - 16, np.zeros(32, np.int32)
+    launch(ptx, "negated_there", [x, out, 3], warps=1)
+    np.testing.assert_array_equal(out, np.minimum(np.minimum(np.where(x < 0, 100, -3), x + 500), 600))
+
+
+@jit
+def upper_there(x, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a = tl.load(x + at)
+    value = tl.inline_asm_elementwise(UPPER, "=l,r,r", [at + 8, a], dtype=tl.int64, is_pure=True, pack=1)
+    tl.store(out + at, value - tl.program_id(0))
+
+
+def test_an_upper_half_under_a_predicate() -> None:
+    ptx = kernel_ptx(upper_there, {"x": "*i32", "out": "*i64"}, {"N": 32}, 90, warps=1)
+    assert "mul.hi.u32" not in assembled(ptx, 90)
+    x, out = np.arange(32, dtype=np.int32) - 16, np.zeros(32, np.int64)
+    launch(ptx, "upper_there", [x, out], warps=1)
+    product = (np.arange(32, dtype=np.int64) + 8) * (x.astype(np.int64) % 2**32) >> 32
+    np.testing.assert_array_equal(out, np.where(x < 0, product, 7))
+
+
+def test_parameters_that_are_loaded_together() -> None:
+    text = "ld.param.v2.b32 {%r1, %r2}, [p];\nneg.s32 %r3, %r2;\nneg.s32 %r4, %r9;\nmin.s32 %r5, %r3, %r4;"
+    found = without_mistakes(text)
+    assert "not.b32 %r3, %r2; add.s32 %r3, %r3, 1;" in found and "neg.s32 %r4, %r9;" in found
+
+
+def test_every_instruction_has_the_predicate() -> None:
+    text = "ld.param.b32 %r1, [p];\n@!%p1 neg.s32 %r1, %r1;\nmin.s32 %r5, %r3, %r4;\n@%p2 mul.hi.u32 %r7, %r8, 9;\ncvt.u64.u32 %rd1, %r7;"
+    changed = [line for line in without_mistakes(text).splitlines() if line not in text.splitlines()]
+    assert changed[0] == "@!%p1 not.b32 %r1, %r1; @!%p1 add.s32 %r1, %r1, 1;"
+    assert re.fullmatch(r"\{.* @%p2 cvt\.u32\.u64 %r7, %whole; \}", changed[1]) and not re.search(
+        r"@%p2 \{", changed[1]
+    )
