@@ -123,3 +123,19 @@ def test_rows_that_are_too_short_when_they_are_shared_are_refused() -> None:
 def short_rows(x, out):
     rows = tl.make_tensor_descriptor(x, [4, 16], [16, 1], [1, 4])
     tl.store(out + tl.arange(0, 1)[:, None] * 4 + tl.arange(0, 4)[None, :], rows.load([2, 0]))
+
+
+@jit
+def pages(table, x, out, n, T: tl.constexpr):
+    at = tl.arange(0, T)
+    total = tl.zeros((T,), tl.int32)
+    for page in tl.range(n, num_stages=3):
+        total += tl.load(x + tl.load(table + page) * T + at)
+    tl.store(out + at, total)
+
+
+def test_each_block_has_its_copy_of_a_number_that_is_loaded_early() -> None:
+    ptx = cluster_ptx(pages, {"table": "*i32", "x": "*i32", "out": "*i32", "n": "i32"}, {"T": 256}, 2)
+    x, out = np.arange(8 * 256, dtype=np.int32).reshape(8, 256), np.zeros(256, np.int32)
+    launch(ptx, "pages", [np.array([3, 7, 0, 3, 5], np.int32), x, out, 5], warps=4, grid=2)
+    np.testing.assert_array_equal(out, x[[3, 7, 0, 3, 5]].sum(0))

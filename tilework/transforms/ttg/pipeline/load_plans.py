@@ -18,7 +18,7 @@ from tilework.analysis.alias import VIEWS
 from tilework.analysis.axis_info import AxisFacts
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import encoding_of
-from tilework.ir.module_facts import find_num_warps
+from tilework.ir.module_facts import find_num_warps, num_ctas
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import bit_width, is_pointer, is_tensor, shape_of, tile_bits
@@ -148,9 +148,11 @@ def final_users(value: SSAValue, loop: Operation, seen: frozenset[SSAValue] = fr
 
 
 def buffer_encoding(load: Operation) -> Shared | None:
-    """The layout of the buffers; a scalar is a tensor of one element. May raise `Clash`."""
+    """The layout of the buffers; a scalar is a tensor of one element, in each block of a cluster. May raise `Clash`."""
     if type(load) is tt.LoadOp and is_pointer(load.operands[0].type):
-        return None if find_num_warps(load) is None else SwizzledShared(1, 1, 1, (0,))
+        if find_num_warps(load) is None:
+            return None
+        return SwizzledShared(1, 1, 1, (0,), ((0,),) * (num_ctas(load).bit_length() - 1))
     encoding = shared_encoding(load)
     return encoding if encoding is not None and encoding.rank == len(shape_of(load.results[0].type)) else None
 
