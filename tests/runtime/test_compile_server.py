@@ -27,6 +27,7 @@ from tests.runtime.tuning_kernels import add_one, broken, fragile, talkative
 from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.files import can_write
 from tilework.runtime.launch.jit import jit
 from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
 from tilework.runtime.workers import compile_ahead, compile_server, server_place
@@ -381,8 +382,8 @@ def test_hooks_keep_compilation_here(group: str, knob: str) -> None:
 
 def test_without_a_disk_cache_nothing_is_sent(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert compile_ahead.can_write(str(tmp_path / "new" / "folder"))
-    assert not compile_ahead.can_write(str(tmp_path / "file" / "folder"))
+    assert can_write(str(tmp_path / "new" / "folder")) and can_write("a/new/folder")
+    assert not can_write(str(tmp_path / "file" / "folder"))
 
 
 def test_settings_are_those_of_the_knobs() -> None:

@@ -243,11 +243,13 @@ WATCHED: dict[str, Callable[[pytest.MonkeyPatch, Path], Any]] = {
     "no workers": lambda patch, folder: setattr(knobs.autotuning, "workers", 0),
     "remarks": lambda patch, folder: patch.setenv("MLIR_ENABLE_DIAGNOSTICS", "remarks"),
     "reproducers": lambda patch, folder: patch.setenv("TRITON_REPRODUCER_PATH", str(folder / "repro")),
+    "no disk": lambda patch, folder: setattr(knobs.cache, "dir", str(Path(__file__) / "cache")),
     "a compiler": lambda patch, folder: patch.setattr(cached, "is_compiler_loaded", lambda: True),
 }
 
 
 @pytest.mark.usefixtures("server")
+@pytest.mark.filterwarnings("ignore:tilework cannot use the cache")
 @pytest.mark.parametrize("way", WATCHED)
 def test_who_watches_compilations_compiles(way: str, answers: list[bool], monkeypatch: Any, tmp_path: Path) -> None:
     for folder in ("DUMP", "OVERRIDE"):

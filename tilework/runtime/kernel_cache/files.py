@@ -133,6 +133,16 @@ def process_folder(process: int) -> str:
     return folder
 
 
+def can_write(folder: str) -> bool:
+    """Whether files can be made in a folder, which may have to be made first."""
+    while not os.path.exists(folder):
+        parent = os.path.dirname(folder) or os.curdir
+        if parent == folder:
+            return False
+        folder = parent
+    return os.path.isdir(folder) and os.access(folder, os.W_OK)
+
+
 def warn_unusable(root: str, error: OSError, effect: str = KEPT) -> None:
     """Tell once per process and folder that it is not used."""
     if root in _warned:

@@ -27,6 +27,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import DoesNotFit, TritonError
 from tilework.runtime.compile.compiler_presence import is_compiler_loaded
+from tilework.runtime.kernel_cache.files import can_write
 from tilework.runtime.launch.jit import JITFunction
 from tilework.runtime.workers import async_compile, server_place
 from tilework.runtime.workers.compile_requests import Request, request_for
@@ -262,13 +263,3 @@ def may_send(kernel: JITFunction) -> bool:
     if any(hook is not None for hook in (*hooks, *others)) or kernel.pre_run_hooks or knobs.compilation.always_compile:
         return False
     return async_compile.active_mode.get() is None and can_write(knobs.cache.dir)
-
-
-def can_write(folder: str) -> bool:
-    """Whether files can be made in a folder, which may have to be made first."""
-    while not os.path.exists(folder):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return False
-        folder = parent
-    return os.path.isdir(folder) and os.access(folder, os.W_OK)

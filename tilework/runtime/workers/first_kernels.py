@@ -22,7 +22,7 @@ from tilework import knobs
 from tilework.knobs.hooks import LISTENERS
 from tilework.runtime.compile.sources import ASTSource
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache.files import FileCacheManager
+from tilework.runtime.kernel_cache.files import FileCacheManager, can_write
 from tilework.runtime.kernel_cache.key import is_assumed_rightly
 from tilework.runtime.workers import server_place
 from tilework.runtime.workers.process_context import context_of_process, is_as_written
@@ -44,10 +44,15 @@ def is_asked(source: Any, backend: Any, environment: Mapping[str, str]) -> bool:
     return (
         type(source) is ASTSource
         and not (is_watched or speaks or is_changed)
-        and knobs.autotuning.workers != 0
-        and cache.manager_class() is FileCacheManager
+        and can_share()
         and type(backend).__module__.startswith("tilework.")  # others may know what no key tells
     )
+
+
+def can_share() -> bool:
+    """Whether others may work for this process, and what they leave in the cache is found here."""
+    is_on_disk = cache.manager_class() is FileCacheManager and can_write(knobs.cache.dir)
+    return knobs.autotuning.workers != 0 and is_on_disk
 
 
 def files_from_server(
@@ -78,8 +83,7 @@ def files_from(connection: "Connection", key: str, name: str) -> dict[str, bytes
 
 def ask_for_own(own: Any, target: tuple[Any, ...]) -> "Connection | None":
     """Let a server make an object of the runtime (`own_code.py`); None if it is to be made here."""
-    is_here = knobs.autotuning.workers == 0 or cache.manager_class() is not FileCacheManager
-    context = None if is_here else context_of_process()
+    context = context_of_process() if can_share() else None
     connection = None if context is None else connected(vars(context), target)
     if connection is not None:
         request = {"own": own.name, "arguments": own.arguments, "functions": [], "entry_key": own.key()}
