@@ -16,7 +16,6 @@ from typing import ClassVar
 import pytest
 
 from tilework import knobs
-from tilework.knobs import cuda_tools
 from tilework.runtime.kernel_cache import key as package_key
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache import remote as cache_remote
@@ -457,27 +456,3 @@ def test_any_text_can_be_a_key(key: str) -> None:
     assert folder_of(key) == folder_of(hashlib.sha256(key.encode()).hexdigest())
     store_entry(key, "add", FILES)
     assert load_entry(key, "add") == FILES
-
-
-# Releases of programs
-
-
-def test_a_program_is_asked_for_its_release_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(cuda_tools, "asked_release", lambda path: asked.append(path) or f"13.{len(asked)}")
-
-    def release(path: Path) -> str | None:
-        cuda_tools.release.cache_clear()  # as in a new process
-        return cuda_tools.release(str(path))
-
-    program, script = tmp_path / "ptxas", tmp_path / "wrapper"
-    program.write_bytes(b"\x7fELF 1")
-    assert [release(program), release(program)] == ["13.1", "13.1"]
-    program.write_bytes(b"\x7fELF 2")  # another one in its place
-    assert [release(program), release(program)] == ["13.2", "13.2"]
-    script.write_text("#!/bin/sh")  # whatever it calls may change
-    assert [release(script), release(script)] == ["13.3", "13.4"]
-    knobs.cache.manager_class = RemoteCacheManager  # somebody else's cache
-    assert [release(program), release(program)] == ["13.5", "13.6"]
-    assert release(tmp_path / "nothing") is None and len(asked) == 6
-    cuda_tools.release.cache_clear()

@@ -103,14 +103,20 @@ def entry_paths(key: str, files: Mapping[str, object]) -> dict[str, str]:
 
 
 def kept_release(identity: str, ask: Callable[[], str | None]) -> str | None:
-    """The release of a program of the CUDA toolkit: kept with the kernels, asked for once per program."""
+    """The release of a program of the CUDA toolkit, asked for once per program: kept beside the bytecode, for every cache, and with the
+    kernels, where that cannot be written."""
+    from tilework.runtime.kernel_cache import releases  # lazily: only NVIDIA's compiler asks
+
+    if (found := releases.known().get(identity)) is not None:
+        return found
     key, name = hashlib.sha256(f"release of {identity}".encode()).hexdigest(), "tool_release"
-    if manager_class() is not FileCacheManager:
-        return ask()
-    if (files := load_entry(key, name)) is not None and f"{name}.txt" in files:
+    is_on_disk = manager_class() is FileCacheManager
+    if is_on_disk and (files := load_entry(key, name)) is not None and f"{name}.txt" in files:
         return files[f"{name}.txt"].decode()
     if (found := ask()) is not None:
-        store_entry(key, name, {f"{name}.txt": found.encode(), f"{name}.json": b"{}"})
+        releases.remember(identity, found)
+        if is_on_disk:
+            store_entry(key, name, {f"{name}.txt": found.encode(), f"{name}.json": b"{}"})
     return found
 
 

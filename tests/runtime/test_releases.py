@@ -1,0 +1,73 @@
+"""Releases of programs are asked for once: kept beside the bytecode, and where that cannot be, with the kernels."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tilework import knobs
+from tilework.knobs import cuda_tools
+from tilework.runtime.kernel_cache import managers, releases
+from tilework.runtime.kernel_cache.remote import RemoteCacheManager
+
+Release = Callable[[Path], str | None]
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Release]:
+    """What a new process finds out about a program; each time that one is asked it says another number."""
+    asked: list[str] = []
+    monkeypatch.setattr(cuda_tools, "asked_release", lambda path: asked.append(path) or f"13.{len(asked)}")
+    monkeypatch.setattr(releases, "place", lambda: str(tmp_path / "releases.known"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert managers.kept_release in cuda_tools.RELEASE_KEEPERS
+
+    def found(path: Path) -> str | None:
+        cuda_tools.release.cache_clear()
+        return cuda_tools.release(str(path))
+
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path / "cache")
+        yield found
+    cuda_tools.release.cache_clear()
+
+
+@pytest.mark.parametrize("has_bytecode", [True, False])
+def test_a_program_is_asked_for_its_release_once(
+    release: Release, has_bytecode: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", not has_bytecode)
+    program, script = tmp_path / "ptxas", tmp_path / "wrapper"
+    program.write_bytes(b"\x7fELF 1")
+    assert [release(program), release(program)] == ["13.1", "13.1"]
+    program.write_bytes(b"\x7fELF 2")  # another one in its place
+    assert [release(program), release(program)] == ["13.2", "13.2"]
+    script.write_text("#!/bin/sh")  # whatever it calls may change
+    assert [release(script), release(script)] == ["13.3", "13.4"]
+    assert release(tmp_path / "nothing") is None
+    assert (tmp_path / "releases.known").exists() == has_bytecode
+    knobs.cache.manager_class = RemoteCacheManager  # somebody else's cache
+    assert [release(program), release(program)] == (["13.2", "13.2"] if has_bytecode else ["13.5", "13.6"])
+
+
+def test_a_new_cache_asks_nobody(release: Release, tmp_path: Path) -> None:
+    program = tmp_path / "ptxas"
+    program.write_bytes(b"\x7fELF")
+    assert release(program) == "13.1"
+    knobs.cache.dir = str(tmp_path / "another")
+    assert release(program) == "13.1" and not (tmp_path / "another").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"{", b'{"a": 3}'])
+def test_what_is_damaged_is_nothing(release: Release, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "releases.known").write_bytes(content)
+    assert releases.known() == {}
+    releases.remember("a", "13.0")
+    assert releases.known() == {"a": "13.0"}
+
+
+def test_the_last_ones_are_kept(release: Release) -> None:
+    for number in range(2 * releases.MOST):
+        releases.remember(str(number), "13.0")
+    assert list(releases.known()) == [str(number) for number in range(releases.MOST, 2 * releases.MOST)]
