@@ -131,11 +131,13 @@ class Control:
         *,
         unroll: int | None = None,
         runs: bool = False,
+        may_wrap: bool = False,
         hints: Sequence[str] = (),
     ) -> Iterator[Loop]:
         """A loop with values carried from round to round; `unroll` 1 forbids unrolling, n asks for it.
 
-        `runs` says that there is a first round; `hints` are names of LLVM's loop metadata.
+        `runs` says that there is a first round, `may_wrap` that a step behind the last one may lead beyond the largest number, where the
+        loop ends, too; `hints` are names of LLVM's loop metadata.
         """
         if start.__class__ is int and end.__class__ is int:
             start = constant(i64, start)
@@ -146,6 +148,7 @@ class Control:
             and end.constant is not None
             and signed(start.type, start.constant) < signed(end.type, end.constant)
         )
+        furthest = self.sub((1 << (start.type.bits - 1)) - 1, step) if may_wrap else None
         before = self.block
         header, body, after = (self.function.block(name) for name in ("loop", "body", "done"))
         self.br(header)
@@ -162,7 +165,7 @@ class Control:
                 self.resume(body)
             loop = Loop(index, carried)
             yield loop
-            following = self.add(index, step, "nsw")
+            following = self.add(index if furthest is None else self.smin(index, furthest), step, "nsw")
             latch = self.block
             close_index(following, latch)
             for close, value in zip(closers, loop.following):

@@ -139,13 +139,13 @@ def may_wrap(end: Value, step: Value) -> bool:
 
 @contextmanager
 def for_loop(
-    b: Builder, start: Value, end: Value, step: Value, carried: Sequence[Value], wide: bool, **hints: Any
+    b: Builder, start: Value, end: Value, step: Value, carried: Sequence[Value], may_wrap: bool, **hints: Any
 ) -> Iterator[tuple[Loop, Value]]:
-    """A loop and its index, which is counted in 64 bits if `wide`."""
+    """A loop and its index; if the last sum may not fit it is counted in 64 bits, and goes no further than these do."""
     type = start.type
-    if wide and type.bits < 64:
+    if may_wrap and type.bits < 64:
         start, end, step = (b.sext(value, i64) for value in (start, end, step))
-    with b.loop_carrying(start, end, step, carried, **hints) as loop:
+    with b.loop_carrying(start, end, step, carried, may_wrap=may_wrap and type.bits == 64, **hints) as loop:
         yield loop, loop.index if loop.index.type is type else b.trunc(loop.index, type)
 
 

@@ -45,7 +45,7 @@ def lower_for(low: Lowering, op: Operation) -> list[Value]:
             outer.next(loop.results)
         return list(outer.results)
     counted = Counted(low, cost)
-    with for_loop(b, start, end, step, [*counted.start, *carried], step.constant != 1) as (loop, index):
+    with for_loop(b, start, end, step, [*counted.start, *carried], may_wrap(end, step)) as (loop, index):
         left, *values = loop.carried
         following = low.region(block, [index, *values])
         loop.next([*counted.next([left]), *following])

@@ -1,0 +1,39 @@
+"""Loops of 64 bits whose bound is less than a step away from the largest number end, on the CPU and in the emulator."""
+
+# pyright: reportMissingParameterType=false
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilework
+import tilework.language as tl
+from tests.runtime.emulator_fixture import emulator
+
+LARGEST = 2**63 - 1
+BOUNDS = [
+    (LARGEST - 10, LARGEST, 8),
+    (LARGEST - 3, LARGEST, 1 << 40),
+    (-LARGEST - 1, LARGEST, 1 << 62),
+    (LARGEST - 100, LARGEST - 3, 7),
+]
+
+
+def numbers(out, low, high, step, MOST: tl.constexpr):
+    count = 0
+    for i in range(low, high, step):
+        count += 1
+        if count < MOST:
+            tl.store(out + count, i)
+    tl.store(out, count)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=[f"step {step:#x}" for _, _, step in BOUNDS])
+@pytest.mark.parametrize("device", ["native", "emulator"])
+def test_the_last_step(bounds: tuple[int, int, int], device: str, tmp_path: Path) -> None:
+    wanted, out = list(range(*bounds)), np.zeros(64, np.int64)
+    with emulator(cache=str(tmp_path)) if device == "emulator" else nullcontext():
+        tilework.jit(numbers)[(1,)](out, *bounds, 60)
+    assert out[: 1 + len(wanted)].tolist() == [len(wanted), *wanted]
