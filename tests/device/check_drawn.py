@@ -22,7 +22,17 @@ import numpy as np
 import tilework
 from tests.device.check_cuda_kernels import allocate
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.gpu import BLOCK, MEETING, REFUSED, STRICTNESS, depends_on_order, finds_races, warps_of
+from tests.drawn.gpu import (
+    BLOCK,
+    MEETING,
+    MOST_REFUSED,
+    REFUSED,
+    STRICTNESS,
+    Refused,
+    depends_on_order,
+    finds_races,
+    warps_of,
+)
 from tests.drawn.kernels import Kernel, draw_kernel
 from tests.drawn.rounding import RoundingError
 from tests.drawn.run import load
@@ -62,15 +72,15 @@ def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
 
 
 def problem_of(seed: int, folder: Path, ctas: int, **about: bool) -> str | None:
-    """`compare` of one seed; errors are problems too."""
+    """`compare` of one seed; errors are problems too, but `Refused` is raised."""
     try:
         return compare(draw_kernel(seed, **about), folder, ctas)
     except SanitizerError as error:  # of the emulator
         meets = "race: " in str(error) or len(set(BLOCK.findall(str(error)))) > 1
         return None if meets else str(error)
     except Exception as error:
-        if ctas > 1 and REFUSED in str(error):
-            return None
+        if ctas > 1 and (why := REFUSED.search(str(error))):
+            raise Refused(why[1]) from None
         return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[-1]}"
 
 
@@ -89,17 +99,23 @@ def main() -> int:
     tilework.set_allocator(allocate)
     about = {f"about_{name}": getattr(args, name) for name in ("loops", "hashes", "strides")}
     about["about_python"] = not (args.plain or any(about.values()))
-    target, start, count, bad = driver.active.get_current_target(), time.perf_counter(), 0, 0
+    target, start, count, bad, refused = driver.active.get_current_target(), time.perf_counter(), 0, 0, 0
     with tempfile.TemporaryDirectory() as name:
-        for seed in range(args.first, args.first + args.kernels):
-            if time.perf_counter() - start > args.seconds:
+        for seed in range(args.first, args.first + MOST_REFUSED * args.kernels):
+            if count == args.kernels or time.perf_counter() - start > args.seconds:
                 break
+            try:
+                problem = problem_of(seed, Path(name), args.ctas, **about)
+            except Refused:
+                refused += 1
+                continue
             count += 1
-            if (problem := problem_of(seed, Path(name), args.ctas, **about)) is not None:
+            if problem is not None:
                 bad += 1
                 print(f"seed {seed}: {problem}"[:400], flush=True)
     seconds = time.perf_counter() - start
-    print(f"{count} drawn kernels on {target}: {bad} differ, {seconds:.0f} s")
+    told = f", {refused} others are refused" if refused else ""
+    print(f"{count} drawn kernels on {target}: {bad} differ{told}, {seconds:.0f} s")
     return min(bad, 99)
 
 

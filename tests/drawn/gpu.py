@@ -7,7 +7,8 @@ The seed decides the number of warps too. Multiplications and additions are not 
 elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
 make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on,
 `--loops` short ones of nested loops with bounds, masks and addresses of all kinds, `--strides` tiles that go backwards and have edges
-everywhere. With `--ctas 2` two blocks run each program.
+everywhere. With `--ctas 2` two blocks run each program; kernels whose blocks would have to exchange something are refused, and others are
+drawn in their place.
 
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
 memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +58,8 @@ WARPS = (1, 2, 4, 8)
 PIPELINES = {"cuda": nvidia_pipeline.ttgir_pipeline, "hip": amd_pipeline.ttgir_pipeline}
 HOPPER = Target.parse("cuda:90")
 STRICTNESS = 5
-REFUSED = "cannot be compiled for"  # what blocks of a cluster would have to exchange
+REFUSED = re.compile(r"([^:\n]*) cannot be compiled for")  # what blocks of a cluster would have to exchange
+MOST_REFUSED = 10  # for each kernel that is wanted
 BLOCK = re.compile(r"block (\(\d+, \d+, \d+\))")
 MEETING = re.compile(r"tl\.atomic_\w+\(.*// 2")  # atomics of which two elements have one address
 
@@ -166,17 +168,21 @@ def refused(text: str, arch: int) -> str | None:
     return f"ptxas: {done.stderr.strip()[:300]}" if done.returncode else None
 
 
+class Refused(Exception):
+    """The compiler has no code for a cluster of blocks that run this kernel."""
+
+
 def problem_of(
     seed: int, target: str, folder: Path, assembles: bool = False, ctas: int = 1, **about: bool
 ) -> str | None:
-    """`compare` of one seed; errors of the compiler and of the emulator are problems too."""
+    """`compare` of one seed; errors of the compiler and of the emulator are problems too, but `Refused` is raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return compare(drawn(seed, target, **about), folder, Target.parse(target), assembles, ctas)
         except Exception as error:
-            if ctas > 1 and REFUSED in str(error):
-                return None
+            if ctas > 1 and (why := REFUSED.search(str(error))):
+                raise Refused(why[1]) from None
             last = (str(error).strip() or "no message").splitlines()[-1]
             return f"{type(error).__name__}: {last}\n{error}"
 
@@ -214,23 +220,38 @@ def main(words: Sequence[str] | None = None) -> int:
     }
     start = time.perf_counter()
     failures: dict[str, list[int]] = defaultdict(list)
+    refusals: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if args.seed is not None:
             source = drawn(args.seed, args.target, **about).source
             print(source[source.index("@jit\ndef kernel") :], f"warps = {warps_of(args.seed)}")
-            problem = problem_of(args.seed, args.target, folder, args.ptxas, args.ctas, **about)
+            try:
+                problem = problem_of(args.seed, args.target, folder, args.ptxas, args.ctas, **about)
+            except Refused as error:
+                problem = f"refused: {error}"
             print(problem or "no difference")
             return int(problem is not None)
-        for seed in range(args.first, args.first + args.kernels):
-            if (problem := problem_of(seed, args.target, folder, args.ptxas, args.ctas, **about)) is not None:
+        count, end = 0, args.first + args.kernels * (MOST_REFUSED if args.ctas > 1 else 1)
+        for seed in range(args.first, end):
+            try:
+                problem = problem_of(seed, args.target, folder, args.ptxas, args.ctas, **about)
+            except Refused as error:
+                refusals[str(error)] += 1
+                continue
+            if problem is not None:
                 failures[kind(problem)].append(seed)
                 print(f"seed {seed}: {problem}"[:400], flush=True)
-            if (count := seed - args.first + 1) % 25 == 0 or count == args.kernels:
-                bad = sum(map(len, failures.values()))
-                print(
-                    f"{count}/{args.kernels} kernels, {bad} failures, {time.perf_counter() - start:.0f} s", flush=True
-                )
+            count += 1
+            if count % 25 == 0 or count == args.kernels:
+                bad, others = sum(map(len, failures.values())), sum(refusals.values())
+                told = f", {others} others refused" if others else ""
+                seconds = time.perf_counter() - start
+                print(f"{count}/{args.kernels} kernels, {bad} failures{told}, {seconds:.0f} s", flush=True)
+            if count == args.kernels:
+                break
+    for name, times in refusals.most_common():
+        print(f"{times:5}  refused: {name}")
     for name, seeds in sorted(failures.items(), key=lambda item: -len(item[1])):
         print(f"{len(seeds):5}  {name}   seeds {', '.join(map(str, seeds[:8]))}")
     return int(bool(failures))

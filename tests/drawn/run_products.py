@@ -198,7 +198,7 @@ def check(case: Case | Pair, folder: Path, seen: Counter[str]) -> list[str]:
             if any(words in text for words in ("OutOfResources", "DoesNotFit", "between the blocks of a cluster")):
                 seen["does not fit"] += 1
                 return problems
-            if "num_ctas" in case.options and REFUSED in text:
+            if "num_ctas" in case.options and REFUSED.search(text):
                 seen["refused"] += 1
                 return problems
             problems.append(f"launch {number}: {text[:3000]}")
