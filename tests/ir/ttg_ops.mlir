@@ -49,6 +49,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %dot = ttg.local_load %s token %w : !ttg.memdesc<64x64xf16, #shared, #smem, mutable> -> tensor<64x64xf16, #ttg.dot_op<{opIdx = 0, parent = #mma2, kWidth = 2}>>
     %cvt = ttg.convert_layout %t : tensor<64x64xf16, #blocked> -> tensor<64x64xf16, #mma2>
     %copy = ttg.async_copy_global_to_local %ptrs, %s mask %mask other %t cacheModifier = cg evictionPolicy = evict_last {contiguity = 4 : i32, isVolatile = true} : tensor<64x64x!tt.ptr<f16>, #blocked> -> <64x64xf16, #shared, #smem, mutable>
+    ttg.fetch %ptrs mask %mask : tensor<64x64x!tt.ptr<f16>, #blocked>
     %group = ttg.async_commit_group tokens %copy
     %all = ttg.async_wait {num = 0 : i32}
     %fp4 = ttg.fp4_to_fp %bytes {axis = 1 : i32} : tensor<64x64xi8, #blocked> -> tensor<64x128xf16, #blocked8>

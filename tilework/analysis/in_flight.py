@@ -16,6 +16,7 @@ from tilework.ir.module_facts import find_target, num_warps
 from tilework.ir.nesting import loop_around
 from tilework.ir.rewrite import defining_op
 from tilework.ir.types import bit_width, is_tensor
+from tilework.target import Rates
 
 OTHERS = 16  # registers of a thread beside its parts of tiles
 LIVES = 3.5  # times as long as a block waits for its tiles
@@ -27,7 +28,12 @@ def keep_dram_busy(op: Operation, tiles: Iterable[Attribute], taken: int, shared
     if rates is None or room is None:
         return False
     asked = room.blocks * sum(map(words, tiles)) * 4 * LANES * num_warps(op)
-    return asked >= LIVES * rates.memory_cycles * rates.dram_bytes
+    return asked >= busy_bytes(rates)
+
+
+def busy_bytes(rates: Rates) -> float:
+    """What the blocks of a multiprocessor have to hold together, that DRAM always has some of it to bring."""
+    return LIVES * rates.memory_cycles * rates.dram_bytes
 
 
 def comes_at_once(op: Operation) -> bool:

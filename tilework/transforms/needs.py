@@ -45,6 +45,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "tritongpu-reduce-data-duplication": ("ttg.convert_layout",),
     "tritongpu-reorder-instructions": ("ttg.convert_layout", "tt.trans", *BUFFERS),
     "tritongpu-early-loads": ("tt.reduce", "tt.scan"),
+    "tritongpu-fetch-ahead": ("tt.reduce", "tt.scan"),
     "tritongpu-longest-first": ("scf.for",),
     "tritongpu-persistent-programs": ("ttng.warp_group_dot",),
     "tritongpu-shorten-partitions": ("ttg.warp_specialize",),

@@ -97,6 +97,7 @@ PASSES: dict[str, str] = {
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:reorder_instructions",
     "tritongpu-store-layouts": "ttg.store_layouts:store_layouts",
     "tritongpu-early-loads": "ttg.early_loads:early_loads",
+    "tritongpu-fetch-ahead": "ttg.fetch_ahead:fetch_ahead",
     "tritongpu-longest-first": "ttg.longest_first:longest_first",
     "tritongpu-persistent-programs": "ttg.persistent_programs:PersistentProgramsPass",
     "tritongpu-shorten-partitions": "ttg.shorten_partitions:shorten_partitions",

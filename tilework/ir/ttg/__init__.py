@@ -12,6 +12,7 @@ from tilework.ir.declare import dialect_ops
 from tilework.ir.encodings import ENCODING_ATTRIBUTES
 from tilework.ir.ttg.async_copy_ops import *
 from tilework.ir.ttg.convert_op import *
+from tilework.ir.ttg.fetch_op import *
 from tilework.ir.ttg.memdesc_types import *
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.ttg.predicated_ops import *

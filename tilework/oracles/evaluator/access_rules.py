@@ -12,7 +12,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption, RMWOp
 from tilework.ir.types import PointerType, TensorDescType, element_type, is_float, shape_of
 from tilework.numerics.rounding import Array, narrow
@@ -52,6 +52,12 @@ def eval_store(machine: "Machine", op: Operation, pointer: Any, value: Array, ma
         machine.memory.store(address, value, inside, pointer.element)
     else:
         machine.memory.store(machine.spread(pointer), value, mask, pointee(op.operands[0].type))
+
+
+@evaluates(ttg.FetchOp)
+def eval_fetch(machine: "Machine", op: Operation, pointer: Any, mask: Array | None = None) -> None:
+    """Nothing comes of it, but what is asked for must be there."""
+    machine.memory.load(machine.spread(pointer), mask, pointee(op.operands[0].type), None)
 
 
 def padding(element: Attribute, with_nan: bool) -> Array:

@@ -236,6 +236,9 @@ class Gpu(ABC):
     def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
         """Words to global memory."""
 
+    def fetch(self, b: Builder, address: Value, predicate: Value) -> None:  # noqa: B027
+        """Ask for the line of an address, which comes into the cache of all multiprocessors; nothing, where that cannot be asked for."""
+
     def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
         """A pointer that a loop moves on, in a way that LLVM does not make several of: one base, and offsets from it."""
         return b.gep(pointer, bytes)

@@ -9,7 +9,7 @@ from math import prod
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.ir import tt
+from tilework.ir import tt, ttg
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
@@ -21,6 +21,7 @@ from tilework.layouts.queries import order
 from tilework.targets.gpu.device import Access, Hints
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.gpu.words import from_memory, held_type, pack, to_memory, unpack, words
+from tilework.targets.llvm.types import i32, i64
 from tilework.targets.llvm.values import Value, constant
 
 PLAIN = Hints()
@@ -174,6 +175,38 @@ def store_tile(
             held = [to_memory(low, element, value) for value in registers[first : first + width]]
             given = pack(low, held, moved.type)
             low.gpu.store(low.builder, Access(addresses[first], moved, predicate, hints), given)
+
+
+LINE = 128  # bytes that are fetched at a time
+
+
+@lowers(ttg.FetchOp)
+def lower_fetch(low: Lowering, op: Operation) -> None:
+    """One thread asks for each line: the one whose part of the tile is the first in it."""
+    b, (pointers, *masked) = low.builder, op.operands
+    mask, bits = masked[0] if masked else None, held_type(pointee(pointers.type)).bits
+    addresses, masks = low[pointers], low[mask] if mask is not None else None
+    width, offsets = width_of(low, pointers, mask, bits), row_offsets(low, pointers)
+    firsts: dict[int, Value] = {}  # by how many bytes a part is behind one that begins where the first does in its line
+    for part in range(0, len(addresses), width):
+        apart = part if offsets is None else offsets[part] * bits // 8 % LINE
+        if apart not in firsts:
+            place = b.and_(b.trunc(b.ptrtoint(addresses[part], i64), i32), LINE - 1)
+            firsts[apart] = b.icmp("ult", place, width * bits // 8)
+        predicate = both(low, firsts[apart], masks[part] if masks is not None else None)
+        assert predicate is not None, "only one of several threads asks"
+        low.gpu.fetch(b, addresses[part], predicate)
+
+
+def row_offsets(low: Lowering, pointers: SSAValue) -> list[int] | None:
+    """How many elements each register of a thread is behind the first in memory, where the whole tile is one run."""
+    shape = shape_of(pointers.type)
+    if len(shape) != 1 or low.axis.of(pointers).contiguity[0] < shape[0]:
+        return None
+    offsets = [0]
+    for column in layout_of(pointers.type).by_in["register"]:
+        offsets += [offset ^ column for offset in offsets]
+    return offsets
 
 
 def both(low: Lowering, one: Value | None, other: Value | None) -> Value | None:

@@ -71,7 +71,7 @@ def ttgir_pipeline(
         "tritongpu-remove-layout-conversions",
         "tritongpu-reduce-data-duplication",
         "tritongpu-reorder-instructions",
-        *([] if plain else ["tritongpu-shorten-partitions", "tritongpu-early-loads"]),
+        *([] if plain else ["tritongpu-shorten-partitions", "tritongpu-early-loads", "tritongpu-fetch-ahead"]),
         "triton-loop-aware-cse",
         "symbol-dce",
         f"triton-nvidia-gpu-fence-insertion{{compute-capability={target.arch} copies={flag(not plain)}}}",

@@ -205,6 +205,10 @@ class NvidiaGpu(AtomicInstructions):
         line, inputs = guarded(line, [at.address, *given, *policy], at.predicate)
         ptx(b, line, [], inputs, effect="write")
 
+    def fetch(self, b: Builder, address: Value, predicate: Value) -> None:
+        line, inputs = guarded("prefetch.global.L2 [$0];", [address], predicate)
+        ptx(b, line, [], inputs, effect="write")
+
     def kept_by_l2(self, b: Builder, hints: Hints) -> tuple[str, list[Value]]:
         """What an access says of L2, and the operand that it needs for it."""
         says = self.has(Feature.CACHE_POLICY) and not hints.is_volatile and not hints.in_l1

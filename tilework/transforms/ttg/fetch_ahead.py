@@ -1,0 +1,126 @@
+"""Programs that reduce rows ask for the rows of later programs: DRAM has work while they compute.
+
+    %row = tt.get_program_id x               %row = tt.get_program_id x
+    %p = ... %row ...                        %p = ... %row ...
+    %x = tt.load %p, %m                      %x = tt.load %p, %m
+    %s = "tt.reduce"(%x)              ==>    %later = arith.addi %row, 704
+                                             ttg.fetch (... %later ...) mask (%m & %later < tt.get_num_programs x)
+                                             %s = "tt.reduce"(%x)
+
+A block that has its row asks DRAM for nothing until it ends, and the next one in its place begins to ask only then. What a program asks for here finds a
+block that starts later in L2. So far ahead are as many rows as keep DRAM busy (`analysis/in_flight.py`): less have not come when they are
+loaded, more drive each other out of L2 (docs/cost-model.md).
+
+It is for programs without loops that DRAM limits, and for loads of whole lines at addresses that are computed from the number of the program along
+x and arguments: what is asked for is what that program loads, where its mask holds. Stage: TTGIR to TTGIR. Cost: one walk.
+"""
+
+from collections.abc import Sequence
+from itertools import takewhile
+from math import ceil, prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from tilework.analysis.axis_info import AxisFacts, axis_info
+from tilework.analysis.cost import DRAM, straight_cost
+from tilework.analysis.in_flight import busy_bytes
+from tilework.analysis.value_flows import reached
+from tilework.ir import tt, ttg
+from tilework.ir.effects import is_speculatable
+from tilework.ir.encodings import encoding_of
+from tilework.ir.enums import ProgramDim
+from tilework.ir.functions import functions, has_body, ops_in_order
+from tilework.ir.module_facts import find_target
+from tilework.ir.nesting import LOOPS, body_of
+from tilework.ir.property_text import is_true
+from tilework.ir.rewrite import block_of, defining_op, insert_after, recreate
+from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, shape_of, with_element
+from tilework.layouts.queries import order
+from tilework.transforms.building.emitter import Emitter
+from tilework.transforms.building.masks import mask_of
+from tilework.transforms.passes import module_pass
+
+WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
+LINE = 128  # bytes that are fetched at a time
+
+
+@module_pass("tritongpu-fetch-ahead")
+def fetch_ahead(module: ModuleOp) -> None:
+    for function in functions(module):
+        if not has_body(function) or len(function.regions[0].blocks) != 1:
+            continue
+        if any(type(op) in LOOPS for op in ops_in_order(*function.regions)) or not is_limited_by_dram(function):
+            continue
+        facts = axis_info(module)
+        loads = takewhile(lambda op: type(op) not in WAITS, body_of(function).ops)
+        rows = [op for op in loads if type(op) is tt.LoadOp and reads_lines(op, facts) and moving(op)]
+        if rows:
+            fetch(rows, rows_ahead(rows))
+
+
+def is_limited_by_dram(function: Operation) -> bool:
+    cost = straight_cost(function)
+    return cost is not None and cost.limit == DRAM and any(type(op) in WAITS for op in body_of(function).ops)
+
+
+def reads_lines(load: Operation, facts: AxisFacts) -> bool:
+    pointers = load.operands[0]
+    if not is_tensor(pointers.type) or is_true(load.properties["isVolatile"]):
+        return False
+    encoding, element = encoding_of(pointers.type), element_type(load.results[0].type)
+    assert encoding is not None
+    dims = order(encoding, shape_of(pointers.type))
+    return len(dims) > 0 and facts.of(pointers).contiguity[dims[0]] * bit_width(element) >= LINE * 8
+
+
+def moving(load: Operation) -> list[Operation]:
+    """The ops, in order, that make other pointers and another mask in another program along x; none where that cannot be known ahead."""
+
+    def makers(op: Operation) -> list[Operation]:
+        return [made for operand in op.operands if (made := defining_op(operand)) is not None]
+
+    made = set(reached(makers(load), makers))
+    if not all(is_speculatable(op) and not op.regions for op in made):
+        return []
+    found: dict[Operation, None] = {}
+    for op in takewhile(lambda op: op is not load, block_of(load).ops):
+        if op in made and (is_number(op) or any(operand.owner in found for operand in op.operands)):
+            found[op] = None
+    return list(found) if load.operands[0].owner in found else []
+
+
+def is_number(op: Operation) -> bool:
+    """Of the program along x."""
+    return type(op) is tt.GetProgramIdOp and op.properties["axis"].value.data == ProgramDim.X  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def rows_ahead(rows: Sequence[Operation]) -> int:
+    rates = find_target(rows[0]).rates
+    assert rates is not None, "what has a cost has rates"
+    each = sum(prod(shape_of(row.results[0].type)) * bit_width(row.results[0].type) // 8 for row in rows)
+    return ceil(rates.multiprocessors * busy_bytes(rates) / each)
+
+
+def fetch(rows: Sequence[Operation], distance: int) -> None:
+    """Ask for what the program `distance` further on will load."""
+    code = Emitter(rows[-1].location)
+    count = code.append(tt.GetNumProgramsOp.make(ProgramDim.X, code.loc))
+    later: dict[SSAValue, SSAValue] = {}
+    inside: SSAValue | None = None
+    for op in dict.fromkeys(op for row in rows for op in moving(row)):
+        if is_number(op):
+            number = code.binary(arith.AddiOp, op.results[0], code.constant(distance, i32))
+            inside = code.compare("slt", number, count)
+        else:
+            number = code.append(recreate(op, operands=[later.get(operand, operand) for operand in op.operands]))
+        later[op.results[0]] = number
+    assert inside is not None, "rows depend on the number of the program"
+    for row in rows:
+        tile, mask = row.operands[0], mask_of(row)
+        where = code.append(tt.SplatOp.make(inside, with_element(tile.type, i1), code.loc))  # pyright: ignore[reportArgumentType]
+        if mask is not None:
+            where = code.binary(arith.AndIOp, where, later.get(mask, mask))
+        code.ops.append(ttg.FetchOp.make(later[tile], where, code.loc))
+    insert_after(rows[-1], *code.ops)
