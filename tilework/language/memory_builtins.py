@@ -139,7 +139,8 @@ def make_tensor_descriptor(
     `shape` and `strides` are those of the array (strides in elements; all but the last make multiples of 16 bytes, from 0 to below 2^40, and
     `base` is one, too), `block_shape` the sizes of the blocks, known at compile time. Elements outside of the array read as 0
     (`padding_option` "zero") or NaN ("nan"), and are not written. The result is a `tensor_descriptor`. Where the copy engine
-    would use what breaks these rules, constants are refused, and by other values the kernel ends with a trap (CUDA: unspecified launch failure).
+    would use what breaks these rules, constants are refused, and other values end the kernel with an error of the driver, as a shape with nothing in it does when a block of it is
+    moved.
 
     From Hopper on NVIDIA GPUs copy such blocks with their copy engine (TMA), for which the host must have a function that allocates
     memory: `tilework.set_allocator`. Everywhere else the accesses are plain ones. A host can also make the descriptor and pass it:

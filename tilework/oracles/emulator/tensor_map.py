@@ -6,7 +6,8 @@
 
 All sizes are given innermost first. `strides` are the bytes between neighbours in every dimension but the first, whose elements lie side
 by side. The checks are the driver's: what it refuses on Hopper is refused here. The 128 bytes are opaque to a kernel, which may
-change single fields with `tensormap.replace`; they mean nothing to a real GPU.
+change single fields with `tensormap.replace`; they mean nothing to a real GPU. A map that it made is looked at when a copy uses it, as a GPU does;
+the stride of a dimension of one element is never used.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ NAN_HALF = 0x7FF7  # what the engine fills with, in every 16 bits
 
 LAYOUT = np.dtype(
     [
-        ("address", "u8"), ("strides", "u8", 4), ("sizes", "u4", 5), ("magic", "u4"), ("box", "u2", 5), ("steps", "u1", 5),
+        ("address", "u8"), ("strides", "u8", 4), ("sizes", "i8", 5), ("magic", "u4"), ("box", "u2", 5), ("steps", "u1", 5),
         ("type", "u1"), ("rank", "u1"), ("interleave", "u1"), ("swizzle", "u1"), ("promotion", "u1"), ("fill", "u1"),
     ]
 )  # fmt: skip
@@ -127,11 +128,11 @@ class TensorMap:
             "the box and the element strides have as many dimensions as the tensor",
         )
         unit = 32 if self.interleave == "32B" else 16
-        refuse_address(self.address, unit)
+        refuse(self.address % unit != 0, f"the address {self.address:#x} is not a multiple of {unit}")
         for size in self.sizes:
             refuse(not 0 < size <= 1 << 32, f"a dimension of {size} elements; 1 to 2^32 are possible")
-        for stride in self.strides:
-            refuse_stride(stride, unit)
+        for size, stride in zip(self.sizes[1:], self.strides, strict=True):
+            refuse_stride(stride if size > 1 else 0, unit)
         for size in self.box:
             refuse(not 0 < size <= 256, f"a box of {self.box}; 1 to 256 elements are possible in each dimension")
         for step in self.steps:
@@ -154,11 +155,7 @@ def refuse(wrong: bool, what: str) -> None:
         raise TensorMapError(f"tensor map: {what}")
 
 
-def refuse_address(address: int, unit: int) -> None:
-    refuse(address % unit != 0, f"the address {address:#x} is not a multiple of {unit}")
-
-
-def refuse_stride(stride: int, unit: int) -> None:
+def refuse_stride(stride: int, unit: int = PIECE) -> None:
     signed = stride - (1 << 64) if stride >> 63 else stride
     refuse(
         stride % unit != 0 or not 0 <= stride < 1 << 40,
@@ -189,15 +186,16 @@ def encode_tensor_map(
     sizes, strides, box = (tuple(map(int, given)) for given in (sizes, strides, box))
     found = TensorMap(type, int(address), sizes, strides, box, steps, interleave, swizzle, l2_promotion, oob_fill)
     found.check()
+    for stride in strides:
+        refuse_stride(stride)
     return encode(found)
 
 
 def encode(map: TensorMap) -> bytes:
     record = np.zeros((), LAYOUT)
     record["magic"], record["address"], record["rank"] = MAGIC, map.address, map.rank - 1
-    for name in ("strides", "box", "steps"):
+    for name in ("strides", "sizes", "box", "steps"):
         record[name][: len(getattr(map, name))] = getattr(map, name)
-    record["sizes"][: map.rank] = [size - 1 for size in map.sizes]
     for name, known in CHOICES.items():
         record[name] = known.index(getattr(map, name))
     return record.tobytes().ljust(SIZE, b"\0")
@@ -215,7 +213,7 @@ def decode(bits: bytes) -> TensorMap:
         refuse(record[name] >= len(known), f"the {name} number {record[name]}")
     found = TensorMap(
         address=int(record["address"]),
-        sizes=tuple(size + 1 for size in numbers["sizes"][:rank]),
+        sizes=numbers["sizes"][:rank],
         strides=numbers["strides"][: rank - 1],
         box=numbers["box"][:rank],
         steps=numbers["steps"][:rank],
@@ -233,11 +231,11 @@ def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> byte
     if int(record["magic"][0]) != MAGIC:
         raise TensorMapError("tensormap.replace on 128 bytes that are no tensor map")
     name = FIELDS[field]
-    if field in ("global_address", "global_stride"):
-        (refuse_address if field == "global_address" else refuse_stride)(value, PIECE)
     if record[name].ndim > 1:
         refuse(ordinal >= record[name].shape[1], f"dimension {ordinal} of {field}")
-        record[name][0, ordinal] = value - 1 if field == "global_dim" else value
+        if field == "global_stride" and record["sizes"][0, ordinal + 1] > 1:  # for which our code has a trap
+            refuse_stride(value)
+        record[name][0, ordinal] = value - (1 << 32) if field == "global_dim" and value >> 31 else value
     elif field == "elemtype":
         refuse(value >= len(REPLACE_TYPES), f"the element type number {value}")
         record[name] = TYPES.index(REPLACE_TYPES[value])

@@ -11,7 +11,7 @@ A kernel makes one in shared memory, field by field, and the first warp copies i
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%slot], [%s], 128;
     fence.proxy.tensormap::generic.acquire.gpu [%slot], 128;                   # every thread, before copies use it
 
-A base or a stride that no tensor map can have (no multiple of 16 bytes; a stride below 0 or from 2^40 bytes on) ends the kernel by a trap.
+A stride that no tensor map can have (no multiple of 16 bytes, below 0, from 2^40 bytes on) ends the kernel by a trap.
 As a value a descriptor is the generic address of its map.
 """
 
@@ -91,25 +91,18 @@ def write_fields(low: Lowering, op: Operation, map: Value) -> None:
     replace("elemtype", 32, str(number_of(op, "elem_type", 0)))
     for field in ("interleave_layout", "swizzle_mode", "fill_mode"):
         replace(field, 32, str(number_of(op, field, 0)))
-    used = [
-        low.builder.select(low.builder.icmp("sgt", size, 1), stride, 0)
-        for size, stride in zip(sizes[1:], strides, strict=True)
-    ]
-    stop_at_impossible(low, base, used)
+    stop_at_impossible(low, sizes[1:], strides)
 
 
-def stop_at_impossible(low: Lowering, base: Value, strides: list[Value]) -> None:
-    """The hardware takes any bits for an address and strides, and would copy from and to anywhere."""
+def stop_at_impossible(low: Lowering, sizes: list[Value], strides: list[Value]) -> None:
+    """The hardware sees bases and sizes that cannot be when a copy uses them, but takes any bits for strides. That of a single row is never used."""
     b = low.builder
-    misplaced = b.and_(reduce(b.or_, strides, b.ptrtoint(base, i64)), ALIGNMENT - 1)
-    too_far = b.lshr(reduce(b.or_, strides, constant(i64, 0)), LARGEST_STRIDE.bit_length() - 1)
-    ptx(
-        b,
-        "{ .reg .pred wrong; setp.ne.b64 wrong, $0, 0; @wrong trap; }",
-        [],
-        [b.or_(misplaced, too_far)],
-        effect="write",
-    )
+    pairs = zip(sizes, strides, strict=True)
+    used = reduce(b.or_, [b.select(b.icmp("sgt", size, 1), stride, 0) for size, stride in pairs], constant(i64, 0))
+    wrong = b.or_(b.and_(used, ALIGNMENT - 1), b.lshr(used, LARGEST_STRIDE.bit_length() - 1))
+    if wrong.constant != 0:
+        text = "{ .reg .pred wrong; setp.ne.b64 wrong, $0, 0; @wrong trap; }"
+        ptx(b, text, [], [wrong], effect="write")
 
 
 @lowers(ttng.TensormapFenceproxyAcquireOp)
