@@ -21,9 +21,7 @@ class OrderStatements(MemoryStatements):
         """One element that belongs to this program, and holds 0."""
         pointer, name = self.pointer(INT32, "io"), self.fresh("p")
         self.line(f"{name} = {pointer} + {OWN + 16 * self.random.randrange(6)} + pid")
-        self.line("tl.debug_barrier()")  # in a loop, threads may still look at what the round before has left
-        self.line(f"tl.store({name}, 0)")
-        self.line("tl.debug_barrier()")
+        self.line(f"tl.store({name}, 0)")  # in a loop, threads may still look at what the round before has left
         return name
 
     def barrier(self) -> None:
@@ -56,9 +54,7 @@ class OrderStatements(MemoryStatements):
         """Wait for a flag that is set already, with all ways to look at it; read it before and behind the loop."""
         flag, before, go = self.place(), self.fresh(), self.fresh("g")
         self.line(f"{before} = tl.load({flag})")
-        self.line("tl.debug_barrier()")
         self.line(f"tl.store({flag}, {self.random.randint(1, 9)})")
-        self.line("tl.debug_barrier()")
         volatile = self.random.choice(("", ", volatile=True"))
         form = self.random.randrange(3)
         if form == 0:

@@ -38,3 +38,4 @@ tl.store(o + rm[:, None] * N + rn[None, :], {0} + 1, mask=mask & (rn[None, :] % 
 }
 EACH = "tl.store(o + rm[:, None] * N + rn[None, :], acc.to(tl.float32), mask=(rm[:, None] < M) & (rn[None, :] < N))"
 OF_NUMBERS = frozenset({"highest", "chain", "counts", "sums"})  # not of what is none
+ELSEWHERE = frozenset({"turned", "rows", "columns"})  # than EACH: there another program may store

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.drawn.product_ends import ADDED, EACH, OF_NUMBERS, STEPS, STORES
+from tests.drawn.product_ends import ADDED, EACH, ELSEWHERE, OF_NUMBERS, STEPS, STORES
 
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "fp8": 1, "fp8e5": 1, "i8": 1}  # bytes
 TILES = [
@@ -354,7 +354,7 @@ class Drawer(Lines):
             self.add(ADDED.format("acc.to(tl.float32)"))
             self.add("if part == 0:")
             self.base += 1
-        stores = [name for name in few if name in STORES]
+        stores = [name for name in few if name in STORES and not ("each" in self.extra and name in ELSEWHERE)]
         if self.chance(0.25) and self.grid != "split":
             self.add(STORES[self.one(*stores)].format("acc.to(tl.float32)"))
         self.store()

@@ -148,7 +148,7 @@ tritongpu-optimize-thread-locality tritonamdgpu-accelerate-matmul tritongpu-remo
 tritonamdgpu-optimize-epilogue tritonamdgpu-hoist-layout-conversions tritongpu-fuse-nested-loops canonicalize
 triton-licm canonicalize tritonamdgpu-schedule-loops tritonamdgpu-pipeline canonicalize
 tritongpu-remove-layout-conversions tritongpu-reduce-data-duplication [tritonamdgpu-in-thread-transpose
-tritongpu-remove-layout-conversions] tritonamdgpu-reorder-instructions [tritonamdgpu-block-pingpong]
+tritongpu-remove-layout-conversions] tritonamdgpu-reorder-instructions [tritonamdgpu-block-pingpong] tritongpu-repeated-loads
 tritonamdgpu-canonicalize-pointers canonicalize tritonamdgpu-convert-buffer-ops tritonamdgpu-fold-true-cmpi
 canonicalize cse symbol-dce
 """
@@ -156,7 +156,7 @@ canonicalize cse symbol-dce
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"])
 def test_passes_are_in_tritons_order(arch: str) -> None:
-    """As Triton 3.6 prints them, [...] only for gfx942; its tritonamdgpu-optimize-dot-operands would have nothing to do."""
+    """As Triton 3.6 prints them, and tritongpu-repeated-loads; [...] only for gfx942. Triton's tritonamdgpu-optimize-dot-operands would have nothing to do."""
     expected = PASSES if arch == "gfx942" else re.sub(r"\[.*?\]", "", PASSES, flags=re.DOTALL)
     found = [re.sub(r"\{.*", "", item) for item in ttgir_pipeline(Target.parse(f"hip:{arch}"))]
     assert found == re.findall(r"[\w-]+", expected)

@@ -344,3 +344,24 @@ def test_a_carried_maximum_that_finds_nothing_is_what_it_was(start: float) -> No
         out = np.zeros(32, np.float32)
         launch(ptx, "largest_so_far", [np.full((32, 64), np.nan, np.float32), out, rounds], 4)
         np.testing.assert_array_equal(out, np.full(32, start, np.float32))
+
+
+# All threads load a number; the one that stores it may be ahead of the others, which then waited for ever for what it had taken back.
+
+
+@jit
+def taken_back(flag, out, T: tl.constexpr):
+    before = tl.load(flag)
+    tl.store(flag, before + 1)
+    while tl.load(flag) == before:
+        pass
+    tl.atomic_xchg(flag, before)
+    tl.store(out + tl.arange(0, T), before + tl.load(flag))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_a_number_is_loaded_by_all_threads_before_one_stores_it(arch: int) -> None:
+    ptx = kernel_ptx(taken_back, {"flag": "*i32", "out": "*i32"}, {"T": 256}, arch, warps=4)
+    out = np.zeros(256, np.int32)
+    launch(ptx, "taken_back", [np.array([7], np.int32), out], warps=4)
+    np.testing.assert_array_equal(out, 14)

@@ -46,6 +46,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "tritongpu-reorder-instructions": ("ttg.convert_layout", "tt.trans", *BUFFERS),
     "tritongpu-early-loads": ("tt.reduce", "tt.scan"),
     "tritongpu-fetch-ahead": ("tt.reduce", "tt.scan"),
+    "tritongpu-repeated-loads": ("tt.load",),
     "tritongpu-longest-first": ("scf.for",),
     "tritongpu-persistent-programs": ("ttng.warp_group_dot",),
     "tritongpu-shorten-partitions": ("ttg.warp_specialize",),

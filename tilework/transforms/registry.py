@@ -96,6 +96,7 @@ PASSES: dict[str, str] = {
     "tritongpu-reduce-data-duplication": "ttg.reduce_data_duplication:through_buffer",
     "tritongpu-reorder-instructions": "ttg.reorder_instructions:reorder_instructions",
     "tritongpu-store-layouts": "ttg.store_layouts:store_layouts",
+    "tritongpu-repeated-loads": "ttg.repeated_loads:repeated_loads",
     "tritongpu-early-loads": "ttg.early_loads:early_loads",
     "tritongpu-fetch-ahead": "ttg.fetch_ahead:fetch_ahead",
     "tritongpu-longest-first": "ttg.longest_first:longest_first",

@@ -46,6 +46,7 @@ def ttgir_pipeline(
         *(["tritonamdgpu-in-thread-transpose", "tritongpu-remove-layout-conversions"] if transposes else ()),
         "tritonamdgpu-reorder-instructions",
         *([f"tritonamdgpu-block-pingpong{{num-stages={num_stages}}}"] if num_stages > 1 and takes_turns else ()),
+        "tritongpu-repeated-loads",
         *(["tritongpu-performance-remarks"] if wants_remarks() else ()),  # while accesses have pointers
         *buffer_passes(),
         "tritonamdgpu-fold-true-cmpi",

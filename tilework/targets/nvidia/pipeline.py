@@ -78,6 +78,7 @@ def ttgir_pipeline(
         "sccp",
         "cse",
         "canonicalize",
+        "tritongpu-repeated-loads",
     ]
 
 

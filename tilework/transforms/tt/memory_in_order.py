@@ -17,17 +17,16 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 
 from tilework.ir import tt
 from tilework.ir.effects import is_pure, reads, writes
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.nesting import successors
+from tilework.transforms.building.barriers import order
 from tilework.transforms.passes import function_pass
 
 SEEN_BY_NO_LOAD = frozenset({tt.PrintOp, tt.AssertOp, GpuBarrierOp})
-LOOPS = (scf.ForOp, scf.WhileOp)
 
 
 class Accesses(NamedTuple):
@@ -53,28 +52,7 @@ def memory_in_order(function: Operation) -> None:
     ends: dict[Block, Accesses] = {}
     for block in blocks:  # a block that comes later may have been run before this one
         before = [ends.get(other, anything) for other in blocks if block in successors(other)]
-        ends[block] = order(block, union(before))
-
-
-def order(block: Block, before: Accesses) -> Accesses:
-    """Put barriers into a block; what has been done at its end since the last one."""
-    for op in list(block.ops):
-        if type(op) is GpuBarrierOp:
-            before = NONE
-            continue
-        own = accesses(op)
-        if own == NONE:
-            continue
-        if before.conflicts(own):
-            block.insert_op_before(GpuBarrierOp.make(op.location), op)
-            before = NONE
-        if not op.regions:
-            before |= own
-            continue
-        inside = before | own if isinstance(op, LOOPS) and own.written else before  # what the iteration before has done
-        ends = [order(inner, inside) for region in op.regions for inner in region.blocks]
-        before = union((before, *ends))
-    return before
+        ends[block] = order(block, union(before), accesses, NONE)
 
 
 def accesses(op: Operation) -> Accesses:
