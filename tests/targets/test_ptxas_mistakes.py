@@ -5,6 +5,7 @@
 import re
 
 import numpy as np
+import pytest
 
 import tilework.language as tl
 from tests.targets.gpu_text import kernel_ptx, launch
@@ -51,10 +52,33 @@ def test_an_upper_half_under_a_predicate() -> None:
     np.testing.assert_array_equal(out, np.where(x < 0, product, 7))
 
 
-def test_parameters_that_are_loaded_together() -> None:
-    text = "ld.param.v2.b32 {%r1, %r2}, [p];\nneg.s32 %r3, %r2;\nneg.s32 %r4, %r9;\nmin.s32 %r5, %r3, %r4;"
-    found = without_mistakes(text)
-    assert "not.b32 %r3, %r2; add.s32 %r3, %r3, 1;" in found and "neg.s32 %r4, %r9;" in found
+FORMS = ["neg.s32 %r3, %r2", "sub.s32 %r3, 0, %r2", "mul.lo.s32 %r3, %r2, -1", "mad.lo.s32 %r3, %r2, -1, 0"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_negative(form: str) -> None:
+    text = f"ld.param.v2.b32 {{%r1, %r2}}, [p];\n{form};\nmin.s32 %r5, %r3, %r4;"
+    assert without_mistakes(text).splitlines()[1] == "not.b32 %r3, %r2; add.s32 %r3, %r3, 1;"
+    assert without_mistakes(text.replace("min", "or")) == text.replace("min", "or"), "no extremes, no mistake"
+
+
+@jit
+def least_of_three(x, out, n, wide, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a, b = tl.load(x + at), tl.load(x + N + at)
+    tl.store(out + at, tl.minimum(tl.minimum(n * -1, a), b))
+    tl.store(out + N + at, tl.minimum(tl.minimum(-wide.to(tl.int32), a), b))
+    tl.store(out + 2 * N + at, tl.maximum(tl.maximum(-tl.abs(n), a), b))
+
+
+def test_negatives_of_what_is_made_of_parameters() -> None:
+    types = {"x": "*i32", "out": "*i32", "n": "i32", "wide": "i64"}
+    ptx = assembled(kernel_ptx(least_of_three, types, {"N": 32}, 90, warps=1), 90)
+    assert not re.search(r"neg\.s32|, -1;", ptx) and ptx.count("not.b32") >= 3
+    x, out = np.arange(64, dtype=np.int32) % 11 - 5, np.zeros(96, np.int32)
+    launch(ptx, "least_of_three", [x, out, 3, 4], warps=1)
+    least, largest = np.minimum(x[:32], x[32:]), np.maximum(x[:32], x[32:])
+    np.testing.assert_array_equal(out, [*np.minimum(least, -3), *np.minimum(least, -4), *np.maximum(largest, -3)])
 
 
 def test_every_instruction_has_the_predicate() -> None:

@@ -4,8 +4,8 @@
     cvt.u64.u32 %rd1, %r1;               and the result is 2**32 too small
     sub.s64 %rd2, %rd1, %y
 
-    ld.param.b32 %r1, [n]                a smallest or largest of three, for which there is one instruction, is made of n itself
-    neg.s32 %r2, %r1
+    ld.param.b32 %r1, [n]                a smallest or largest of three, for which there is one instruction, is made of n itself;
+    neg.s32 %r2, %r1                     so it is of 0 - n, n * -1, the negative of a half of 64 bits, of one of a vector of parameters ...
     min.s32 %r3, %r2, %r4
     min.s32 %r5, %r3, %r6
 
@@ -18,8 +18,15 @@ GUARD, NAME = r"(@!?[\w$%]+\s+)?", r"[\w$%]+"
 UPPER_HALF = re.compile(rf"{GUARD}mul\.hi\.u32\s+({NAME}),\s*([^,;]+),\s*([^;]+);")
 EXTENDED = re.compile(rf"cvt\.[su]64\.u32\s+{NAME},\s*({NAME});|mov\.[bsu]64\s+{NAME},\s*\{{\s*({NAME})\s*,")
 WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; {}cvt.u32.u64 {}, %whole; }}"
-NEGATIVE = re.compile(rf"{GUARD}neg\.s32\s+({NAME}),\s*({NAME});")
-PARAMETER = re.compile(rf"ld\.param[\w.:]*\s+(?:\{{([^}}]+)\}}|({NAME})),")
+NEGATIVES = [
+    re.compile(rf"{GUARD}{form};")
+    for form in (
+        rf"neg\.s32\s+({NAME}),\s*({NAME})",
+        rf"sub\.[su]32\s+({NAME}),\s*0,\s*({NAME})",
+        rf"mul\.lo\.[su]32\s+({NAME}),\s*({NAME}),\s*-1",
+        rf"mad\.lo\.[su]32\s+({NAME}),\s*({NAME}),\s*-1,\s*0",
+    )
+]
 EXTREME = re.compile(r"\b(?:min|max)\.[su]32\b")
 
 
@@ -41,11 +48,11 @@ def whole_product(guard: str, result: str, one: str, two: str) -> str:
 
 
 def with_plain_negatives(text: str) -> str:
-    """The negative of a parameter is made of its bits, where there are extremes."""
-    if "neg.s32" not in text or EXTREME.search(text) is None:
-        return text
-    given = {name.strip() for several, one in PARAMETER.findall(text) for name in (one or several).split(",")}
-    return NEGATIVE.sub(lambda m: plain_negative(*m.groups(default="")) if m[3] in given else m[0], text)
+    """Negatives are made of bits, where there are extremes: how a number comes from a parameter, ptxas sees better than a search would."""
+    if EXTREME.search(text) is not None:
+        for form in NEGATIVES:
+            text = form.sub(lambda m: plain_negative(*m.groups(default="")), text)
+    return text
 
 
 def plain_negative(guard: str, result: str, value: str) -> str:
