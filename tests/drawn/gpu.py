@@ -13,7 +13,7 @@ drawn in their place.
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
 memory are not looked at, and where there are some, another result is no failure. Shared memory is the compiler's own, and so is
 the order of copies by TMA and of the threads of the same program. Nor is there an order among the elements of one atomic operation
-that meet at the same address.
+that meet at the same address, or among those of two in the blocks of a cluster.
 """
 
 import argparse
@@ -61,6 +61,7 @@ STRICTNESS = 5
 REFUSED = re.compile(r"([^:\n]*) cannot be compiled for")  # what blocks of a cluster would have to exchange
 MOST_REFUSED = 10  # for each kernel that is wanted
 BLOCK = re.compile(r"block (\(\d+, \d+, \d+\))")
+ATOMIC = re.compile(r"tl\.atomic_(\w+)\([^\n]*?\b(io_\w+)")
 MEETING = re.compile(r"tl\.atomic_\w+\(.*// 2")  # atomics of which two elements have one address
 
 
@@ -118,7 +119,7 @@ def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = Fals
         where = own[0].sites[0].text.split()[0] if own[0].sites else ""
         return f"{own[0].kind}: {where}\n{own[0]}"
     InterpretedFunction(load(annotated(kernel), folder).fn)[GRID](**wanted)
-    if findings or MEETING.search(kernel.source):
+    if findings or MEETING.search(kernel.source) or (ctas > 1 and has_unordered_atomics(kernel)):
         return None
     rounding = RoundingError(kernel, folder, lambda: arguments(kernel, kernel.seed), GRID)
     for name, dtype in kernel.inputs.items():
@@ -129,6 +130,12 @@ def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = Fals
             races = target.backend == "hip" and finds_races(kernel, folder, warps)
             return None if races else f"{name}: {problem.replace('NumPy', 'interpreter')}"
     return None
+
+
+def has_unordered_atomics(kernel: Kernel) -> bool:
+    """Whether atomics of two kinds change one array: between the blocks that do so there is no barrier."""
+    kinds = {(kind, array) for kind, array in ATOMIC.findall(kernel.source)}
+    return len({array for _, array in kinds}) < len(kinds)
 
 
 def finds_races(kernel: Kernel, folder: Path, warps: int) -> bool:
