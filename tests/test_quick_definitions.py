@@ -76,6 +76,7 @@ class Base(Plain):
 @dataclass({options})
 class Derived(Base):
     second: tuple = ()
+    other: int
     start: InitVar[int] = 4
     _: KW_ONLY
     last: str = "z"
@@ -111,7 +112,7 @@ str(signature(cls)); cls(); cls(1, 2, 3, 4, 5); cls(1, 2); is_dataclass(cls); cl
 
 def behaviour(module: str, text: str) -> list[str]:
     """What classes do, in words."""
-    names: dict[str, Any] = {"__name__": module, "copy": copy.copy, "signature": inspect.signature, **vars(dataclasses)}
+    names: dict[str, Any] = {**vars(dataclasses), "copy": copy.copy, "signature": inspect.signature, "__name__": module}
     sys.modules[module] = type(sys)(module)
     said: list[str] = []
 

@@ -90,7 +90,8 @@ FOUND = (
 CAN_WAIT = sys.version_info < (3, 14)  # later ones have annotations that wait themselves
 DEFINING = held_at_fork(threading.RLock())
 WAITING: dict[type, "Waiting"] = {}
-SHADOWS: dict[tuple[Any, ...], Any] = {}  # of classes without fields of their own, by what they inherit
+PARAMS: dict[tuple[bool, ...], Any] = {}  # by the values of OPTIONS
+CLASS_VARIABLE: Any = dataclasses._FIELD_CLASSVAR  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def put_off(cls: Any = None, /, **options: Any) -> Any:
@@ -199,31 +200,67 @@ def define(cls: Any) -> None:
     with DEFINING:
         if (waiting := WAITING.get(cls)) is None:
             return
-        made = vars(shadow(cls, waiting))
+        fields = inherited_fields(cls, waiting) | own_fields(cls, waiting)
+        given = [field for field in fields.values() if field._field_type is not CLASS_VARIABLE]
+        order = tuple(field.name for field in given if field.init and not field.kw_only)
+        found = {"__dataclass_fields__": fields, "__match_args__": order, "__dataclass_params__": params_of(waiting)}
         for name in FOUND:
             if isinstance(vars(cls).get(name), Unknown):
-                setattr(cls, name, made[name])
+                setattr(cls, name, found[name])
         del WAITING[cls]
 
 
-def shadow(cls: Any, waiting: Waiting, method: str = "") -> Any:
-    """A dataclass with the fields of `cls`, perhaps one of its methods, and nothing else of it. Without a method there is one for all
-    classes that add no fields to the same ones."""
+def inherited_fields(cls: Any, waiting: Waiting) -> dict[str, Any]:
+    """Those of the bases, which are as frozen as the class."""
     inherited: dict[str, Any] = {}
     for base in cls.__mro__[-1:0:-1]:
         if (fields := getattr(base, "__dataclass_fields__", None)) is not None:
             inherited |= fields
             if base.__dataclass_params__.frozen != waiting.options["frozen"]:
                 raise TypeError(f"{cls.__name__} and {base.__name__}: only one of them is frozen")
-    own = vars(cls).get("__annotations__")
-    is_shared = own is None and not method
-    if is_shared and (made := SHADOWS.get(key := (*inherited.items(), *waiting.options.items()))) is not None:
-        return made
+    return inherited
+
+
+def own_fields(cls: Any, waiting: Waiting) -> dict[str, Any]:
+    """Those that a class is written with, as Python finds them."""
+    notes = vars(cls).get("__annotations__", {})
+    if any(note is dataclasses.KW_ONLY or (isinstance(note, str) and "KW_ONLY" in note) for note in notes.values()):
+        found = vars(shadow(cls, waiting))["__dataclass_fields__"]
+        return {name: found[name] for name in notes if name in found}
+    written, is_named = SimpleNamespace(**values_of(cls, waiting)), waiting.options["kw_only"]
+    written.__module__ = cls.__module__
+    return {name: dataclasses._get_field(written, name, note, is_named) for name, note in notes.items()}  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def values_of(cls: Any, waiting: Waiting) -> dict[str, Any]:
+    """What stands for a field in a class or, as in Python, in one that it inherits from."""
+    inherited = {
+        name: getattr(cls, name)
+        for name in vars(cls).get("__annotations__", ())
+        if name not in waiting.written and hasattr(cls, name)
+    }
+    return {**waiting.written, **inherited}
+
+
+def params_of(waiting: Waiting) -> Any:
+    """What `dataclass` was called with: one for all who called it so."""
+    key = tuple(waiting.options.values())
+    if (params := PARAMS.get(key)) is None:
+        called = PLAIN(type("Called", (), {"__doc__": "so that none is made"}), init=False, repr=False, eq=False)
+        params = PARAMS[key] = called.__dataclass_params__
+        for name in waiting.options.keys() & set(dir(params)):
+            setattr(params, name, waiting.options[name])
+    return params
+
+
+def shadow(cls: Any, waiting: Waiting, method: str = "") -> Any:
+    """A dataclass with the fields of `cls`, perhaps one of its methods, and nothing else of it."""
+    inherited = inherited_fields(cls, waiting)
     is_frozen = bool(method) and waiting.options["frozen"]
     known = {"__dataclass_fields__": inherited, "__dataclass_params__": SimpleNamespace(frozen=is_frozen)}
     body = {
-        **waiting.written,
-        "__annotations__": own or {},
+        **values_of(cls, waiting),
+        "__annotations__": vars(cls).get("__annotations__", {}),
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": "as the other one",
@@ -232,9 +269,4 @@ def shadow(cls: Any, waiting: Waiting, method: str = "") -> Any:
         body["__post_init__"] = None
     bases = (type("Base", (), known),) if inherited else ()
     methods = {option: f"__{option}__" == method for option in ("init", "repr", "eq")}
-    made = PLAIN(type(cls.__name__, bases, body), frozen=is_frozen, kw_only=waiting.options["kw_only"], **methods)
-    for name in waiting.options.keys() & set(dir(made.__dataclass_params__)):
-        setattr(made.__dataclass_params__, name, waiting.options[name])
-    if is_shared:
-        SHADOWS[key] = made
-    return made
+    return PLAIN(type(cls.__name__, bases, body), frozen=is_frozen, kw_only=waiting.options["kw_only"], **methods)
