@@ -52,6 +52,11 @@ def test_an_upper_half_under_a_predicate() -> None:
     np.testing.assert_array_equal(out, np.where(x < 0, product, 7))
 
 
+def test_an_upper_half_that_is_moved_before_it_is_extended() -> None:
+    text = "mul.hi.u32 %r1, %r8, 9;\nmul.hi.u32 t, %r8, 9;\nmov.b32 %r2, t;\nmov.u32 %r3, %r2;\ncvt.u64.u32 %rd1, %r3;"
+    assert [line.startswith("{") for line in without_mistakes(text).splitlines()] == [False, True, False, False, False]
+
+
 FORMS = ["neg.s32 %r3, %r2", "sub.s32 %r3, 0, %r2", "mul.lo.s32 %r3, %r2, -1", "mad.lo.s32 %r3, %r2, -1, 0"]
 
 

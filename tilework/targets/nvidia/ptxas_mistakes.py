@@ -17,6 +17,7 @@ import re
 GUARD, NAME = r"(@!?[\w$%]+\s+)?", r"[\w$%]+"
 UPPER_HALF = re.compile(rf"{GUARD}mul\.hi\.u32\s+({NAME}),\s*([^,;]+),\s*([^;]+);")
 EXTENDED = re.compile(rf"cvt\.[su]64\.u32\s+{NAME},\s*({NAME});|mov\.[bsu]64\s+{NAME},\s*\{{\s*({NAME})\s*,")
+MOVE = re.compile(rf"mov\.[bsu]32\s+({NAME}),\s*({NAME});")
 WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; {}cvt.u32.u64 {}, %whole; }}"
 NEGATIVES = [
     re.compile(rf"{GUARD}{form};")
@@ -39,7 +40,9 @@ def with_whole_products(text: str) -> str:
     """Upper halves of products are taken from whole ones, where they become numbers of 64 bits."""
     if "mul.hi.u32" not in text:
         return text
-    extended = {name for names in EXTENDED.findall(text) for name in names}
+    extended, moves = {name for names in EXTENDED.findall(text) for name in names}, MOVE.findall(text)
+    while more := {source for result, source in moves if result in extended} - extended:
+        extended |= more
     return UPPER_HALF.sub(lambda m: whole_product(*m.groups(default="")) if m[2] in extended else m[0], text)
 
 
