@@ -15,7 +15,7 @@ It is for programs without loops that DRAM limits, and for loads of whole lines 
 x and arguments: what is asked for is what that program loads, where its mask holds. Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from math import ceil, prod
 
@@ -51,18 +51,23 @@ def fetch_ahead(module: ModuleOp) -> None:
     for function in functions(module):
         if not has_body(function) or len(function.regions[0].blocks) != 1:
             continue
-        if any(type(op) in LOOPS for op in ops_in_order(*function.regions)) or not is_limited_by_dram(function):
+        ops = list(body_of(function).ops)
+        before = list(takewhile(lambda op: type(op) not in WAITS, ops))
+        if len(before) == len(ops) or any(type(op) in LOOPS for op in ops_in_order(*function.regions)):
             continue
-        facts = axis_info(module)
-        loads = takewhile(lambda op: type(op) not in WAITS, body_of(function).ops)
-        rows = [op for op in loads if type(op) is tt.LoadOp and reads_lines(op, facts) and moving(op)]
-        if rows:
-            fetch(rows, rows_ahead(rows))
+        rows: dict[Operation, list[Operation]] = {
+            op: made for op in before if type(op) is tt.LoadOp and (made := moving(op))
+        }
+        if rows and is_limited_by_dram(function):
+            facts = axis_info(module)
+            rows = {op: made for op, made in rows.items() if reads_lines(op, facts)}
+            if rows:
+                fetch(rows, rows_ahead(rows))
 
 
 def is_limited_by_dram(function: Operation) -> bool:
     cost = straight_cost(function)
-    return cost is not None and cost.limit == DRAM and any(type(op) in WAITS for op in body_of(function).ops)
+    return cost is not None and cost.limit == DRAM
 
 
 def reads_lines(load: Operation, facts: AxisFacts) -> bool:
@@ -96,20 +101,21 @@ def is_number(op: Operation) -> bool:
     return type(op) is tt.GetProgramIdOp and op.properties["axis"].value.data == ProgramDim.X  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def rows_ahead(rows: Sequence[Operation]) -> int:
-    rates = find_target(rows[0]).rates
+def rows_ahead(rows: Collection[Operation]) -> int:
+    rates = find_target(next(iter(rows))).rates
     assert rates is not None, "what has a cost has rates"
     each = sum(prod(shape_of(row.results[0].type)) * bit_width(row.results[0].type) // 8 for row in rows)
     return ceil(rates.multiprocessors * busy_bytes(rates) / each)
 
 
-def fetch(rows: Sequence[Operation], distance: int) -> None:
-    """Ask for what the program `distance` further on will load."""
-    code = Emitter(rows[-1].location)
+def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int) -> None:
+    """Ask for what the program `distance` further on will load, at pointers that these ops make."""
+    last = next(reversed(list(rows)))
+    code = Emitter(last.location)
     count = code.append(tt.GetNumProgramsOp.make(ProgramDim.X, code.loc))
     later: dict[SSAValue, SSAValue] = {}
     inside: SSAValue | None = None
-    for op in dict.fromkeys(op for row in rows for op in moving(row)):
+    for op in dict.fromkeys(op for made in rows.values() for op in made):
         if is_number(op):
             number = code.binary(arith.AddiOp, op.results[0], code.constant(distance, i32))
             inside = code.compare("slt", number, count)
@@ -123,4 +129,4 @@ def fetch(rows: Sequence[Operation], distance: int) -> None:
         if mask is not None:
             where = code.binary(arith.AndIOp, where, later.get(mask, mask))
         code.ops.append(ttg.FetchOp.make(later[tile], where, code.loc))
-    insert_after(rows[-1], *code.ops)
+    insert_after(last, *code.ops)
