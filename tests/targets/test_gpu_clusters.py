@@ -139,3 +139,19 @@ def test_each_block_has_its_copy_of_a_number_that_is_loaded_early() -> None:
     x, out = np.arange(8 * 256, dtype=np.int32).reshape(8, 256), np.zeros(256, np.int32)
     launch(ptx, "pages", [np.array([3, 7, 0, 3, 5], np.int32), x, out, 5], warps=4, grid=2)
     np.testing.assert_array_equal(out, x[[3, 7, 0, 3, 5]].sum(0))
+
+
+@jit
+def picked_and_counted(x, out):
+    """All blocks hold all of the tile, and each has it in its own shared memory."""
+    at = tl.arange(0, 64)
+    same = tl.broadcast_to(tl.load(x + tl.arange(0, 1)) * 2, (64,))
+    tl.store(out + at, at + same[37])
+    tl.store(out + 64 + at, tl.histogram(same, 64))
+
+
+def test_tiles_that_every_block_holds_are_picked_from_in_every_block() -> None:
+    ptx = cluster_ptx(picked_and_counted, {"x": "*i32", "out": "*i32"}, {}, ctas=2)
+    out: Array = np.zeros(128, np.int32)
+    launch(ptx, "picked_and_counted", [np.full(1, 7, np.int32), out], warps=4, grid=2)
+    np.testing.assert_array_equal(out, [*(np.arange(64) + 14), *(64 * (np.arange(64) == 14))])

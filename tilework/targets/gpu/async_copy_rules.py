@@ -11,7 +11,6 @@ from xdsl.ir import Operation
 
 from tilework.ir import ttg
 from tilework.layouts.banks import offsets_of
-from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.device import Copy
 from tilework.targets.gpu.global_access import hints_of, load, pointee, segments, width_of
 from tilework.targets.gpu.indices import combined
@@ -37,11 +36,11 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
         loaded: list[Value] = []
         for first in range(0, len(addresses), known):
             loaded += load(low, element, addresses[first], known, masks[first] if masks else None, hints=hints_of(op))
-        with low.only_if(is_first_here(low, layout(pointers))):
+        with low.only_if(low.is_first_copy(layout(pointers), in_block=True)):
             move.store(tuple(loaded))
         low.gpu.stored_for_matrices(low.builder, memory.type)
         return ()
-    mine = is_first_here(low, layout(pointers))
+    mine = low.is_first_copy(layout(pointers), in_block=True)
     for first in range(0, len(addresses), width):
         if not first & move.copies:
             target, apart = place_of(low, move, first)
@@ -57,11 +56,6 @@ def in_order(move: Move) -> int:
     while run < move.run and move.columns[run] == 1 << run:
         run += 1
     return 1 << run
-
-
-def is_first_here(low: Lowering, places: LinearLayout) -> Value | None:
-    """Whether no lower lane or warp of this block holds the same elements; None if none can."""
-    return low.is_first_copy(places.sublayout(set(places.in_names) - {"block"}, places.out_names))
 
 
 def place_of(low: Lowering, move: Move, register: int) -> tuple[Value, int]:

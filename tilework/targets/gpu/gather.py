@@ -101,7 +101,7 @@ def through_memory(low: Lowering, op: Operation, picked: list[Value]) -> Registe
         shift += shape[dim].bit_length() - 1
     base, element = low.scratch_address(op), element_type(source.type)
     offsets = layout.map_columns(lambda column: flat(layout, column, shifts), (("offset", 1 << shift),))
-    mine = low.is_first_copy(offsets)
+    mine = low.is_first_copy(offsets, in_block=True)
     Move(low, base, offsets, element).store_if(mine, low[source])
     low.barrier()
     held = held_type(element)
@@ -138,7 +138,7 @@ def lower_histogram(low: Lowering, op: Operation) -> Registers:
     base, element = low.scratch_address(op), element_type(result)
     Table(low, base, bins, layout, element).fill(constant(held_type(element), 0))
     low.barrier()
-    mine, copies = low.is_first_copy(layout), copied_registers(values.type)
+    mine, copies = low.is_first_copy(layout, in_block=True), copied_registers(values.type)
     for number, value in enumerate(low[values]):
         if not number & copies:
             count_one(

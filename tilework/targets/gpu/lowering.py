@@ -278,10 +278,15 @@ class Lowering(OpLowering[Any]):
         made = move(word)
         return b.bitcast(b.trunc(made, integer(bits)) if bits < 32 else made, type)
 
-    def is_first_copy(self, layout: LinearLayout) -> Value | None:
-        """Whether no lower lane, warp or block holds the same elements; None if none can."""
+    def is_first_copy(self, layout: LinearLayout, in_block: bool = False) -> Value | None:
+        """Whether no lower lane, warp or block (or, if `in_block`, of this block) holds the same elements; None if none can.
+
+        What goes to shared memory each block of a cluster writes for itself.
+        """
         b, found = self.builder, None
         for name, value in self.places.items():
+            if in_block and name == "block":
+                continue
             mask = sum(1 << bit for bit, column in enumerate(layout.by_in.get(name, ())) if not column)
             if mask and value.constant is None:
                 mine = b.icmp("eq", b.and_(value, mask), 0)

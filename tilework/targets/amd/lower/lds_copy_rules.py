@@ -16,7 +16,6 @@ from tilework.targets.amd.arch import LDS_COPIES
 from tilework.targets.amd.lower.buffer_access import Place
 from tilework.targets.amd.lower.buffer_rules import places
 from tilework.targets.amd.lower.own_rules import lowers
-from tilework.targets.gpu.async_copy_rules import is_first_here
 from tilework.targets.gpu.global_access import load, pointee, segments
 from tilework.targets.gpu.indices import combined, image
 from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout
@@ -45,7 +44,7 @@ def lower_buffer_copy(low: Lowering, op: Operation) -> Registers:
     for register, place in enumerate(given):
         may = masks[register] if masks else None
         loaded += load(low, element, place, 1, may, low[other][register : register + 1] if other is not None else None)
-    with low.only_if(is_first_here(low, layout(offsets))):
+    with low.only_if(low.is_first_copy(layout(offsets), in_block=True)):
         move.store(tuple(loaded))
     return ()
 
