@@ -2,12 +2,17 @@
 
 import json
 import os
+import socket
+import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tilework.language import parameters
+from tilework.runtime.workers import compile_server
 from tilework.runtime.workers.compile_worker import serve_described
+from tilework.runtime.workers.line_channel import Channel
 from tilework.runtime.workers.warm_compiler import KERNELS, exercises
 
 TARGETS = {"cpu": ("cpu", "host", 1), "cuda": ("cuda", 90, 32), "hip": ("hip", "gfx942", 64)}
@@ -57,3 +62,76 @@ def test_plain_annotations_need_no_patterns(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(parameters, "re", None)
     texts = {"constexpr": "constexpr", "'fp16'": "fp16", "int*": "*int", "*i32": "*i32", "const int*": "*kint"}
     assert {text: parameters.normalize_annotation(text) for text in texts} == texts
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[compile_server.Server]:
+    """One whose workers only wait."""
+
+    def fork_worker(targets: Any, is_thorough: bool) -> tuple[int, Channel]:
+        here, there = socket.socketpair()
+        ends.append(there)
+        return subprocess.Popen(["sleep", "600"]).pid, Channel(here)
+
+    ends: list[socket.socket] = []
+    monkeypatch.setattr(compile_server, "fork_worker", fork_worker)
+    monkeypatch.setattr(compile_server, "load_compiler", lambda target, all_of_it=False: None)
+    with socket.socket() as listener:
+        server = compile_server.Server(listener, loaded=[["cpu", "host", 1]])
+        yield server
+        for worker in (*server.workers, server.spare, server.coming):
+            if worker is not None:
+                server.bury(worker)
+    for end in ends:
+        end.close()
+
+
+def done(server: compile_server.Server) -> compile_server.Worker:
+    """The worker that was being made has done its exercises, and waits now."""
+    assert server.coming is not None
+    server.from_worker(worker := server.coming, [{"state": "warm"}])
+    assert server.coming is None and server.spare is worker
+    return worker
+
+
+def test_while_a_simple_worker_waits_a_thorough_one_is_made(server: compile_server.Server) -> None:
+    assert not server.prepare() and not server.prepare()
+    simple = done(server)
+    assert not simple.is_thorough and not server.prepare()
+    assert server.spare is simple and server.coming is not None  # who asks now has one
+    assert done(server).is_thorough and server.prepare() and server.coming is None
+
+
+def test_who_takes_the_simple_worker_leaves_the_thorough_one(server: compile_server.Server) -> None:
+    server.prepare()
+    simple = done(server)
+    server.prepare()
+    here, there = socket.socketpair()
+    with there:
+        client = compile_server.Client(Channel(here))
+        assert server.hire(client, is_kernel=True) is simple and server.spare is None
+        assert server.hire(client, is_kernel=False) not in (simple, server.coming)
+        assert done(server).is_thorough
+        here.close()
+
+
+def test_a_worker_that_dies_at_its_exercises_is_not_made_again_and_again(server: compile_server.Server) -> None:
+    server.prepare()
+    done(server)
+    server.prepare()
+    assert server.coming is not None
+    server.from_worker(server.coming, None)
+    assert server.prepare() and server.coming is None
+
+
+def test_workers_that_lack_something_end(server: compile_server.Server) -> None:
+    server.prepare()
+    done(server)
+    server.prepare()
+    server.load(["cuda", 90, 32])
+    assert server.spare is None and server.coming is None
+    server.prepare()
+    done(server)
+    assert server.prepare() and server.coming is None  # there is more to load first
+    server.load_the_rest()
+    assert server.spare is None and not server.prepare() and not done(server).is_thorough

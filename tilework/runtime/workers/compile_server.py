@@ -4,7 +4,7 @@
            ◀─ outcome of each ───        ◀────────
 
 As many workers compile at a time as there are cores, whoever asks; of those who wait, the client with the fewest at work is
-next. One worker is there before somebody asks. What two clients ask for is compiled once. A client that goes away takes its waiting requests along; what is being
+next. One worker is there before somebody asks: it has compiled a simple kernel, and while it waits another one compiles more, and takes its place. What two clients ask for is compiled once. A client that goes away takes its waiting requests along; what is being
 compiled for it is finished, for the disk cache. A worker that dies is replaced, once per request: the second time it is the
 kernel's fault. Without clients and work for a while (TILEWORK_SERVER_IDLE seconds) the server ends.
 
@@ -72,7 +72,7 @@ class Worker:
     client: Client | None = None
     job: Job | None = None
     loaded: bool = False
-    is_warm: bool = False
+    is_thorough: bool = False
     free_since: float = 0.0
     unwanted_since: float | None = None
 
@@ -86,7 +86,8 @@ class Server:
     clients: list[Client] = field(default_factory=list)
     waiting: list[Job] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
-    spare: Worker | None = None
+    spare: Worker | None = None  # that waits for a client
+    coming: Worker | None = None  # that will, after its exercises
     targets: list[Any] = field(default_factory=list)  # that somebody has asked for, the last one last
     loaded: list[Any] = field(default_factory=list)  # one of each backend
     half_loaded: list[Any] = field(default_factory=list)  # those of them of which simple kernels need nothing more
@@ -103,9 +104,7 @@ class Server:
         while time.monotonic() - last < idle_seconds and not is_over(self.ends):
             if self.half_loaded and not events and self.is_quiet():
                 self.load_the_rest()
-            if self.spare is None and self.is_quiet():
-                self.spare = self.forked(self.targets[-MOST_WARM:] or self.loaded)
-            look_after = LOOK_EVERY if self.spare is not None and not self.half_loaded else PAUSE
+            look_after = LOOK_EVERY if self.prepare() and not self.half_loaded else PAUSE
             events = self.selector.select(min(look_after, idle_seconds))
             for key, mask in events:
                 now = self.selector.get_map().get(key.fd)
@@ -116,6 +115,13 @@ class Server:
             self.end_idle()
             if events or self.is_busy():
                 last = time.monotonic()
+
+    def prepare(self) -> bool:
+        """Make the next worker that will wait, if nobody is disturbed: one that is there soon, then a thorough one. Whether that waits already."""
+        wants_more = self.spare is not None and not self.spare.is_thorough and not self.half_loaded
+        if self.coming is None and (self.spare is None or wants_more) and self.is_quiet():
+            self.coming = self.forked(self.targets[-MOST_WARM:] or self.loaded, is_thorough=wants_more)
+        return self.spare is not None and not wants_more
 
     def is_busy(self) -> bool:
         return bool(self.waiting) or any(worker.job is not None for worker in self.workers)
@@ -221,15 +227,19 @@ class Server:
             load_compiler(target)
             self.loaded.append(target)
             self.half_loaded.append(target)
-            if self.spare is not None:
-                self.bury(self.spare)
+            self.end_spares()
 
     def load_the_rest(self) -> None:
         """Have the compiler for all kernels, and a worker who has it, too."""
         load_compiler(self.half_loaded.pop(), all_of_it=True)
         gc.freeze()
-        if self.spare is not None:
-            self.bury(self.spare)
+        self.end_spares()
+
+    def end_spares(self) -> None:
+        """Workers that nobody has asked, for the server has more now than they have."""
+        for worker in (self.spare, self.coming):
+            if worker is not None:
+                self.bury(worker)
 
     def next_job(self) -> Job | None:
         """Of those who have fewer at work than they may, the first request of the one with the fewest."""
@@ -241,20 +251,20 @@ class Server:
 
     def hire(self, client: Client, is_kernel: bool) -> Worker | None:
         """A worker for a client; the one that is there is for kernels: for what else a first launch needs LLVM is most of the work."""
-        is_there = is_kernel and self.spare is not None and self.spare.is_warm
-        worker = self.spare if is_there else self.forked()
-        if worker is self.spare:
-            self.spare = None
+        if is_kernel and self.spare is not None:
+            worker, self.spare = self.spare, None
+        else:
+            worker = self.forked()
         if worker is not None:
             worker.client = client
             self.workers.append(worker)
             self.send(worker.channel, client.context or {})
         return worker
 
-    def forked(self, targets: Sequence[Any] = ()) -> Worker | None:
+    def forked(self, targets: Sequence[Any] = (), is_thorough: bool = False) -> Worker | None:
         """A new worker, which tries some targets first; None if there can be none now."""
         try:
-            worker = Worker(*fork_worker(targets))
+            worker = Worker(*fork_worker(targets, is_thorough), is_thorough=is_thorough)
         except OSError:
             return None
         self.watch(worker.channel, lambda messages: self.from_worker(worker, messages))
@@ -263,10 +273,9 @@ class Server:
     def from_worker(self, worker: Worker, messages: list[Message] | None) -> None:
         for message in messages or ():
             worker.loaded |= message["state"] == "loaded"
-            if message["state"] in ("warm", "busy"):
-                worker.is_warm = message["state"] == "warm"
-                continue
-            if worker.job is None:
+            if worker is self.coming:
+                self.replace_spare(worker)
+            if worker.job is None or message["state"] == "warm":
                 continue
             if message["state"] in SIGNS_OF_LIFE:
                 self.answer(worker.job, message, only_described=True)
@@ -277,6 +286,12 @@ class Server:
             self.bury(worker)
         self.end_idle()
 
+    def replace_spare(self, worker: Worker) -> None:
+        """A worker has done its exercises."""
+        if self.spare is not None:
+            self.bury(self.spare)
+        self.spare, self.coming = worker, None
+
     def answer(self, job: Job, outcome: Message, only_described: bool = False) -> None:
         for client, number, request in job.askers:
             if "functions" in request or not only_described:
@@ -286,6 +301,10 @@ class Server:
         """A worker is dead: its request is done again, or was its death."""
         if worker is self.spare:
             self.spare = None
+        elif worker is self.coming:
+            self.coming = None
+            if self.spare is not None:
+                self.spare.is_thorough = True  # there is no better one
         else:
             self.workers.remove(worker)
         self.forget(worker.channel)

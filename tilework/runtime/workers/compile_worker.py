@@ -9,7 +9,6 @@ was printed when the client imported it. It ends when nobody asks any more, or w
 import ctypes
 import gc
 import os
-import select
 import signal
 import socket
 import sys
@@ -41,8 +40,8 @@ PR_SET_PDEATHSIG = 1
 MOST_FILES = 1 << 20
 
 
-def fork_worker(targets: Sequence[Any] = ()) -> tuple[int, Channel]:
-    """The process and the channel of a new worker, which compiles small kernels for some targets as long as there is nothing to do."""
+def fork_worker(targets: Sequence[Any] = (), is_thorough: bool = False) -> tuple[int, Channel]:
+    """The process and the channel of a new worker, which first compiles a simple kernel for some targets, or more than that."""
     for thread in set(threading.enumerate()) - {threading.current_thread()}:
         thread.join()  # a fork has only the thread that makes it, and what others hold stays locked
     here, there = socket.socketpair()
@@ -54,13 +53,8 @@ def fork_worker(targets: Sequence[Any] = ()) -> tuple[int, Channel]:
     try:
         become_worker(there.fileno(), server)
         channel = Channel(there)
-        for number, (request, context) in enumerate(exercises(targets), start=1):
+        for request, context in exercises(targets, is_thorough):
             serve_described(request, context, Nobody())
-            if number >= len(targets):
-                channel.send({"state": "warm"})
-                if is_asked(there, seconds=EVERY):
-                    break
-                channel.send({"state": "busy"})
         channel.send({"state": "warm"})
         work(channel)
     finally:
@@ -76,11 +70,6 @@ def become_worker(channel: int, server: int) -> None:
     os.closerange(channel + 1, MOST_FILES)
     gc.enable()
     WORKERS[:] = [os.getpid()]
-
-
-def is_asked(connection: socket.socket, seconds: float) -> bool:
-    """Whether there is something to do, within some seconds."""
-    return bool(select.select([connection], (), (), seconds)[0])
 
 
 def work(channel: Channel) -> None:

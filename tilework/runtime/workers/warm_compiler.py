@@ -104,8 +104,8 @@ def sources() -> Iterator[Any]:
         yield ASTSource(kernel, types, constants)
 
 
-def exercises(targets: Sequence[Sequence[Any]]) -> Iterator[tuple[Message, Context]]:
-    """Each kernel for each target, simple ones first, as a client would ask for it that has a cache of its own, which is thrown away."""
+def exercises(targets: Sequence[Sequence[Any]], all_of_them: bool = True) -> Iterator[tuple[Message, Context]]:
+    """Each kernel for each target, or the simple one, as a client would ask for it that has a cache of its own, which is thrown away."""
     from tempfile import TemporaryDirectory  # lazily, as what follows: only workers come here
 
     # lazily, too
@@ -113,7 +113,8 @@ def exercises(targets: Sequence[Sequence[Any]]) -> Iterator[tuple[Message, Conte
     from tilework.runtime.kernel_cache.key import get_cache_key
     from tilework.targets.base import find_backend
 
-    for source, target in product(sources(), [GPUTarget(*target) for target in targets]):
+    kernels = islice(sources(), None if all_of_them else 1)
+    for source, target in product(kernels, [GPUTarget(*target) for target in targets]):
         with suppress(Exception), TemporaryDirectory() as folder:
             backend, context = find_backend(target), context_of_process()
             key = get_cache_key(source, backend, backend.parse_options({}), cache_invalidating_env_vars())
