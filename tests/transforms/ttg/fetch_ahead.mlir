@@ -116,6 +116,27 @@ tt.func public @copies(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %out: !t
   tt.return
 }
 
+// Rows that begin anywhere are loaded two bytes at a time, and would be asked for so.
+// CHECK-LABEL: @anywhere(
+// CHECK-NOT: ttg.fetch
+tt.func public @anywhere(%in: !tt.ptr<bf16>, %n: i32) {
+  %row = tt.get_program_id x : i32
+  %i = tt.make_range {end = 4096 : i32, start = 0 : i32} : !I
+  %start = arith.muli %row, %n : i32
+  %a = tt.addptr %in, %start : !tt.ptr<bf16>, i32
+  %t = tt.splat %a : !tt.ptr<bf16> -> !P
+  %p = tt.addptr %t, %i : !P, !I
+  %x = tt.load %p : !P
+  %s = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+  ^bb0(%l: bf16, %r: bf16):
+    %o = arith.addf %l, %r : bf16
+    tt.reduce.return %o : bf16
+  }) : (!X) -> bf16
+  %y = tt.splat %s : bf16 -> !X
+  tt.store %p, %y : !P
+  tt.return
+}
+
 // Every fourth element: a line would be fetched for a few bytes of it.
 // CHECK-LABEL: @apart(
 // CHECK-NOT: ttg.fetch

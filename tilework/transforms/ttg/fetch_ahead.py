@@ -11,7 +11,7 @@ A block that has its row asks DRAM for nothing until it ends, and the next one i
 block that starts later in L2. So far ahead are as many rows as keep DRAM busy (`analysis/in_flight.py`): less have not come when they are
 loaded, more drive each other out of L2 (docs/cost-model.md).
 
-It is for programs without loops that DRAM limits, and for loads of whole lines at addresses that are computed from the number of the program along
+It is for programs without loops that DRAM limits, and for loads of whole lines, eight bytes of a thread at least, at addresses that are computed from the number of the program along
 x and arguments: what is asked for is what that program loads, where its mask holds. Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -44,6 +44,7 @@ from tilework.transforms.passes import module_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
 LINE = 128  # bytes that are fetched at a time
+LEAST = 8  # bytes that a thread loads at a time: each asks for itself, so that smaller ones would take more instructions than they save time
 
 
 @module_pass("tritongpu-fetch-ahead")
@@ -76,8 +77,10 @@ def reads_lines(load: Operation, facts: AxisFacts) -> bool:
         return False
     encoding, element = encoding_of(pointers.type), element_type(load.results[0].type)
     assert encoding is not None
-    dims = order(encoding, shape_of(pointers.type))
-    return len(dims) > 0 and facts.of(pointers).contiguity[dims[0]] * bit_width(element) >= LINE * 8
+    dims, bytes_ = order(encoding, shape_of(pointers.type)), bit_width(element) // 8
+    if not dims or facts.alignment(pointers, dims) * bytes_ < LEAST:
+        return False
+    return facts.of(pointers).contiguity[dims[0]] * bytes_ >= LINE
 
 
 def moving(load: Operation) -> list[Operation]:
