@@ -454,3 +454,17 @@ def test_starts_are_made_of_integers_of_any_width() -> None:
         verify(module)
         evaluate(module, None, [a, c, 40, 16, *maps], (3,))
         np.testing.assert_array_equal(c, wanted, kind)
+
+
+@tilework.jit
+def strided(a_ptr, c_ptr, M, stride):
+    rows, columns = tl.program_id(0) * 16 + tl.arange(0, 16), tl.arange(0, 16)
+    a = tl.load(a_ptr + rows[:, None] * stride + columns[None, :], mask=rows[:, None] < M, other=0.0)
+    tl.store(c_ptr + tl.program_id(0) * 256 + columns[:, None] * 16 + columns[None, :], tl.dot(a, a))
+
+
+def test_strides_that_no_tensor_map_has_prove_nothing() -> None:
+    told = rewritten(compiled(strided, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "stride": "i64"}, {}))
+    assert told is not None
+    for stride, good in ((16, True), (-16, False), (0, False), (20, False), (1 << 39, False)):
+        assert (hidden(told, [1 << 50, 2 << 50, 32, stride], (2,)) is not None) == good, stride
