@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,3 +136,33 @@ def test_workers_that_lack_something_end(server: compile_server.Server) -> None:
     assert server.prepare() and server.coming is None  # there is more to load first
     server.load_the_rest()
     assert server.spare is None and not server.prepare() and not done(server).is_thorough
+
+
+def is_stopped(worker: compile_server.Worker) -> bool:
+    """Whether the system says so, which takes a moment."""
+    for _ in range(100):
+        with open(f"/proc/{worker.process}/stat") as file:
+            found = file.read().rpartition(")")[2].split()[0] == "T"
+        if found == worker.is_paused:
+            break
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize(("cores", "waits"), [(1, True), (2, True), (3, False)])
+def test_exercises_wait_for_work_that_needs_all_cores(server: compile_server.Server, cores: int, waits: bool) -> None:
+    server.cores = cores
+    server.prepare()
+    simple = done(server)
+    server.prepare()
+    assert (coming := server.coming) is not None
+    server.spare, server.workers, simple.job = None, [simple], compile_server.Job("key", [])
+    server.pause_exercises()
+    assert is_stopped(coming) == waits
+    simple.job = None
+    server.pause_exercises()
+    assert not is_stopped(coming)
+    simple.job = compile_server.Job("key", [])
+    server.pause_exercises()
+    assert done(server) is coming and not is_stopped(coming)  # it had just told so
+    simple.job = None

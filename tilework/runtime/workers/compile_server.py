@@ -73,6 +73,7 @@ class Worker:
     job: Job | None = None
     loaded: bool = False
     is_thorough: bool = False
+    is_paused: bool = False
     free_since: float = 0.0
     unwanted_since: float | None = None
 
@@ -113,6 +114,7 @@ class Server:
             self.dispatch()
             self.end_unwanted()
             self.end_idle()
+            self.pause_exercises()
             if events or self.is_busy():
                 last = time.monotonic()
 
@@ -290,7 +292,19 @@ class Server:
         """A worker has done its exercises."""
         if self.spare is not None:
             self.bury(self.spare)
+        self.pause(worker, False)
         self.spare, self.coming = worker, None
+
+    def pause_exercises(self) -> None:
+        """Let exercises wait while those at work, and a client that will go on, need all cores."""
+        at_work = sum(worker.job is not None for worker in self.workers)
+        if self.coming is not None:
+            self.pause(self.coming, at_work > 0 and at_work + 1 >= self.cores)
+
+    def pause(self, worker: Worker, is_paused: bool) -> None:
+        if worker.is_paused != is_paused:
+            os.kill(worker.process, signal.SIGSTOP if is_paused else signal.SIGCONT)
+            worker.is_paused = is_paused
 
     def answer(self, job: Job, outcome: Message, only_described: bool = False) -> None:
         for client, number, request in job.askers:
