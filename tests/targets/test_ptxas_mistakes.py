@@ -93,3 +93,25 @@ def test_every_instruction_has_the_predicate() -> None:
     assert re.fullmatch(r"\{.* @%p2 cvt\.u32\.u64 %r7, %whole; \}", changed[1]) and not re.search(
         r"@%p2 \{", changed[1]
     )
+
+
+@jit
+def shorts(x, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a = tl.load(x + at)
+    negative = tl.sub(tl.full((N,), 0, tl.int16), a, sanitize_overflow=False)
+    tl.store(out + at, tl.abs(a).to(tl.int64))
+    tl.store(out + N + at, negative.to(tl.int64))
+    tl.store(out + 2 * N + at, (negative >> 2).to(tl.int64))
+    tl.store(out + 3 * N + at, tl.abs(a).to(tl.uint16, bitcast=True).to(tl.float32).to(tl.int64))
+
+
+def test_numbers_of_16_bits_wrap() -> None:
+    ptx = assembled(kernel_ptx(shorts, {"x": "*i16", "out": "*i64"}, {"N": 32}, 90, warps=1), 90)
+    assert not re.search(r"neg\.s16|abs\.s16|sub\.s16\s+\S+, 0,", ptx)
+    x, out = np.arange(-32768, -32736, dtype=np.int16), np.zeros((4, 32), np.int64)
+    launch(ptx, "shorts", [x, out.reshape(-1)], warps=1)
+    np.testing.assert_array_equal(out, [np.abs(x), -x, -x >> 2, np.abs(x).view(np.uint16)])
+    assert without_mistakes("@%p1 abs.s16 %rs1, %rs1;").endswith("@%p1 cvt.u16.u32 %rs1, %wide; }")
+    text = "@%p1 not.b16 %rs1, %rs2; @%p1 add.s16 %rs1, %rs1, 1;"
+    assert without_mistakes("@%p1 neg.s16 %rs1, %rs2;") == without_mistakes("@%p1 sub.s16 %rs1, 0, %rs2;") == text

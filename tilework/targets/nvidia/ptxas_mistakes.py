@@ -9,6 +9,9 @@
     min.s32 %r3, %r2, %r4
     min.s32 %r5, %r3, %r6
 
+    neg.s16 %rs2, %rs1                   is 32768 for -32768 where the 16 bits are extended, compared or shifted next, and so is abs.s16, which
+    cvt.s32.s16 %r1, %rs2                besides is converted to floats as a signed number
+
 Drawn kernels have found them on an H200 (`tests/device/check_drawn.py`); no emulator of PTX can. Cost: a search in the text of a kernel that has such instructions.
 """
 
@@ -28,12 +31,23 @@ NEGATIVES = [
         rf"mad\.lo\.[su]32\s+({NAME}),\s*({NAME}),\s*-1,\s*0",
     )
 ]
+SHORT_NEGATIVE = re.compile(rf"{GUARD}(?:neg\.s16\s+({NAME}),|sub\.[su]16\s+({NAME}),\s*0,)\s*({NAME});")
+SHORT_SIZE = re.compile(rf"{GUARD}abs\.s16\s+({NAME}),\s*({NAME});")
+WIDE_SIZE = "{{ .reg .b32 %wide; cvt.s32.s16 %wide, {}; abs.s32 %wide, %wide; {}cvt.u16.u32 {}, %wide; }}"
 EXTREME = re.compile(r"\b(?:min|max)\.[su]32\b")
 
 
 def without_mistakes(text: str) -> str:
     """PTX that ptxas understands."""
-    return with_whole_products(with_plain_negatives(text))
+    return with_whole_products(with_plain_negatives(with_wrapping_shorts(text)))
+
+
+def with_wrapping_shorts(text: str) -> str:
+    """Negatives of 16 bits are made of bits, sizes of 32 bits."""
+    if ".s16" not in text and ".u16" not in text:
+        return text
+    text = SHORT_SIZE.sub(lambda m: WIDE_SIZE.format(m[3], m[1] or "", m[2]), text)
+    return SHORT_NEGATIVE.sub(lambda m: plain_negative(m[1] or "", m[2] or m[3], m[4], 16), text)
 
 
 def with_whole_products(text: str) -> str:
@@ -54,9 +68,9 @@ def with_plain_negatives(text: str) -> str:
     """Negatives are made of bits, where there are extremes: how a number comes from a parameter, ptxas sees better than a search would."""
     if EXTREME.search(text) is not None:
         for form in NEGATIVES:
-            text = form.sub(lambda m: plain_negative(*m.groups(default="")), text)
+            text = form.sub(lambda m: plain_negative(m[1] or "", m[2], m[3]), text)
     return text
 
 
-def plain_negative(guard: str, result: str, value: str) -> str:
-    return f"{guard}not.b32 {result}, {value}; {guard}add.s32 {result}, {result}, 1;"
+def plain_negative(guard: str, result: str, value: str, bits: int = 32) -> str:
+    return f"{guard}not.b{bits} {result}, {value}; {guard}add.s{bits} {result}, {result}, 1;"
