@@ -1,4 +1,7 @@
-"""Every tutorial runs with small sizes, draws its picture and becomes a page; pictures show what they are given."""
+"""Every tutorial runs with small sizes, draws its picture and becomes a page; pictures show what they are given.
+
+No time is looked at: caches are not emptied before each call that is measured, which takes most of the time.
+"""
 
 import importlib
 import re
@@ -8,7 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+
+from tilework.runtime.devices.host.driver import CpuDriver
 
 FOLDER = Path(__file__).parent.parent / "docs" / "tutorials"
 Tutorials = Callable[[str], ModuleType]
@@ -17,6 +23,7 @@ Tutorials = Callable[[str], ModuleType]
 @pytest.fixture
 def tutorials(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tutorials]:
     monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setattr(CpuDriver, "get_empty_cache_for_benchmark", lambda driver: np.empty(1 << 16, np.uint8))
     yield importlib.import_module
     for name in ("pages", "chart"):
         sys.modules.pop(name, None)

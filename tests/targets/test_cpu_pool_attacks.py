@@ -491,7 +491,7 @@ def launch():
     add[(64,)](x, y, 1 << 14, B=256)
     return pool.POOL.count
 launch()
-end = time.monotonic() + 1
+end = time.monotonic() + (0.1 if os.environ["TILEWORK_NUM_THREADS"] == "1" else 1)  # with one there is none to wait for
 while not launch() and time.monotonic() < end:
     pass
 assert (y == 2).all()
