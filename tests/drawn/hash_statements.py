@@ -52,6 +52,7 @@ class HashStatements(Statements):
         self.tiles: list[tuple[str, DType]] = []
         self.form: Shape = ()
         self.more = Random(-seed)  # seeds that are known keep their kernels, and have more in them
+        self.most = Random(~seed << 1)
 
     def statement(self, budget: int) -> None:
         if not self.tiles:
@@ -67,6 +68,8 @@ class HashStatements(Statements):
             self.guarded()
         if self.more.random() < 0.5:
             self.combined()
+        if self.most.random() < 0.4:
+            self.narrow()
 
     def begin(self) -> None:
         """A tile of neighbours somewhere."""
@@ -153,6 +156,36 @@ class HashStatements(Statements):
         kind, name = self.more.choice((INT32, INT64)), self.fresh()
         self.line(f"{name} = tl.broadcast_to({self.made_of(kind, self.more.randint(2, 5))}, {list(self.form)})")
         self.pool.append(self.define(name, kind, self.form))
+        self.store(self.pool[-1])
+
+    def narrow(self) -> None:
+        """Numbers of 8 and 16 bits near the ends of their type, what they wrap to, and what that is in more bits."""
+        most, name = self.most, self.fresh()
+        bits, sign = most.choice((8, 16, 16)), most.choice(("", "u"))
+        kind, end = f"tl.{sign}int{bits}", most.choice((-1 << bits - 1, 0, 1 << bits - 1))
+        a = f"(({most.choice(self.tiles[-4:])[0]} & 3).to(tl.int32) + {end - 2}).to({kind})"
+        ways = [
+            "(-{0})",
+            "tl.abs({0})",
+            "(~{0})",
+            "({0} * {1})",
+            "({0} + {1})",
+            "({0} << 1)",
+            "({0} >> 1)",
+            "tl.minimum({0}, {1})",
+        ]
+        made = a
+        for _ in range(most.randint(1, 3)):
+            made = f"{most.choice(ways[2:] if sign else ways).format(made, a)}.to({kind})"
+        ends = [
+            "{0}.to(tl.int64)",
+            "{0}.to(tl.int32).to(tl.int64)",
+            "({0} < {1}).to(tl.int64)",
+            "({0} >> 2).to(tl.int64)",
+            "{0}.to(tl.float32).to(tl.int64)",
+        ]
+        self.line(f"{name} = tl.broadcast_to({most.choice(ends).format(made, a)}, {list(self.form)})")
+        self.pool.append(self.define(name, INT64, self.form))
         self.store(self.pool[-1])
 
     def made_of(self, kind: DType, depth: int) -> str:
