@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -191,8 +192,10 @@ def test_threads_may_use_a_class_before_its_fields_are_known() -> None:
     assert not wrong
 
 
-def test_classes_of_others_and_the_collector_are_as_before() -> None:
-    create, thresholds = getattr(dataclasses, "_create_fn", None), gc.get_threshold()
+def test_classes_of_others_and_the_collector_are_as_before(request: pytest.FixtureRequest) -> None:
+    create, thresholds = getattr(dataclasses, "_create_fn", None), (700, 10, 10)
+    request.addfinalizer(partial(gc.set_threshold, *gc.get_threshold()))
+    gc.set_threshold(*thresholds)
     with quick_definitions():
         place = defined("somebody.else")["Place"]
         with quick_definitions():
