@@ -365,3 +365,20 @@ def test_a_number_is_loaded_by_all_threads_before_one_stores_it(arch: int) -> No
     out = np.zeros(256, np.int32)
     launch(ptx, "taken_back", [np.array([7], np.int32), out], warps=4)
     np.testing.assert_array_equal(out, 14)
+
+
+# A product that is added to another lane's became one fused multiply-add: each lane rounded the other's product, and had a sum of its own.
+
+
+@jit
+def products_of_lanes(x, y, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out + at, tl.sum(tl.load(x + at) * tl.load(y + at)))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_lanes_have_the_same_sum_of_products(arch: int) -> None:
+    ptx = kernel_ptx(products_of_lanes, {"x": "*fp32", "y": "*fp32", "out": "*fp32"}, {"N": 32}, arch, warps=1)
+    rng, out = np.random.default_rng(0), np.zeros(32, np.float32)
+    launch(ptx, "products_of_lanes", [*rng.standard_normal((2, 32), dtype=np.float32), out], warps=1)
+    assert len(set(out.tolist())) == 1

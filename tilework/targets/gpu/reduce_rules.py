@@ -93,13 +93,17 @@ def is_scores(low: Lowering, op: Operation, sources: Sequence[Registers]) -> boo
 
 
 def in_warps(low: Lowering, region: Region, ways: Ways, values: list[Value]) -> list[Value]:
-    """The lanes of a row, by butterflies or in one instruction."""
+    """The lanes of a row, by butterflies or in one instruction.
+
+    Nothing is fused: of two products each lane would round the other's, and lanes would have different sums."""
     lanes = numbers(ways.along, "lane")
     if (whole := whole_warp(low, region, ways, lanes, values)) is not None:
         return [whole]
+    fuses, low.fuses = low.fuses, False
     for lane in far_first(region, lanes):
         others = [low.shuffle_xor(value, 1 << lane) for value in values]
         values = call(low, region, [*values, *others])
+    low.fuses = fuses
     return values
 
 
