@@ -93,5 +93,5 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(400_000, 20, 20)  # garbage is modules, which live for a test
+        gc.set_threshold(100_000, 20, 20)  # garbage is modules, which live for a test
         gc.enable()
