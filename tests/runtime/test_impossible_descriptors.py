@@ -14,7 +14,6 @@ import tilework.language as tl
 from tests.runtime.emulator_fixture import emulator
 from tests.runtime.launch_kernels import AMPERE, HOPPER
 from tests.runtime.test_tensor_descriptors import aligned
-from tilework import knobs
 from tilework.compiler import ASTSource, lower
 from tilework.errors import InterpreterError, PassError, SanitizerError
 from tilework.oracles.emulator import tensor_map
@@ -87,11 +86,10 @@ def test_the_emulator_names_the_number(device: Any, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", IMPOSSIBLE)
-def test_the_interpreter_names_the_number(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    monkeypatch.setattr(knobs.runtime, "interpret", True)
+def test_the_interpreter_names_the_number(case: str) -> None:
     numbers, said = IMPOSSIBLE[case]
     with pytest.raises(InterpreterError, match=said):
-        rows_of(tilework.jit(first_rows), numbers)
+        rows_of(tilework.jit(first_rows, interpret=True), numbers)
 
 
 @pytest.mark.parametrize("case", STRIDES)

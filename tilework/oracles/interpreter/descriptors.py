@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tilework.described_arrays import refused_stride
 from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, float32, int32, int64
 from tilework.language.typing.access import block_pointed_to
 from tilework.language.typing.carrier import AccessOptions, Shape
-from tilework.layouts.described_arrays import refused_stride
 from tilework.numerics.rounding import Array, bits_of
 from tilework.oracles.interpreter.allowed_memory import Memory
 from tilework.oracles.interpreter.failures import at_run_time

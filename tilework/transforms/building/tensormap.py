@@ -12,6 +12,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tilework.described_arrays import refused_stride
 from tilework.errors import PassError
 from tilework.ir import tt, ttng
 from tilework.ir.encodings import (
@@ -21,7 +22,6 @@ from tilework.ir.encodings import (
 from tilework.ir.enums import PaddingOption
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
-from tilework.layouts.described_arrays import refused_stride
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
 from tilework.transforms.building.emitter import Emitter
