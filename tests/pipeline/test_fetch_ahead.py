@@ -39,10 +39,12 @@ def test_what_is_asked_for_is_there() -> None:
         np.testing.assert_allclose(out[row], expected / expected.sum(), rtol=1e-5)
 
 
-def test_the_evaluator_finds_what_is_not_there() -> None:
+def test_a_number_that_has_wrapped_is_no_program() -> None:
+    """As behind the last of 2^31 - 1; where the comparison is signed the evaluator finds what is not there."""
     text = compiled("ttgir").replace(f"constant {AHEAD} : i32", f"constant {-ROWS} : i32")
+    run(text, 1)
     with pytest.raises(EvaluationError, match=r"ttg\.fetch"):
-        run(text, 1)
+        run(text.replace("cmpi ult", "cmpi slt"), 1)
 
 
 def test_one_thread_asks_for_a_line() -> None:

@@ -12,7 +12,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK-NEXT: %[[N:.*]] = tt.get_num_programs x : i32
 // CHECK-NEXT: %[[D:.*]] = arith.constant 703 : i32
 // CHECK-NEXT: %[[L:.*]] = arith.addi %row, %[[D]] : i32
-// CHECK-NEXT: %[[IN:.*]] = arith.cmpi slt, %[[L]], %[[N]] : i32
+// CHECK-NEXT: %[[IN:.*]] = arith.cmpi ult, %[[L]], %[[N]] : i32
 // CHECK-NEXT: %[[S:.*]] = arith.muli %[[L]], %n : i32
 // CHECK-NEXT: %[[A:.*]] = tt.addptr %in, %[[S]] :
 // CHECK-NEXT: %[[T:.*]] = tt.splat %[[A]] :
@@ -49,7 +49,7 @@ tt.func public @rows(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %weights: 
 // A mask that depends on the program is computed for the later one.
 // CHECK-LABEL: @masks(
 // CHECK: %[[L:.*]] = arith.addi %row,
-// CHECK: %[[INSIDE:.*]] = arith.cmpi slt, %[[L]], %[[N:.*]] : i32
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[L]], %[[N:.*]] : i32
 // CHECK: %[[K:.*]] = arith.cmpi slt, %[[L]], %n : i32
 // CHECK: %[[M:.*]] = tt.splat %[[K]] : i1
 // CHECK: %[[W:.*]] = arith.andi %[[ALL:.*]], %[[M]] :

@@ -8,6 +8,8 @@ from tilework.ir.declare import Op
 from tilework.ir.tt.memory_ops import loaded_type, verify_mask
 from tilework.ir.ttg.async_copy_ops import copied_mask_type
 
+LINE = 128  # bytes that are fetched at a time
+
 
 class FetchOp(Op):
     """Ask for what pointers point at; it comes into the cache of all multiprocessors, and nobody waits for it.

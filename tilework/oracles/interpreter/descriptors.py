@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.described_arrays import refused_stride
+from tilework.described_arrays import ALIGNMENT, refused_stride
 from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, float32, int32, int64
 from tilework.language.typing.access import block_pointed_to
@@ -31,7 +31,6 @@ ATOMICS: dict[str, Callable[..., Any]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
-TMA_BYTES = 16  # alignment of everything a descriptor moves
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class Descriptors(Reductions):
     ) -> tl.tensor_descriptor:
         """The descriptor of an array, made by the kernel or by the host."""
         address, element = int(base.handle), type.scalar
-        check_aligned(address, f"a descriptor's base must be aligned to {TMA_BYTES} bytes, is {address:#x}")
+        check_aligned(address, f"a descriptor's base must be aligned to {ALIGNMENT} bytes, is {address:#x}")
         for axis, stride in enumerate(strides[:-1]):
             if refusal := refused_stride(axis, stride, element.itemsize):
                 raise at_run_time(AssertionError(refusal))
@@ -155,13 +154,13 @@ class Descriptors(Reductions):
 def aligned(window: Window, offsets: list[int]) -> list[int]:
     """The offsets of one access; a block whose rows are multiples of 16 bytes must begin at one."""
     size = window.element.itemsize
-    if window.block[-1] * size % TMA_BYTES:
+    if window.block[-1] * size % ALIGNMENT:
         return offsets
     start = offsets[-1] * size
-    check_aligned(start, f"offset {offsets[-1]} along the last axis is {start} bytes, not a multiple of {TMA_BYTES}")
+    check_aligned(start, f"offset {offsets[-1]} along the last axis is {start} bytes, not a multiple of {ALIGNMENT}")
     return offsets
 
 
 def check_aligned(number_of_bytes: int, text: str) -> None:
-    if number_of_bytes % TMA_BYTES:
+    if number_of_bytes % ALIGNMENT:
         raise at_run_time(AssertionError(text))

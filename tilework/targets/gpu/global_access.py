@@ -15,6 +15,7 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import defining_op
+from tilework.ir.ttg.fetch_op import LINE
 from tilework.ir.types import PointerType, array_values, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
@@ -175,9 +176,6 @@ def store_tile(
             held = [to_memory(low, element, value) for value in registers[first : first + width]]
             given = pack(low, held, moved.type)
             low.gpu.store(low.builder, Access(addresses[first], moved, predicate, hints), given)
-
-
-LINE = 128  # bytes that are fetched at a time
 
 
 @lowers(ttg.FetchOp)

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from xdsl.dialects import scf
 from xdsl.ir import Block, Operation
 
 from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.nesting import LOOPS
 
-LOOPS = (scf.ForOp, scf.WhileOp)
 Accesses = TypeVar("Accesses", bound=Any)  # they have `|`, `conflicts(later)` and `written`
 
 
@@ -27,7 +26,7 @@ def order(block: Block, before: Accesses, of: Callable[[Operation], Accesses], n
         if not op.regions:
             before |= own
             continue
-        inside = before | own if isinstance(op, LOOPS) and own.written else before  # what the iteration before has done
+        inside = before | own if type(op) in LOOPS and own.written else before  # what the iteration before has done
         for end in [order(inner, inside, of, none) for region in op.regions for inner in region.blocks]:
             before |= end
     return before

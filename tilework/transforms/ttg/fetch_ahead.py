@@ -36,6 +36,7 @@ from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import LOOPS, body_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, defining_op, insert_after, recreate
+from tilework.ir.ttg.fetch_op import LINE
 from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, shape_of, with_element
 from tilework.layouts.queries import order
 from tilework.transforms.building.emitter import Emitter
@@ -43,7 +44,6 @@ from tilework.transforms.building.masks import mask_of
 from tilework.transforms.passes import module_pass
 
 WAITS = frozenset({tt.ReduceOp, tt.ScanOp})
-LINE = 128  # bytes that are fetched at a time
 LEAST = 8  # bytes that a thread loads at a time: each asks for itself, so that smaller ones would take more instructions than they save time
 
 
@@ -121,7 +121,7 @@ def fetch(rows: Mapping[Operation, Sequence[Operation]], distance: int) -> None:
     for op in dict.fromkeys(op for made in rows.values() for op in made):
         if is_number(op):
             number = code.binary(arith.AddiOp, op.results[0], code.constant(distance, i32))
-            inside = code.compare("slt", number, count)
+            inside = code.compare("ult", number, count)  # one that has wrapped is no program
         else:
             number = code.append(recreate(op, operands=[later.get(operand, operand) for operand in op.operands]))
         later[op.results[0]] = number

@@ -21,14 +21,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from tilework.targets.cpu.target import HostTarget
+from tilework.targets.cpu.target import CACHE_LINE, HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.types import Type, i32, vector
 from tilework.targets.llvm.values import Value, constant
 
 MULTIPLIERS, LOAD_PORTS, FRONT_END = 2, 2, 4
 LATENCY = {"aarch64": 4, "x86_64": 5}  # cycles until an accumulator can be added to again; Haswell's 5 is the longest
-CACHE_LINE = 64
 
 Accumulate = Callable[[Builder, Value, Value, Value], Value]
 EmitBlock = Callable[..., list[Value]]

@@ -17,8 +17,8 @@ from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
 from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
 from tilework.targets.cpu.lower.lowering import Lowering
-from tilework.targets.cpu.lower.microkernel import CACHE_LINE
 from tilework.targets.cpu.lower.open_nest import FAST, SLOW, OpenNest
+from tilework.targets.cpu.target import CACHE_LINE
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes, memory_type, pointee_bytes, register_type

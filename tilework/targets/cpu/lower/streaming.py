@@ -27,8 +27,8 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.targets.cpu.lower.lanes import Linear
 from tilework.targets.cpu.lower.lowering import Lowering
-from tilework.targets.cpu.lower.microkernel import CACHE_LINE
 from tilework.targets.cpu.lower.nest_access import STREAM_ALIGN, access_stride, is_volatile, step_of, streams
+from tilework.targets.cpu.target import CACHE_LINE
 from tilework.targets.llvm.rules import number_of
 from tilework.targets.llvm.scalar_types import element_bytes
 from tilework.targets.llvm.types import f64, i1, i64
