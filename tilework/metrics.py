@@ -11,6 +11,7 @@ itself, a forked one from zero.
 | name | labels | |
 |---|---|---|
 | `compiles`, `compile_seconds` | kernel, target | kernels that were compiled, and the time that took |
+| `fallbacks` | without, kernel, target | compilations repeated without a choice of the compiler (`auto_tma`), with which the kernel needs more than the device has |
 | `cache_hits` | kernel, cache | kernels that were not: `cache` is memory, disk, remote or bundle |
 | `loads`, `load_seconds` | kernel, target | code that was put into memory or onto a GPU |
 | `refusals` | kernel | launches and tunings that TILEWORK_NO_JIT=1 forbade, or that needed a compiler that is not there |
@@ -28,6 +29,7 @@ Callback = Callable[[str, float, Mapping[str, str]], object]
 HELP = {
     "compiles": "Kernels that were compiled.",
     "compile_seconds": "Time that compiling took.",
+    "fallbacks": "Compilations repeated without a choice of the compiler that does not fit the device.",
     "cache_hits": "Kernels that did not have to be compiled.",
     "loads": "Kernels whose code was loaded.",
     "load_seconds": "Time that loading took.",

@@ -13,9 +13,9 @@ import tilework
 import tilework.language as tl
 from tests.runtime.fake_gpu import fake_gpu
 from tests.runtime.launch_kernels import HOPPER, HOST, SIGNATURE, fill, fill_source
-from tilework import knobs
+from tilework import knobs, metrics
 from tilework.compiler import ASTSource, compile, lower
-from tilework.errors import OutOfResources
+from tilework.errors import DoesNotFit, OutOfResources, PassError, PTXASError
 from tilework.runtime.compile import stages
 from tilework.targets.base import GPUTarget
 
@@ -52,17 +52,37 @@ def touch(x):
     tl.store(x, 1)
 
 
-def test_copies_that_nobody_asked_for_are_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OutOfResources(2, 1, "shared memory"), DoesNotFit(2, 1, "registers")])
+def test_copies_of_the_compilers_choice_that_do_not_fit_are_left_out_and_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
     def failing(source: Any, target: Any, backend: Any, options: Any, *rest: Any) -> Any:
         if options.auto_tma:
-            raise OutOfResources(2, 1, "shared memory")
+            raise error
         return real(source, target, backend, options, *rest)
 
     real = stages.build
     monkeypatch.setattr(stages, "build", failing)
-    assert compile(ASTSource(touch, {"x": "*i32"}), CUDA, {"auto_tma": "pays"}).metadata.auto_tma is False
-    with pytest.raises(OutOfResources):
-        compile(ASTSource(touch, {"x": "*i32"}), CUDA, {"auto_tma": True})
+    monkeypatch.setenv("TILEWORK_PERFORMANCE_REMARKS", "1")
+    source, before = ASTSource(touch, {"x": "*i32"}), metrics.total("fallbacks", without="auto_tma", target=str(CUDA))
+    assert compile(source, CUDA, {"auto_tma": "pays"}).metadata.auto_tma is False
+    assert metrics.total("fallbacks", without="auto_tma", target=str(CUDA)) == before + 1
+    assert re.search(r"touch: remark: it runs without copies by TMA .* out of resource", capsys.readouterr().err)
+    with pytest.raises(type(error)):
+        compile(source, CUDA, {"auto_tma": True})
+
+
+@pytest.mark.parametrize(
+    "error", [AssertionError("broken"), KeyError("op"), PTXASError("syntax"), PassError("no rule")]
+)
+def test_a_defect_of_the_compiler_is_seen_whatever_it_chose(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def failing(source: Any, target: Any, backend: Any, options: Any, *rest: Any) -> Any:
+        raise error if options.auto_tma else AssertionError("compiled again")
+
+    monkeypatch.setattr(stages, "build", failing)
+    with pytest.raises(type(error)) as found:
+        compile(ASTSource(touch, {"x": "*i32"}), CUDA, {"auto_tma": "pays"})
+    assert found.value is error
 
 
 def test_parameters_without_a_type_must_be_constants() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import CompilationError
+from tilework.errors import OutOfResources
 from tilework.knobs.hooks import tell
 from tilework.metrics import count
 from tilework.quick_definitions import quick_definitions
-from tilework.runtime.compile.compiled import CompiledKernel, by_stage
+from tilework.runtime.compile.compiled import CompiledKernel, by_stage, report_fallback
 from tilework.runtime.compile.compiler_presence import is_compiler_loaded, require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.times import Timer, microseconds
@@ -59,6 +59,7 @@ def compile(
     is_here = changed or knobs.compilation.always_compile
     keyed = {**environment, "stages": "changed"} if changed else environment
     name = cache.file_stem(source.name)
+    labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
     first = None
     with assumed_key():
         with quick_definitions():
@@ -87,12 +88,11 @@ def compile(
         given = {name for name, value in (options or {}).items() if value is not None}
         try:
             files = build(source, chosen, backend, parsed, given, environment, key, timer)
-        except CompilationError:
-            raise
-        except Exception:
+        except OutOfResources as error:
             if parsed.auto_tma != "pays":
                 raise
-            return compile(source, chosen, {**(options or {}), "auto_tma": False}, _env_vars)  # nobody asked for copies
+            report_fallback(error, **labels)
+            return compile(source, chosen, {**(options or {}), "auto_tma": False}, _env_vars)
     if is_stored:
         paths = cache.entry_paths(key, files)
     else:
@@ -102,7 +102,6 @@ def compile(
         if first is not None:
             first.start_for_others()
     kernel = CompiledKernel(source, paths, key, by_stage(files))
-    labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
     if hit:
         count("cache_hits", kernel=labels["kernel"], cache=cache.ORIGIN.where)
     else:

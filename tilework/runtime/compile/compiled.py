@@ -8,6 +8,7 @@ It holds text and bytes only until its first launch; then the driver loads the b
 
 import json
 import os
+import sys
 import threading
 import time
 from collections import namedtuple
@@ -256,8 +257,10 @@ class CompiledKernel:
             launcher = self.launcher
             if launcher.justifies(grid, args):
                 return self
-        except OutOfResources:
+        except OutOfResources as error:
             launcher = driver.for_target(self.metadata.target).launcher_cls(self.src, self.metadata)
+            if self._loaded.plain is None:
+                report_fallback(error, kernel=self.full_name, target=str(self.metadata.target))
         plain = self._loaded.plain
         if plain is None:
             plain = self._loaded.plain = launcher.without()
@@ -383,3 +386,15 @@ def launch_kernel(
     enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
     kernel.launcher(x, y, z, stream, kernel.function, kernel.packed_metadata, metadata, enter, leave, *args)
     return kernel
+
+
+def report_fallback(error: OutOfResources, **labels: str) -> None:
+    """Count and remark that a kernel runs without the TMA copies that the compiler chose for it."""
+    # lazily: an exception
+    from tilework.metrics import count
+    from tilework.targets.diagnostics import wanted
+
+    count("fallbacks", 1, without="auto_tma", **labels)
+    if (shown := wanted()) is not None and shown.remarks:
+        text = "remark: it runs without copies by TMA (auto_tma=False), because with them it does not fit"
+        print(f"{labels['kernel']}: {text}: {error}", file=sys.stderr)
