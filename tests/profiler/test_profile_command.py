@@ -188,6 +188,15 @@ def test_work_is_estimated_from_ir_and_arguments() -> None:
     assert part.flops == {"simd": 28 * 16} and part.bytes == (28 + 7) * 16 * 4
 
 
+def test_metadata_that_fail_are_a_warning() -> None:
+    compiled = tilework.jit(launch_metadata=lambda grid, metadata, args: 1 // 0)(until.fn).warmup(
+        np.zeros(1, "f4"), 7.0, grid=(1,)
+    )
+    with pytest.warns(UserWarning, match="launch_metadata of until raised ZeroDivisionError"):
+        found = work_of(compiled.launcher, (1, 1, 1), (np.zeros(1, "f4"), 7.0))
+    assert found.told == () and found.name == ""
+
+
 # ---- what to look at first
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.targets.cuda_tools import needs_ptxas
+from tilework.aot import compile_kernel as compile_command
 from tilework.aot.compile_kernel import CompileArgs, compile_kernel
 from tilework.aot.link import HeaderParser, LinkerError, link_headers, main
 
@@ -324,3 +325,18 @@ def test_as_commands(folder: Path) -> None:
         [*python, "triton.tools.link", header.name, "-o", "all"], cwd=folder, env=environment, check=True, timeout=300
     )
     assert "CUresult mine_default(CUstream stream" in (folder / "all.h").read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "seen"),
+    [(ValueError("no type"), SystemExit), (AttributeError("x"), AttributeError), (TypeError("x"), TypeError)],
+)
+def test_mistakes_of_the_call_are_words_and_defects_are_seen(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, seen: type[BaseException]
+) -> None:
+    def failing(args: CompileArgs) -> None:
+        raise error
+
+    monkeypatch.setattr(compile_command, "compile_kernel", failing)
+    with pytest.raises(seen):
+        compile_command.main(["kernels.py", "-n", "add", "-s", "*fp32", "-g", "1,1,1"])

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import ParseError
 
 from tilework.explorer.located import closing
 from tilework.ir.encodings import encoding_attr, encoding_of, shared_of
-from tilework.ir.parser import IRParser, IRSyntaxError
+from tilework.ir.parser import IRParser
 from tilework.ir.types import Shape, bit_width, shape_of
 from tilework.layouts.banks import access_table
 from tilework.layouts.errors import LayoutError
@@ -84,7 +84,7 @@ def layout_of(type: str) -> dict[str, Any] | None:
         shape, bits = shape_of(attribute), max(8, bit_width(attribute))
         shape = shape[len(shape) - encoding.rank :]  # buffers of a ring lie behind each other
         layout = to_linear(encoding, tuple(shape))
-    except (ParseError, IRSyntaxError, LayoutError, ValueError, KeyError, AssertionError, AttributeError):
+    except (ParseError, LayoutError):
         return None
     is_shared = shared_of(attribute) is not None
     return {

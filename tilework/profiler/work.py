@@ -3,6 +3,7 @@
 Seen at the launches that go through Python; those in machine code with the same grid and integers do the same.
 """
 
+import warnings
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -40,13 +41,14 @@ def work_of(launcher: Launcher, grid: Extent, args: Any) -> Work:
 
 
 def told_by(fn: Any, grid: Extent, metadata: Any, named: dict[str, Any]) -> tuple[tuple[tuple[str, float], ...], str]:
-    """Flops, bytes and name by the kernel's `launch_metadata`; nothing where that fails: a profile must not end a program."""
+    """Flops, bytes and name by the kernel's `launch_metadata`; a warning where that fails: a profile must not end a program."""
     if (tell := getattr(fn, "launch_metadata", None)) is None:
         return (), ""
     try:
         found = tell(grid, metadata, named)
         return tuple((name, float(found[name])) for name in TOLD if name in found), str(found.get("name", ""))
-    except Exception:
+    except Exception as error:  # of the user's function
+        warnings.warn(f"launch_metadata of {fn.__name__} raised {type(error).__name__}: {error}", stacklevel=2)
         return (), ""
 
 
