@@ -8,7 +8,7 @@ QUICK = (
     "differential/test_differential_control.py",
     "differential/test_differential_indexing.py",
     "docs/test_reference_pages.py",
-    "drawn/test_regressions.py",
+    "fuzz/test_regressions.py",
     "emulator/test_integer.py",
     "emulator/test_memory.py",
     "evaluator",

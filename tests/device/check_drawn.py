@@ -5,7 +5,7 @@
 Every kernel that differs is a line with its seed; then one line for all. Kernels are not fused, so that floats differ only by what
 elementary functions and the order of sums allow; one whose threads meet in global memory without order (the emulator says so) or
 whose results tell the order of its programs (the evaluator says so) may differ. ``--plain`` draws kernels of what Triton has,
-``--loops`` short ones of nested loops, ``--hashes`` and ``--strides`` those of `tests.drawn.gpu`; with ``--ctas 2`` two blocks run each program. The exit code is the number of failures, 99 at most; ``--seconds`` ends early.
+``--loops`` short ones of nested loops, ``--hashes`` and ``--strides`` those of `tests.fuzz.gpu`; with ``--ctas 2`` two blocks run each program. The exit code is the number of failures, 99 at most; ``--seconds`` ends early.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 import tilework
 from tests.device.check_cuda_kernels import allocate
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.gpu import (
+from tests.fuzz.gpu import (
     BLOCK,
     MEETING,
     MOST_REFUSED,
@@ -34,10 +34,10 @@ from tests.drawn.gpu import (
     has_unordered_atomics,
     warps_of,
 )
-from tests.drawn.kernels import Kernel, draw_kernel
-from tests.drawn.rounding import RoundingError
-from tests.drawn.run import load
-from tests.drawn.test_drawn import difference
+from tests.fuzz.kernels import Kernel, draw_kernel
+from tests.fuzz.rounding import RoundingError
+from tests.fuzz.run import load
+from tests.fuzz.test_passes import difference
 from tilework import knobs
 from tilework.errors import SanitizerError
 from tilework.oracles.interpreter import InterpretedFunction

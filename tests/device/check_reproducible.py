@@ -5,7 +5,7 @@
 
 Each row: what was computed, its digest on the CPU, and PASS or where another one differs. Elementwise operations of every type, the
 examples with 1, 4 and 8 warps, a network trained for some hundred steps, and drawn kernels, whose table is made by
-`python -m tests.drawn.reproducible --digests tests/device/drawn_digests.txt`. Without a GPU only CPU and tables are
+`python -m tests.fuzz.reproducible --digests tests/device/drawn_digests.txt`. Without a GPU only CPU and tables are
 compared. Reductions, scans, dots and ordered atomics are rows of their own. The exit code is the number of rows that differ, 99 at most.
 """
 
@@ -31,7 +31,7 @@ from tests.differential.elementwise_kernels import ROWS, N
 from tests.differential.elementwise_kernels import drawn as drawn_numbers
 from tests.differential.test_reproducible_orders import meeting, product, reductions, scans
 from tests.differential.training import SHAPES, fresh, train
-from tests.drawn.reproducible import (
+from tests.fuzz.reproducible import (
     DIFFERENT,
     EQUAL,
     LOST,
@@ -47,12 +47,12 @@ from tests.drawn.reproducible import (
     meets,
     read_digests,
 )
-from tests.drawn.run import load
-from tests.drawn.workers import Lost, results
+from tests.fuzz.run import load
+from tests.fuzz.workers import Lost, results
 from tests.targets.gpu_run import with_addresses
 
 TABLE = Path(__file__).with_name("reproducible_digests.json")
-DRAWN = Path(__file__).with_name("drawn_digests.txt")  # python -m tests.drawn.reproducible --digests
+DRAWN = Path(__file__).with_name("drawn_digests.txt")  # python -m tests.fuzz.reproducible --digests
 WARPS = (1, 4, 8)
 LIMIT = 240  # seconds for one row
 Arrays = dict[str, Any]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.drawn.amount import amount
-from tests.drawn.kernels import Kernel, draw_kernel
-from tests.drawn.run import capability, compile_drawn, load
-from tests.drawn.test_drawn import SCALARS, difference, draw_array, explain
+from tests.fuzz.amount import amount
+from tests.fuzz.kernels import Kernel, draw_kernel
+from tests.fuzz.run import capability, compile_drawn, load
+from tests.fuzz.test_passes import SCALARS, difference, draw_array, explain
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.target import Target

@@ -11,8 +11,8 @@ from examples.case import Case
 from examples.demo import all_cases
 from tests.differential.everywhere import CHOSEN, PLACES, bits, everywhere
 from tests.differential.training import SHAPES, fresh, train
-from tests.drawn.amount import amount
-from tests.drawn.reproducible import DIFFERENT, outcome_of
+from tests.fuzz.amount import amount
+from tests.fuzz.reproducible import DIFFERENT, outcome_of
 from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.explain.devices import Launch, run_on
@@ -60,4 +60,4 @@ def test_training() -> None:
 def test_drawn_kernels(first: int, tmp_path: Path) -> None:
     for seed in range(first, min(first + 10, DRAWN)):
         found = outcome_of(seed, tmp_path, CHOSEN if IS_ALL else FEW)
-        assert found.kind != DIFFERENT, f"python -m tests.drawn.reproducible --seed {seed}\n{found.why}"
+        assert found.kind != DIFFERENT, f"python -m tests.fuzz.reproducible --seed {seed}\n{found.why}"

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.drawn.amount import amount
 from tests.frontend.run import run_all
+from tests.fuzz.amount import amount
 
 NAMES = ("a", "b", "c", "d")
 HELPERS = """

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.drawn.kernels import draw_kernel
-from tests.drawn.run import capability, compile_drawn
+from tests.fuzz.kernels import draw_kernel
+from tests.fuzz.run import capability, compile_drawn
 from tests.pipeline.gpu import Config
 from tests.pipeline.stages import check_stage
 from tilework.errors import CompilationError

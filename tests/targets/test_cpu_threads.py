@@ -8,8 +8,8 @@ from pathlib import Path
 PROGRAM = """
 import sys, threading
 import tilework.language as tl
-from tests.drawn.kernels import draw_kernel
-from tests.drawn.run import load
+from tests.fuzz.kernels import draw_kernel
+from tests.fuzz.run import load
 from tilework.targets.base import GPUTarget
 from tilework.targets.llvm import types
 from tilework.compiler import ASTSource, lower

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.drawn.amount import amount
-from tests.drawn.kernels import draw_kernel
-from tests.drawn.run import capability, compile_drawn
+from tests.fuzz.amount import amount
+from tests.fuzz.kernels import draw_kernel
+from tests.fuzz.run import capability, compile_drawn
 from tests.pipeline.compiled import CASES, frontend_module, optimise
 from tests.pipeline.stages import StageError, check_stage
 from tilework.errors import PassError

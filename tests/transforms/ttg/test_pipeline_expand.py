@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.drawn.amount import amount
+from tests.fuzz.amount import amount
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.tools.check_each import check_each

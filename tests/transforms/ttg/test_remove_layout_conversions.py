@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.drawn.amount import amount
+from tests.fuzz.amount import amount
 from tests.transforms.ttg.drawn_layouts import draw
 from tilework.ir import ttg
 from tilework.ir.create import clone_op

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from tests.drawn.product_ends import ADDED, EACH, ELSEWHERE, OF_NUMBERS, STEPS, STORES
+from tests.fuzz.product_ends import ADDED, EACH, ELSEWHERE, OF_NUMBERS, STEPS, STORES
 
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "fp8": 1, "fp8e5": 1, "i8": 1}  # bytes
 TILES = [

@@ -1,8 +1,8 @@
 """Drawn kernels under the sanitizer: those without a mistake stay silent and compute the same, a drawn mistake is reported.
 
-python -m tests.drawn.sanitizer --kernels 200            progress, then the failures
-python -m tests.drawn.sanitizer --seed 17                one kernel: its source, and what is wrong with it
-python -m tests.drawn.sanitizer --gpu --kernels 50       as PTX in the emulator
+python -m tests.fuzz.sanitizer --kernels 200            progress, then the failures
+python -m tests.fuzz.sanitizer --seed 17                one kernel: its source, and what is wrong with it
+python -m tests.fuzz.sanitizer --gpu --kernels 50       as PTX in the emulator
 
 A kernel has drawn statements and one *suspect*: a lane that divides, shifts, gathers, counts, adds or loads with the parameter `wrong`.
 Its result goes through statements that keep it in its lane, and is then used. One value of `wrong` is a mistake, another is
@@ -24,11 +24,11 @@ import numpy as np
 
 import tilework
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.kernels import CPU, ELEMENTS, Kernel, draw_kernel
-from tests.drawn.rules import INT32
-from tests.drawn.run import load
-from tests.drawn.statements import Statements
-from tests.drawn.test_drawn import difference
+from tests.fuzz.kernels import CPU, ELEMENTS, Kernel, draw_kernel
+from tests.fuzz.rules import INT32
+from tests.fuzz.run import load
+from tests.fuzz.statements import Statements
+from tests.fuzz.test_passes import difference
 from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.knobs import cuda_tools

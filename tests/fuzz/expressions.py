@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.drawn.rules import (
+from tests.fuzz.rules import (
     ARITHMETIC,
     BF16,
     BOOL,

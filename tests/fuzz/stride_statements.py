@@ -7,9 +7,9 @@
 Where a tile is stored its elements are apart, and so are the programs. All of it is exact, on every device.
 """
 
-from tests.drawn.expressions import Shape, Value, unknown
-from tests.drawn.rules import BF16, FP16, FP32, FP64, INT8, INT16, INT32, INT64, UINT8, UINT32, DType
-from tests.drawn.statements import NESTED, Statements
+from tests.fuzz.expressions import Shape, Value, unknown
+from tests.fuzz.rules import BF16, FP16, FP32, FP64, INT8, INT16, INT32, INT64, UINT8, UINT32, DType
+from tests.fuzz.statements import NESTED, Statements
 
 KINDS = (INT8, UINT8, INT16, INT32, INT32, INT64, FP16, BF16, FP32, FP64)
 PLACE, FAR, HALF = (

@@ -3,7 +3,7 @@
 import os
 import time
 
-from tests.drawn.workers import Lost, results
+from tests.fuzz.workers import Lost, results
 
 
 def fragile(item: int) -> int:

@@ -5,12 +5,12 @@ builtins: masks and orders of atomics, gathers of another size, dots of every ty
 from collections.abc import Sequence
 from math import prod
 
-from tests.drawn.descriptor_statements import DescriptorStatements
-from tests.drawn.expressions import Shape, Value, clamped, unknown
-from tests.drawn.kernels import CPU
-from tests.drawn.memory_statements import ATOMIC
-from tests.drawn.order_statements import OrderStatements
-from tests.drawn.rules import (
+from tests.fuzz.descriptor_statements import DescriptorStatements
+from tests.fuzz.expressions import Shape, Value, clamped, unknown
+from tests.fuzz.kernels import CPU
+from tests.fuzz.memory_statements import ATOMIC
+from tests.fuzz.order_statements import OrderStatements
+from tests.fuzz.rules import (
     BF16,
     FP8E4B8,
     FP8E4NV,

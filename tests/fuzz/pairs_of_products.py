@@ -7,7 +7,7 @@ carries beside its sums, what reads the tiles besides, and what comes between th
 from dataclasses import dataclass
 from typing import Any
 
-from tests.drawn.products import Lines
+from tests.fuzz.products import Lines
 
 BETWEEN = [  # what may happen to scores
     "s = tl.cumsum(tl.clamp(s, -1, 1), 1)", "s = tl.cumsum(tl.clamp(s, -1, 1), 0)", "s = tl.flip(s, 1)", "s = tl.flip(s, 0)",

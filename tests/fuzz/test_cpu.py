@@ -1,13 +1,13 @@
-"""Drawn kernels as machine code, against the interpreter; `python -m tests.drawn.cpu` runs more of them."""
+"""Drawn kernels as machine code, against the interpreter; `python -m tests.fuzz.cpu` runs more of them."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.drawn.amount import amount
-from tests.drawn.cpu import compare, kind
-from tests.drawn.kernels import CPU, draw_kernel
-from tests.drawn.test_drawn import explain
+from tests.fuzz.amount import amount
+from tests.fuzz.cpu import compare, kind
+from tests.fuzz.kernels import CPU, draw_kernel
+from tests.fuzz.test_passes import explain
 
 KERNELS, CHUNK = amount(12), 4
 

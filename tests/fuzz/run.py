@@ -1,6 +1,6 @@
 """Compile a drawn kernel, and compare what it computes before and after passes.
 
-python -m tests.drawn.run 17            the source of kernel 17, and the report
+python -m tests.fuzz.run 17            the source of kernel 17, and the report
 """
 
 import importlib.util
@@ -11,7 +11,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.drawn.kernels import CPU, Kernel, draw_kernel
+from tests.fuzz.kernels import CPU, Kernel, draw_kernel
 from tests.pipeline.stages import check_stage
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.create import clone_op

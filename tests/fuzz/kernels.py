@@ -13,8 +13,8 @@ from random import Random
 
 import numpy as np
 
-from tests.drawn.expressions import Expressions, Shape, Value, unknown
-from tests.drawn.rules import ARITHMETIC, BOOL, FP32, INT32, INT64, DType, convert
+from tests.fuzz.expressions import Expressions, Shape, Value, unknown
+from tests.fuzz.rules import ARITHMETIC, BOOL, FP32, INT32, INT64, DType, convert
 
 ELEMENTS = 8192  # of every array
 CPU = 0  # the capability that stands for the host
@@ -338,11 +338,11 @@ def draw_kernel(
     `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
     matters take turns; and it may return between its accesses to memory. `checked`: with nothing that the sanitizer reports.
     """
-    from tests.drawn import stride_statements
-    from tests.drawn.hash_statements import NUMBERS, HashStatements
-    from tests.drawn.loop_statements import LoopStatements
-    from tests.drawn.python_statements import HELPERS, PythonStatements
-    from tests.drawn.statements import Statements
+    from tests.fuzz import stride_statements
+    from tests.fuzz.hash_statements import NUMBERS, HashStatements
+    from tests.fuzz.loop_statements import LoopStatements
+    from tests.fuzz.python_statements import HELPERS, PythonStatements
+    from tests.fuzz.statements import Statements
 
     plain = Statements(seed, capability, about_descriptors, odd)
     own = (

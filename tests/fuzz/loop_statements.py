@@ -13,10 +13,10 @@ All of it is exact, on every device.
 
 from math import prod
 
-from tests.drawn.expressions import Shape, Value, unknown
-from tests.drawn.kernels import CPU
-from tests.drawn.rules import BF16, BOOL, FP8E4NV, FP8E5, FP16, FP32, INT8, INT16, INT32, INT64, UINT8, UINT16, DType
-from tests.drawn.statements import NESTED, STRAIGHT, Statements
+from tests.fuzz.expressions import Shape, Value, unknown
+from tests.fuzz.kernels import CPU
+from tests.fuzz.rules import BF16, BOOL, FP8E4NV, FP8E5, FP16, FP32, INT8, INT16, INT32, INT64, UINT8, UINT16, DType
+from tests.fuzz.statements import NESTED, STRAIGHT, Statements
 
 LEAST, MOST = -(2**31), 2**31 - 1
 BOUNDS = (

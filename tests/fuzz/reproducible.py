@@ -1,10 +1,10 @@
 """Drawn kernels that promise the same bits: on every device, with any number of warps and threads, bit for bit.
 
-python -m tests.drawn.reproducible --kernels 500 --jobs 8                what differs as it is found, then how many did what
-python -m tests.drawn.reproducible --seconds 500 --digests FILE          as far as it comes; the same again goes on where it stopped
-python -m tests.drawn.reproducible --part 2/4 --against FILE             a quarter of them, compared with what another machine has written
-python -m tests.drawn.reproducible --places interpreter cpu              in fewer places, which are named by how they begin
-python -m tests.drawn.reproducible --seed 17                             one kernel: its source, and where it differs
+python -m tests.fuzz.reproducible --kernels 500 --jobs 8                what differs as it is found, then how many did what
+python -m tests.fuzz.reproducible --seconds 500 --digests FILE          as far as it comes; the same again goes on where it stopped
+python -m tests.fuzz.reproducible --part 2/4 --against FILE             a quarter of them, compared with what another machine has written
+python -m tests.fuzz.reproducible --places interpreter cpu              in fewer places, which are named by how they begin
+python -m tests.fuzz.reproducible --seed 17                             one kernel: its source, and where it differs
 
 Kernels that the language refuses to call reproducible (floats in atomics, assembly) do not count, nor do those whose programs or threads
 meet in global memory without an order: they promise nothing. Those that write what they also read mostly run as one program, in which
@@ -33,11 +33,11 @@ from tests.differential.elementwise_kernels import N
 from tests.differential.elementwise_kernels import drawn as numbers
 from tests.differential.everywhere import CHOSEN, PLACES, in_places
 from tests.differential.test_differential_drawn import annotated
-from tests.drawn.cpu import kind
-from tests.drawn.gpu import compiled, emulate
-from tests.drawn.kernels import Kernel, draw_kernel
-from tests.drawn.run import load
-from tests.drawn.workers import Lost, results
+from tests.fuzz.cpu import kind
+from tests.fuzz.gpu import compiled, emulate
+from tests.fuzz.kernels import Kernel, draw_kernel
+from tests.fuzz.run import load
+from tests.fuzz.workers import Lost, results
 from tests.targets.gpu_run import flat
 from tilework.target import Target
 

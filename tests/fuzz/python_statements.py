@@ -2,9 +2,9 @@
 
 from math import prod
 
-from tests.drawn.expressions import Shape, Value, compare, unknown
-from tests.drawn.rules import BOOL, INT32
-from tests.drawn.statements import NESTED, STRAIGHT, Statements
+from tests.fuzz.expressions import Shape, Value, compare, unknown
+from tests.fuzz.rules import BOOL, INT32
+from tests.fuzz.statements import NESTED, STRAIGHT, Statements
 
 OWN = (
     *(("element", 3), ("element_somewhere", 3), ("slice_of", 3), ("strided", 2), ("column", 3), ("new_axis", 2)),

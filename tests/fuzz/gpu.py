@@ -1,7 +1,7 @@
 """Drawn kernels as PTX, or as LLVM text for AMD's GPUs, in the emulator with all its checks, against the interpreter.
 
-python -m tests.drawn.gpu --kernels 300 --target cuda:90      progress, then the failures, the most frequent kind first
-python -m tests.drawn.gpu --seed 17 --target hip:gfx942       one kernel: its source, and what is wrong with it
+python -m tests.fuzz.gpu --kernels 300 --target cuda:90      progress, then the failures, the most frequent kind first
+python -m tests.fuzz.gpu --seed 17 --target hip:gfx942       one kernel: its source, and what is wrong with it
 
 The seed decides the number of warps too. Multiplications and additions are not fused, so that floats differ only by what
 elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.cpu import kind
-from tests.drawn.kernels import Kernel, draw_kernel
-from tests.drawn.rounding import RoundingError
-from tests.drawn.run import compile_drawn, load
-from tests.drawn.test_drawn import difference
+from tests.fuzz.cpu import kind
+from tests.fuzz.kernels import Kernel, draw_kernel
+from tests.fuzz.rounding import RoundingError
+from tests.fuzz.run import compile_drawn, load
+from tests.fuzz.test_passes import difference
 from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import Finding

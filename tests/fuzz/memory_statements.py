@@ -2,9 +2,9 @@
 
 from math import prod
 
-from tests.drawn.expressions import Value, unknown
-from tests.drawn.rules import BF16, BOOL, FP16, FP32, FP64, INT8, INT16, INT32, INT64, INTS, UINT32, UINT64, DType
-from tests.drawn.value_statements import ValueStatements
+from tests.fuzz.expressions import Value, unknown
+from tests.fuzz.rules import BF16, BOOL, FP16, FP32, FP64, INT8, INT16, INT32, INT64, INTS, UINT32, UINT64, DType
+from tests.fuzz.value_statements import ValueStatements
 
 ATOMIC = (INT32, UINT32, INT64, UINT64, FP32, FP64)
 COLUMNS = 64  # of the matrices seen through block pointers and descriptors; their number of rows is `n`

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.drawn.amount import amount
-from tests.drawn.kernels import ELEMENTS, Kernel, draw_elementwise, draw_kernel
-from tests.drawn.rounding import RoundingError
-from tests.drawn.rules import DType
-from tests.drawn.run import capability, compile_drawn, pipelines, prove
+from tests.fuzz.amount import amount
+from tests.fuzz.kernels import ELEMENTS, Kernel, draw_elementwise, draw_kernel
+from tests.fuzz.rounding import RoundingError
+from tests.fuzz.rules import DType
+from tests.fuzz.run import capability, compile_drawn, pipelines, prove
 from tests.pipeline.compiled import first_difference, location_difference
 from tilework.explain.gaps import RTOL
 from tilework.ir.parser import parse_module

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.drawn import cpu
-from tests.drawn.gpu import problem_of
-from tests.drawn.kernels import CPU, draw_kernel
-from tests.drawn.run import prove
-from tests.drawn.test_drawn import explain
+from tests.fuzz import cpu
+from tests.fuzz.gpu import problem_of
+from tests.fuzz.kernels import CPU, draw_kernel
+from tests.fuzz.run import prove
+from tests.fuzz.test_passes import explain
 
 SEEDS = range(int(os.environ.get("DIFFERENTIAL_EXAMPLES", "1")))
 
@@ -34,4 +34,4 @@ def test_passes_keep_results(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_emulated_gpus_agree_with_the_interpreter(seed: int, target: str, tmp_path: Path) -> None:
     problem = problem_of(seed, target, tmp_path, about_python=True)
-    assert problem is None, f"python -m tests.drawn.gpu --python --target {target} --seed {seed}\n{problem}"
+    assert problem is None, f"python -m tests.fuzz.gpu --python --target {target} --seed {seed}\n{problem}"

@@ -11,9 +11,9 @@ import pytest
 
 import tilework
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.amount import amount
-from tests.drawn.kernels import CPU, draw_kernel
-from tests.drawn.run import load
+from tests.fuzz.amount import amount
+from tests.fuzz.kernels import CPU, draw_kernel
+from tests.fuzz.run import load
 from tilework import knobs
 from tilework.runtime.compile.compiled import CompiledKernel
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.drawn.kernels import CPU, HEADER, Kernel
-from tests.drawn.rounding import RoundingError
-from tests.drawn.rules import FP16, FP32, FP64, INT32
+from tests.fuzz.kernels import CPU, HEADER, Kernel
+from tests.fuzz.rounding import RoundingError
+from tests.fuzz.rules import FP16, FP32, FP64, INT32
 
 SOURCE = """@jit
 def kernel(x, out16, wide, whole, most, ones, halves):

@@ -6,9 +6,9 @@ moves an access across a lock gives another result.
 
 from math import prod
 
-from tests.drawn.expressions import Value, unknown
-from tests.drawn.memory_statements import MemoryStatements
-from tests.drawn.rules import FP32, INT8, INT32, INT64
+from tests.fuzz.expressions import Value, unknown
+from tests.fuzz.memory_statements import MemoryStatements
+from tests.fuzz.rules import FP32, INT8, INT32, INT64
 
 SEMS = ("relaxed", "acquire", "release", "acq_rel")
 OWN = 8000  # where the places begin that no other statement touches

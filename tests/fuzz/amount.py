@@ -1,4 +1,4 @@
-"""How many kernels a test draws: few in each run, always the same ones; ``DRAWN_KERNELS=200 pytest tests/drawn`` draws more."""
+"""How many kernels a test draws: few in each run, always the same ones; ``DRAWN_KERNELS=200 pytest tests/fuzz`` draws more."""
 
 import os
 

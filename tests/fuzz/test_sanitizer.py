@@ -1,11 +1,11 @@
-"""Drawn kernels under the sanitizer; `python -m tests.drawn.sanitizer` runs more of them."""
+"""Drawn kernels under the sanitizer; `python -m tests.fuzz.sanitizer` runs more of them."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.drawn.amount import amount
-from tests.drawn.sanitizer import SUSPECTS, draw, problem_of
+from tests.fuzz.amount import amount
+from tests.fuzz.sanitizer import SUSPECTS, draw, problem_of
 from tilework import knobs
 
 

@@ -1,8 +1,8 @@
 """All statements of drawn kernels; here those with blocks in them: branches and loops with carried values."""
 
-from tests.drawn.expressions import Value, binary, unknown
-from tests.drawn.library_statements import LibraryStatements
-from tests.drawn.rules import BOOL, FP32, INT8, INT32, INT64, INTS, DType
+from tests.fuzz.expressions import Value, binary, unknown
+from tests.fuzz.library_statements import LibraryStatements
+from tests.fuzz.rules import BOOL, FP32, INT8, INT32, INT64, INTS, DType
 
 STRAIGHT = (
     *(

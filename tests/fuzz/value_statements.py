@@ -2,9 +2,9 @@
 
 from math import prod
 
-from tests.drawn.expressions import Shape, Value, unknown
-from tests.drawn.kernels import Writer
-from tests.drawn.rules import BF16, BOOL, FP16, FP32, FP64, INT32, INT64, INTS, extreme, summed
+from tests.fuzz.expressions import Shape, Value, unknown
+from tests.fuzz.kernels import Writer
+from tests.fuzz.rules import BF16, BOOL, FP16, FP32, FP64, INT32, INT64, INTS, extreme, summed
 
 
 class ValueStatements(Writer):

@@ -4,9 +4,9 @@ Functions that are not inlined make descriptors, loops make and carry them, and 
 program works on rows of its own, so that only the order within a program decides.
 """
 
-from tests.drawn.expressions import Value, unknown
-from tests.drawn.memory_statements import COLUMNS, MemoryStatements
-from tests.drawn.rules import FP16, FP32, INT8, INT32, DType
+from tests.fuzz.expressions import Value, unknown
+from tests.fuzz.memory_statements import COLUMNS, MemoryStatements
+from tests.fuzz.rules import FP16, FP32, INT8, INT32, DType
 
 ROWS = 16  # of each program
 

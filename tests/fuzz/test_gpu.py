@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.drawn.gpu import depends_on_order, problem_of
-from tests.drawn.kernels import HEADER, Kernel
-from tests.drawn.rules import INT32
+from tests.fuzz.gpu import depends_on_order, problem_of
+from tests.fuzz.kernels import HEADER, Kernel
+from tests.fuzz.rules import INT32
 
 CASES = [
     *((seed, "cuda:90", True) for seed in (7, 18, 40, 53)),
@@ -20,18 +20,18 @@ CASES = [
 def test_drawn_kernel(seed: int, target: str, about_descriptors: bool, tmp_path: Path) -> None:
     problem = problem_of(seed, target, tmp_path, about_descriptors=about_descriptors)
     words = "--descriptors " if about_descriptors else ""
-    assert problem is None, f"python -m tests.drawn.gpu {words}--target {target} --seed {seed}\n{problem}"
+    assert problem is None, f"python -m tests.fuzz.gpu {words}--target {target} --seed {seed}\n{problem}"
 
 
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
 def test_drawn_loops(target: str, tmp_path: Path) -> None:
     problem = problem_of(3, target, tmp_path, about_loops=True)
-    assert problem is None, f"python -m tests.drawn.gpu --loops --target {target} --seed 3\n{problem}"
+    assert problem is None, f"python -m tests.fuzz.gpu --loops --target {target} --seed 3\n{problem}"
 
 
 def test_drawn_strides_in_clusters(tmp_path: Path) -> None:
     problem = problem_of(8, "cuda:90", tmp_path, ctas=2, about_strides=True)
-    assert problem is None, f"python -m tests.drawn.gpu --strides --ctas 2 --seed 8\n{problem}"
+    assert problem is None, f"python -m tests.fuzz.gpu --strides --ctas 2 --seed 8\n{problem}"
 
 
 @pytest.mark.parametrize(

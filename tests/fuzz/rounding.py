@@ -25,8 +25,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tests.drawn.kernels import Kernel
-from tests.drawn.run import compile_drawn
+from tests.fuzz.kernels import Kernel
+from tests.fuzz.run import compile_drawn
 from tilework.ir import tt
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.evaluator.table import RULES, Rule

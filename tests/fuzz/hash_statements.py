@@ -11,10 +11,10 @@ All of it is exact, on every device: a product that does not fit loses its upper
 from math import prod
 from random import Random
 
-from tests.drawn.expressions import Shape
-from tests.drawn.kernels import ELEMENTS
-from tests.drawn.rules import BOOL, INT8, INT32, INT64, UINT32, UINT64, DType
-from tests.drawn.statements import Statements
+from tests.fuzz.expressions import Shape
+from tests.fuzz.kernels import ELEMENTS
+from tests.fuzz.rules import BOOL, INT8, INT32, INT64, UINT32, UINT64, DType
+from tests.fuzz.statements import Statements
 
 FACTORS = (3, 5, 9, 16, 33, 64, 128, 4096, 65536, 65599, 1 << 20, 1 << 24, 40503, 1664525, 16777619)
 HASHES = (0x1B873593, 0x27D4EB2D, 747796405, 1540483477, 0x9E3779B1, 0xCC9E2D51, 2654435761, -1640531527)

@@ -1,8 +1,8 @@
 """Run drawn matmul-like kernels as sm_90 code beside an oracle: partitions of warps, blocks that stay, copies by TMA.
 
-    python -m tests.drawn.run_products --cases 100                  no GPU: the emulator with all its checks, beside the interpreter
-    python -m tests.drawn.run_products --cases 400 --workers 12     a GPU: beside the same kernel without any of the three
-    python -m tests.drawn.run_products --seed 17                    one case: its source, its launches, and what is wrong
+    python -m tests.fuzz.run_products --cases 100                  no GPU: the emulator with all its checks, beside the interpreter
+    python -m tests.fuzz.run_products --cases 400 --workers 12     a GPU: beside the same kernel without any of the three
+    python -m tests.fuzz.run_products --seed 17                    one case: its source, its launches, and what is wrong
 
 (needs torch.) All must be equal. Only failures are printed, and the counts of what was exercised.
 """
@@ -25,9 +25,9 @@ from typing import Any
 import torch
 
 import tilework
-from tests.drawn.gpu import REFUSED
-from tests.drawn.pairs_of_products import Pair, PairDrawer
-from tests.drawn.products import Case, Drawer, Launch, Layout, grid_of
+from tests.fuzz.gpu import REFUSED
+from tests.fuzz.pairs_of_products import Pair, PairDrawer
+from tests.fuzz.products import Case, Drawer, Launch, Layout, grid_of
 from tilework import knobs
 from tilework.errors import PerformanceWarning
 from tilework.oracles.interpreter import InterpretedFunction
@@ -272,7 +272,7 @@ def main() -> int:
     own = [
         sys.executable,
         "-m",
-        "tests.drawn.run_products",
+        "tests.fuzz.run_products",
         *(["--pairs"] if given.pairs else []),
         "--cases",
         str(each),

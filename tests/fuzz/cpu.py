@@ -1,7 +1,7 @@
 """Drawn kernels as machine code of this host, against the interpreter.
 
-python -m tests.drawn.cpu --kernels 2000 --jobs 2      progress, then the failures, the most frequent kind first
-python -m tests.drawn.cpu --seed 17                    one kernel: its source, and what is wrong with it
+python -m tests.fuzz.cpu --kernels 2000 --jobs 2      progress, then the failures, the most frequent kind first
+python -m tests.fuzz.cpu --seed 17                    one kernel: its source, and what is wrong with it
 
 Multiplications and additions are not fused here, so that floats differ only by what elementary functions and the order
 of sums allow; `rounding.py` says how much that is. Every third kernel gets arrays that are aligned to their elements and no further. A kernel that kills its
@@ -24,11 +24,11 @@ import numpy as np
 
 from tests.differential.devices import NATIVE, machine_code
 from tests.differential.test_differential_drawn import GRID, annotated, arguments
-from tests.drawn.kernels import CPU, Kernel, draw_kernel
-from tests.drawn.rounding import RoundingError
-from tests.drawn.run import compile_drawn, load
-from tests.drawn.test_drawn import difference
-from tests.drawn.workers import Lost, results
+from tests.fuzz.kernels import CPU, Kernel, draw_kernel
+from tests.fuzz.rounding import RoundingError
+from tests.fuzz.run import compile_drawn, load
+from tests.fuzz.test_passes import difference
+from tests.fuzz.workers import Lost, results
 from tilework import knobs
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.targets.cpu.run import run_grid as driver
