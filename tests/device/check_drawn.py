@@ -21,7 +21,7 @@ import numpy as np
 
 import tilework
 from tests.device.check_cuda_kernels import allocate
-from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.fuzz.comparison import GRID, annotated, arguments, difference
 from tests.fuzz.gpu import (
     BLOCK,
     MEETING,
@@ -37,7 +37,6 @@ from tests.fuzz.gpu import (
 from tests.fuzz.kernels import Kernel, draw_kernel
 from tests.fuzz.rounding import RoundingError
 from tests.fuzz.run import load
-from tests.fuzz.test_passes import difference
 from tilework import knobs
 from tilework.errors import SanitizerError
 from tilework.oracles.interpreter import InterpretedFunction

@@ -23,11 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from tests.differential.devices import NATIVE, machine_code
-from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.fuzz.comparison import GRID, annotated, arguments, difference
 from tests.fuzz.kernels import CPU, Kernel, draw_kernel
 from tests.fuzz.rounding import RoundingError
 from tests.fuzz.run import compile_drawn, load
-from tests.fuzz.test_passes import difference
 from tests.fuzz.workers import Lost, results
 from tilework import knobs
 from tilework.oracles.interpreter import InterpretedFunction

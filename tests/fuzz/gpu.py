@@ -31,12 +31,11 @@ from typing import Any
 
 import numpy as np
 
-from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.fuzz.comparison import GRID, annotated, arguments, difference
 from tests.fuzz.cpu import kind
 from tests.fuzz.kernels import Kernel, draw_kernel
 from tests.fuzz.rounding import RoundingError
 from tests.fuzz.run import compile_drawn, load
-from tests.fuzz.test_passes import difference
 from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import Finding

@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from tests.differential import test_differential_drawn
 from tests.differential.elementwise_kernels import N
 from tests.differential.elementwise_kernels import drawn as numbers
 from tests.differential.everywhere import CHOSEN, PLACES, in_places
-from tests.differential.test_differential_drawn import annotated
+from tests.fuzz import comparison
+from tests.fuzz.comparison import annotated
 from tests.fuzz.cpu import kind
 from tests.fuzz.gpu import compiled, emulate
 from tests.fuzz.kernels import Kernel, draw_kernel
@@ -67,7 +67,7 @@ def drawn(seed: int) -> Kernel:
 
 def arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
     """As of any drawn kernel; of the floats one in eight is special, or any pattern."""
-    random, values = np.random.default_rng(seed), test_differential_drawn.arguments(kernel, seed)
+    random, values = np.random.default_rng(seed), comparison.arguments(kernel, seed)
     for name, dtype in kernel.inputs.items():
         if dtype.is_float and seed % 3:
             size = values[name].size

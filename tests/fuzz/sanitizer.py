@@ -23,12 +23,11 @@ from typing import Any
 import numpy as np
 
 import tilework
-from tests.differential.test_differential_drawn import GRID, annotated, arguments
+from tests.fuzz.comparison import GRID, annotated, arguments, difference
 from tests.fuzz.kernels import CPU, ELEMENTS, Kernel, draw_kernel
 from tests.fuzz.rules import INT32
 from tests.fuzz.run import load
 from tests.fuzz.statements import Statements
-from tests.fuzz.test_passes import difference
 from tilework import knobs
 from tilework.errors import SanitizerError, SanitizerWarning
 from tilework.knobs import cuda_tools

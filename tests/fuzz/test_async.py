@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tilework
-from tests.differential.test_differential_drawn import GRID, annotated, arguments
 from tests.fuzz.amount import amount
+from tests.fuzz.comparison import GRID, annotated, arguments
 from tests.fuzz.kernels import CPU, draw_kernel
 from tests.fuzz.run import load
 from tilework import knobs

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.amount import amount
+from tests.fuzz.comparison import explain
 from tests.fuzz.cpu import compare, kind
 from tests.fuzz.kernels import CPU, draw_kernel
-from tests.fuzz.test_passes import explain
 
 KERNELS, CHUNK = amount(12), 4
 

@@ -2,29 +2,22 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.fuzz.amount import amount
-from tests.fuzz.kernels import ELEMENTS, Kernel, draw_elementwise, draw_kernel
+from tests.fuzz.comparison import SCALARS, difference, draw_array, explain
+from tests.fuzz.kernels import draw_elementwise, draw_kernel
 from tests.fuzz.rounding import RoundingError
-from tests.fuzz.rules import DType
 from tests.fuzz.run import capability, compile_drawn, pipelines, prove
 from tests.pipeline.compiled import first_difference, location_difference
-from tilework.explain.gaps import RTOL
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.oracles.evaluator import evaluate
 from tilework.transforms.registry import run_pipeline
 
 KERNELS, ELEMENTWISE, READ_BACK, CHUNK = amount(12), amount(20), amount(8), 4
-SCALARS = {"n": 37, "m": 6, "big": 11, "real": 0.75, "flag": True}
-
-
-def explain(kernel: Kernel, problem: object) -> str:
-    return f"seed {kernel.seed}: {problem}\n{kernel.source[kernel.source.index('@jit' + chr(10) + 'def kernel') :]}"
 
 
 @pytest.mark.parametrize("first", range(0, KERNELS, CHUNK))
@@ -87,31 +80,6 @@ def test_elementwise_kernels_agree_with_numpy(first: int, tmp_path: Path) -> Non
                     )
                 problem = difference(got, wanted, value.dtype)
                 assert problem is None, explain(kernel, f"{value.text}: {problem}")
-
-
-def draw_array(dtype: DType, random: np.random.Generator) -> Any:
-    if dtype.is_bool:
-        return random.integers(0, 2, ELEMENTS).astype(np.uint8)
-    if dtype.is_int:
-        limits = np.iinfo(dtype.numpy)
-        wide = random.integers(limits.min, limits.max, ELEMENTS, dtype.numpy, endpoint=True)
-        return np.where(random.random(ELEMENTS) < 0.5, wide, random.integers(0, 100, ELEMENTS)).astype(dtype.numpy)
-    return random.normal(size=ELEMENTS).astype(dtype.numpy)
-
-
-def difference(got: Any, wanted: Any, dtype: DType, strictness: int = 20) -> str | None:
-    """Integers are equal; floats nearly so, as NumPy's functions may be an ulp away."""
-    if dtype.is_float:
-        tolerance = RTOL[got.dtype.itemsize] / strictness
-        with np.errstate(all="ignore"):
-            a, b = got.astype(np.float64), wanted.astype(np.float64)
-            same = np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
-    else:
-        same = got.astype(wanted.dtype) == wanted
-    if same.all():
-        return None
-    where = int(np.argmin(same))
-    return f"index {where}: {got[where]}, NumPy {wanted[where]}"
 
 
 def test_the_same_seed_gives_the_same_kernel() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import cpu
+from tests.fuzz.comparison import explain
 from tests.fuzz.gpu import problem_of
 from tests.fuzz.kernels import CPU, draw_kernel
 from tests.fuzz.run import prove
-from tests.fuzz.test_passes import explain
 
 SEEDS = range(int(os.environ.get("DIFFERENTIAL_EXAMPLES", "1")))
 
