@@ -15,19 +15,17 @@ import time
 import warnings
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import tilework
 from tests.device.check_cuda_kernels import allocate
-from tests.fuzz.comparison import GRID, annotated, arguments, difference
+from tests.fuzz.comparison import Unordered, annotated, arguments, interpreted, problem_with
 from tests.fuzz.gpu import (
     BLOCK,
     MEETING,
     MOST_REFUSED,
     REFUSED,
-    STRICTNESS,
     Refused,
     depends_on_order,
     finds_races,
@@ -35,46 +33,43 @@ from tests.fuzz.gpu import (
     warps_of,
 )
 from tests.fuzz.kernels import Kernel, draw_kernel
-from tests.fuzz.rounding import RoundingError
 from tests.fuzz.run import load
 from tilework import knobs
 from tilework.errors import SanitizerError
-from tilework.oracles.interpreter import InterpretedFunction
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 
 
 def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
-    """What the GPU does differently, or None."""
-    got, wanted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
+    """What the GPU does differently, or None; raises `Unordered` where the kernel has no single result."""
+    got = arguments(kernel, kernel.seed)
     compiled = load(annotated(kernel), folder)
     is_emulated = (knobs.runtime.device or "").startswith("emulator")  # there arrays are where they are
     place = np.asarray if is_emulated else DeviceArray.of
     placed = {name: place(x) if isinstance(x, np.ndarray) else x for name, x in got.items()}
-    compiled[GRID](**placed, num_warps=warps_of(kernel.seed), enable_fp_fusion=False, num_ctas=ctas)
+    compiled[kernel.grid](**placed, num_warps=warps_of(kernel.seed), enable_fp_fusion=False, num_ctas=ctas)
     driver.active.get_device_interface().synchronize()
-    InterpretedFunction(compiled.fn)[GRID](**wanted)
+    wanted = interpreted(kernel, folder)
     if MEETING.search(kernel.source) or (ctas > 1 and has_unordered_atomics(kernel)):
-        return None
-    rounding = RoundingError(kernel, folder, lambda: arguments(kernel, kernel.seed), GRID)
-    for name, dtype in kernel.inputs.items():
-        found: Any = (
-            np.asarray(placed[name] if is_emulated else placed[name].numpy())
-            .view(wanted[name].dtype)
-            .reshape(wanted[name].shape)
-        )
-        if difference(found, wanted[name], dtype, strictness=STRICTNESS):
-            found = np.where(rounding.explains(name, found, wanted[name]), wanted[name], found)
-        if problem := difference(found, wanted[name], dtype, strictness=STRICTNESS):
-            is_undefined = depends_on_order(kernel, folder) or finds_races(kernel, folder, warps_of(kernel.seed))
-            return None if is_undefined else f"{name}: {problem.replace('NumPy', 'interpreter')}"
-    return None
+        raise Unordered
+    found = {
+        name: np.asarray(placed[name] if is_emulated else placed[name].numpy())
+        .view(wanted[name].dtype)
+        .reshape(wanted[name].shape)
+        for name in kernel.inputs
+    }
+    problem = problem_with(kernel, folder, found, wanted)
+    if problem and (depends_on_order(kernel, folder) or finds_races(kernel, folder, warps_of(kernel.seed))):
+        raise Unordered
+    return problem
 
 
 def problem_of(seed: int, folder: Path, ctas: int, **about: bool) -> str | None:
     """`compare` of one seed; errors are problems too, but `Refused` is raised."""
     try:
         return compare(draw_kernel(seed, **about), folder, ctas)
+    except Unordered:
+        return None
     except SanitizerError as error:  # of the emulator
         meets = "race: " in str(error) or len(set(BLOCK.findall(str(error)))) > 1
         return None if meets else str(error)

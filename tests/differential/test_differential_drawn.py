@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.amount import amount
-from tests.fuzz.comparison import GRID, annotated, arguments, difference, explain
+from tests.fuzz.comparison import arguments, difference, explain, interpreted
 from tests.fuzz.kernels import draw_kernel
-from tests.fuzz.run import capability, compile_drawn, load
+from tests.fuzz.run import capability, compile_drawn
 from tilework.oracles.evaluator import evaluate
-from tilework.oracles.interpreter import InterpretedFunction
 from tilework.target import Target
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
@@ -24,9 +23,8 @@ def test_drawn_kernels(first: int, tmp_path: Path) -> None:
         kernel = draw_kernel(seed, capability(seed))
         module = compile_drawn(kernel, tmp_path)
         run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse(f"cuda:{capability(seed)}")))))
-        compiled, interpreted = arguments(kernel, seed), arguments(kernel, seed)
-        evaluate(module, "kernel", list(compiled.values()), GRID)
-        InterpretedFunction(load(annotated(kernel), tmp_path).fn)[GRID](**interpreted)
+        compiled, wanted = arguments(kernel, seed), interpreted(kernel, tmp_path)
+        evaluate(module, "kernel", list(compiled.values()), kernel.grid)
         for name, dtype in kernel.inputs.items():
-            problem = difference(compiled[name], interpreted[name], dtype)
+            problem = difference(compiled[name], wanted[name], dtype)
             assert problem is None, explain(kernel, f"{name}: {problem}")

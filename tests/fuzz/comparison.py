@@ -1,16 +1,21 @@
 """The arguments of a generated kernel, and the comparison of what two runs made of them. Needs no pytest."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tests.fuzz.kernels import ELEMENTS, Kernel
+from tests.fuzz.rounding import RoundingError
 from tests.fuzz.rules import DType
+from tests.fuzz.run import load
 from tilework.explain.gaps import RTOL
+from tilework.oracles.interpreter import InterpretedFunction
 
-GRID = (2,)
+STRICTNESS = 5  # of the comparison of two devices
 SCALARS = {"n": 37, "m": 6, "big": 11, "real": 0.75, "flag": True}
 
 
@@ -55,6 +60,29 @@ def difference(got: Any, wanted: Any, dtype: DType, strictness: int = 20) -> str
         return None
     where = int(np.argmin(same))
     return f"index {where}: {got[where]}, NumPy {wanted[where]}"
+
+
+class Unordered(Exception):
+    """A kernel whose threads or programs meet in memory without an order: it has no single result."""
+
+
+def interpreted(kernel: Kernel, folder: Path) -> dict[str, Any]:
+    """The arguments after the interpreter has run the kernel."""
+    values = arguments(kernel, kernel.seed)
+    InterpretedFunction(load(annotated(kernel), folder).fn)[kernel.grid](**values)
+    return values
+
+
+def problem_with(kernel: Kernel, folder: Path, got: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """The first difference that neither tolerance nor the order of additions explains."""
+    rounding = RoundingError(kernel, folder, lambda: arguments(kernel, kernel.seed), kernel.grid)
+    for name, dtype in kernel.inputs.items():
+        found = got[name]
+        if difference(found, wanted[name], dtype, STRICTNESS):
+            found = np.where(rounding.explains(name, found, wanted[name]), wanted[name], found)
+        if problem := difference(found, wanted[name], dtype, STRICTNESS):
+            return f"{name}: {problem.replace('NumPy', 'interpreter')}"
+    return None
 
 
 def explain(kernel: Kernel, problem: object) -> str:

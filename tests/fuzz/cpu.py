@@ -23,13 +23,11 @@ from pathlib import Path
 import numpy as np
 
 from tests.differential.devices import NATIVE, machine_code
-from tests.fuzz.comparison import GRID, annotated, arguments, difference
+from tests.fuzz.comparison import arguments, interpreted, problem_with
 from tests.fuzz.kernels import CPU, Kernel, draw_kernel
-from tests.fuzz.rounding import RoundingError
-from tests.fuzz.run import compile_drawn, load
+from tests.fuzz.run import compile_drawn
 from tests.fuzz.workers import Lost, results
 from tilework import knobs
-from tilework.oracles.interpreter import InterpretedFunction
 from tilework.targets.cpu.run import run_grid as driver
 from tilework.targets.cpu.target import HostTarget
 
@@ -43,21 +41,13 @@ def compare(kernel: Kernel, folder: Path) -> str | None:
     module = compile_drawn(replace(kernel, divisible=pointers), folder)
     code, interface, pack = machine_code(module, tuple(kernel.signature.values()), fuses=False)
     NATIVE.clear()
-    compiled, interpreted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
+    compiled = arguments(kernel, kernel.seed)
     if is_shifted:
         compiled |= {name: np.concatenate((compiled[name][:1], compiled[name]))[1:] for name in kernel.inputs}
     with knobs.runtime.scope():
         knobs.runtime.num_threads = 1  # programs that add to the same place do it in order
-        driver.run(code, interface, pack(list(compiled.values())), (*GRID, 1, 1))
-    InterpretedFunction(load(annotated(kernel), folder).fn)[GRID](**interpreted)
-    rounding = RoundingError(kernel, folder, lambda: arguments(kernel, kernel.seed), GRID)
-    for name, dtype in kernel.inputs.items():
-        got, wanted = compiled[name], interpreted[name]
-        if difference(got, wanted, dtype, strictness=5):
-            got = np.where(rounding.explains(name, got, wanted), wanted, got)
-        if problem := difference(got, wanted, dtype, strictness=5):
-            return f"{name}: {problem.replace('NumPy', 'interpreter')}"
-    return None
+        driver.run(code, interface, pack(list(compiled.values())), (*kernel.grid, 1, 1))
+    return problem_with(kernel, folder, compiled, interpreted(kernel, folder))
 
 
 def problem_of(seed: int, folder: Path, **about: bool) -> str | None:

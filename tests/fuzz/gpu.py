@@ -31,17 +31,15 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.comparison import GRID, annotated, arguments, difference
+from tests.fuzz.comparison import Unordered, arguments, interpreted, problem_with
 from tests.fuzz.cpu import kind
 from tests.fuzz.kernels import Kernel, draw_kernel
-from tests.fuzz.rounding import RoundingError
-from tests.fuzz.run import compile_drawn, load
+from tests.fuzz.run import compile_drawn
 from tests.targets.gpu_tiles import CPU as CHIPS
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import Finding
 from tilework.oracles.emulator.llvm.run_llvm import run as run_llvm
 from tilework.oracles.evaluator import evaluate
-from tilework.oracles.interpreter import InterpretedFunction
 from tilework.target import Target
 from tilework.targets.amd import code_object
 from tilework.targets.amd import pipeline as amd_pipeline
@@ -56,7 +54,6 @@ from tilework.transforms.registry import parse_pipeline, run_pipeline
 WARPS = (1, 2, 4, 8)
 PIPELINES = {"cuda": nvidia_pipeline.ttgir_pipeline, "hip": amd_pipeline.ttgir_pipeline}
 HOPPER = Target.parse("cuda:90")
-STRICTNESS = 5
 REFUSED = re.compile(r"([^:\n]*) cannot be compiled for")  # what blocks of a cluster would have to exchange
 MOST_REFUSED = 10  # for each kernel that is wanted
 BLOCK = re.compile(r"block (\(\d+, \d+, \d+\))")
@@ -88,17 +85,17 @@ def emulate(
     """Run the code on the arrays of `args`, which change; what the checker found."""
     if target.backend == "hip":
         facts = code_object.told(text)
-        scratch = np.zeros(max(16, facts.get("global_scratch_size", 0) * GRID[0]), np.uint8)
+        scratch = np.zeros(max(16, facts.get("global_scratch_size", 0) * kernel.grid[0]), np.uint8)
         values = [*(args[name] for name in kernel.signature), scratch, None]
         threads = target.warp_size * warps
-        return run_llvm(text, values, GRID, threads, facts.get("shared", 0), str(target.arch), collect=True)
+        return run_llvm(text, values, kernel.grid, threads, facts.get("shared", 0), str(target.arch), collect=True)
     device = Device(check=True, collect=True)
     addresses = {name: device.upload(value) for name, value in args.items() if isinstance(value, np.ndarray)}
     facts = ptx_text.told(text)
-    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * GRID[0] * ctas))
+    scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * kernel.grid[0] * ctas))
     values = [addresses.get(name, args[name]) for name in kernel.signature]
     function = device.load(text).function("kernel")
-    device.launch(function, GRID[0] * ctas, 32 * warps, [*values, scratch, 0], facts.get("shared", 0))
+    device.launch(function, kernel.grid[0] * ctas, 32 * warps, [*values, scratch, 0], facts.get("shared", 0))
     device.synchronize()
     for name, address in addresses.items():
         args[name][...] = device.download(address, args[name])
@@ -107,28 +104,23 @@ def emulate(
 
 
 def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = False, ctas: int = 1) -> str | None:
-    """What the code does differently, or None."""
+    """What the code does differently, or None; raises `Unordered` where the kernel has no single result."""
     warps = warps_of(kernel.seed)
     text = compiled(kernel, folder, warps, target, ctas)
     if assembles and (problem := refused(text, kernel.capability)):
         return problem
-    got, wanted = arguments(kernel, kernel.seed), arguments(kernel, kernel.seed)
+    got = arguments(kernel, kernel.seed)
     findings = emulate(kernel, text, got, warps, target, ctas)
     if own := [finding for finding in findings if is_ours(finding)]:
         where = own[0].sites[0].text.split()[0] if own[0].sites else ""
         return f"{own[0].kind}: {where}\n{own[0]}"
-    InterpretedFunction(load(annotated(kernel), folder).fn)[GRID](**wanted)
+    wanted = interpreted(kernel, folder)
     if findings or MEETING.search(kernel.source) or (ctas > 1 and has_unordered_atomics(kernel)):
-        return None
-    rounding = RoundingError(kernel, folder, lambda: arguments(kernel, kernel.seed), GRID)
-    for name, dtype in kernel.inputs.items():
-        found = got[name]
-        if difference(found, wanted[name], dtype, strictness=STRICTNESS):
-            found = np.where(rounding.explains(name, found, wanted[name]), wanted[name], found)
-        if problem := difference(found, wanted[name], dtype, strictness=STRICTNESS):
-            races = target.backend == "hip" and finds_races(kernel, folder, warps)
-            return None if races else f"{name}: {problem.replace('NumPy', 'interpreter')}"
-    return None
+        raise Unordered
+    problem = problem_with(kernel, folder, got, wanted)
+    if problem and target.backend == "hip" and finds_races(kernel, folder, warps):
+        raise Unordered
+    return problem
 
 
 def has_unordered_atomics(kernel: Kernel) -> bool:
@@ -146,11 +138,11 @@ def finds_races(kernel: Kernel, folder: Path, warps: int) -> bool:
 def depends_on_order(kernel: Kernel, folder: Path) -> bool:
     """Whether programs meet in atomic operations whose results tell which of them came first."""
     module = compile_drawn(kernel, folder)
-    programs = list(np.ndindex(GRID))
+    programs = list(np.ndindex(kernel.grid))
     found = []
     for order in (programs, programs[::-1]):
         args = arguments(kernel, kernel.seed)
-        evaluate(module, "kernel", list(args.values()), GRID, program_ids=order)
+        evaluate(module, "kernel", list(args.values()), kernel.grid, program_ids=order)
         found.append([args[name].tobytes() for name in kernel.inputs])
     return found[0] != found[1]
 
@@ -186,6 +178,8 @@ def problem_of(
         warnings.simplefilter("ignore")
         try:
             return compare(drawn(seed, target, **about), folder, Target.parse(target), assembles, ctas)
+        except Unordered:
+            return None
         except Exception as error:
             if ctas > 1 and (why := REFUSED.search(str(error))):
                 raise Refused(why[1]) from None

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import tilework
-from tests.fuzz.comparison import GRID, annotated, arguments, difference
+from tests.fuzz.comparison import annotated, arguments, difference
 from tests.fuzz.kernels import CPU, ELEMENTS, Kernel, draw_kernel
 from tests.fuzz.rules import INT32
 from tests.fuzz.run import load
@@ -134,12 +134,12 @@ def launch(function: Any, drawn: Drawn, wrong: int, gpu: bool, **settings: Any) 
     if "wrong" in values:
         values["wrong"] = wrong
     if not gpu:
-        function[GRID](**values, **settings)
+        function[drawn.kernel.grid](**values, **settings)
         return values
     from tilework.runtime.devices.cuda.device import DeviceArray
 
     placed = {name: DeviceArray.of(value) if isinstance(value, np.ndarray) else value for name, value in values.items()}
-    function[GRID](**placed, **settings)
+    function[drawn.kernel.grid](**placed, **settings)
     return {name: value.numpy() if isinstance(value, DeviceArray) else value for name, value in placed.items()}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import tilework
 from tests.fuzz.amount import amount
-from tests.fuzz.comparison import GRID, annotated, arguments
+from tests.fuzz.comparison import annotated, arguments
 from tests.fuzz.kernels import CPU, draw_kernel
 from tests.fuzz.run import load
 from tilework import knobs
@@ -26,7 +26,7 @@ class Left(Exception):
 
 def launch(fn: Any, kernel: Any) -> dict[str, Any]:
     values = arguments(kernel, kernel.seed)
-    assert type(fn[GRID](**values)) is CompiledKernel
+    assert type(fn[kernel.grid](**values)) is CompiledKernel
     return {name: values[name] for name in kernel.inputs}
 
 
@@ -60,7 +60,7 @@ def step(random: Random, functions: list[Any], kernels: list[Any], alone: list[d
     number, choice = random.randrange(len(kernels)), random.random()
     fn, kernel = functions[number], kernels[number]
     if choice < 0.5:
-        made = fn.warmup(**arguments(kernel, kernel.seed), grid=GRID)
+        made = fn.warmup(**arguments(kernel, kernel.seed), grid=kernel.grid)
         if choice < 0.1:
             made.result() if isinstance(made, tilework.FutureKernel) else None
     elif choice < 0.9:
