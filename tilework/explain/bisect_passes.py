@@ -57,7 +57,8 @@ def compiling(launch: Launch, **more: Any) -> Compiling:
     """What a launch on the active device would compile."""
     made = unlaunched(launch.fn)
     *_, bind = made.device_caches[driver.cache_key(driver.active)]
-    values, specs, _, options = bind(*launch.values, **launch.options)
+    args, kwargs = launch.call(launch.options)
+    values, specs, _, options = bind(*args, **kwargs)
     return Compiling.of(made, values, specs, options, **more)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver, driver
+from tilework.runtime.launch.binder import call_of
 from tilework.runtime.launch.device_caches import DeviceCaches
 from tilework.runtime.recording.recorder import QUIET
 
@@ -45,6 +46,10 @@ class Launch:
     def programs(self) -> int:
         return prod(self.grid)
 
+    def call(self, options: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the positional and keyword arguments of this launch with `options`."""
+        return call_of(self.fn, self.values, options)
+
 
 def run_on(device: str, launch: Launch) -> Any:
     """Run a launch once; the compiled kernel, if there is one."""
@@ -53,7 +58,8 @@ def run_on(device: str, launch: Launch) -> Any:
             return interpreted(launch)
         with active(device):
             made = unlaunched(launch.fn)
-            return made.run(*launch.values, grid=launch.grid, warmup=False, **launch.options)
+            args, kwargs = launch.call(launch.options)
+            return made.run(*args, grid=launch.grid, warmup=False, **kwargs)
 
 
 def interpreted(launch: Launch) -> None:
@@ -64,7 +70,8 @@ def interpreted(launch: Launch) -> None:
     kernel = InterpretedFunction(fn.fn, debug=fn.debug, do_not_specialize=fn.do_not_specialize)
     kernel.sanitize, kernel.reproducible = None, fn.reproducible
     options = {name: value for name, value in launch.options.items() if name in COMPILER_OPTIONS}
-    kernel[launch.grid](*launch.values, **options)
+    args, kwargs = launch.call(options)
+    kernel[launch.grid](*args, **kwargs)
 
 
 def unlaunched(fn: Any) -> Any:

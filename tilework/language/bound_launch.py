@@ -23,13 +23,11 @@ class BoundLaunch:
         if twice := [name for name in arg_names[: len(args)] if name in kwargs]:
             raise TypeError(f"{kernel.__name__} is bound with two values of {', '.join(twice)}")
         given = dict(zip(arg_names, args, strict=False)) | kwargs
-        leading = next((i for i, name in enumerate(arg_names) if name not in given), len(arg_names))
-        order = [*arg_names[:leading], *(name for name in given if name not in arg_names[:leading])]
         self.kernel = kernel
         self.arg_names = tuple(arg_names)
-        self.positional = leading
-        self.names = tuple(map(sys.intern, order))
-        self.values = tuple(given[name] for name in order)
+        self.positional = len(args)  # a keyword stays one: it may be an option, too
+        self.names = tuple(map(sys.intern, given))
+        self.values = tuple(given.values())
         self.grid = grid if callable(grid) else tuple(grid) if isinstance(grid, tuple | list) else (grid,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -48,6 +48,12 @@ class Backend(ABC):
         """The same for a launch, which refuses names that there are not, whatever `parse_options` does."""
         return self.parse_options(settings)
 
+    def option_names(self) -> Collection[str]:
+        """Return the options that a launch can choose, also by a keyword that is a parameter of the kernel, too."""
+        from tilework.targets.options import CompileOptions, chosen_names  # lazily: few ask
+
+        return chosen_names(CompileOptions)
+
     def launch_defaults(self) -> dict[str, Any]:
         """Options of kernels that are compiled to be launched here, where the launch names no others."""
         return {}

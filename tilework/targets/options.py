@@ -1,4 +1,4 @@
-"""Compile options: the keyword arguments of a launch that are not parameters of the kernel.
+"""Compile options: keyword arguments of a launch, beside the arguments of the kernel.
 
     kernel[grid](x, y, n, BLOCK=1024, num_warps=8)      # num_warps is an option
 
@@ -130,8 +130,14 @@ def option_names(kind: type[CompileOptions]) -> dict[str, None]:
 
 
 NAMES = tuple(option_names(CompileOptions))
+FACTS_OF_TARGET = ("warp_size", "backend_name")  # no launch chooses these
 AMD_OPTIONS = ("waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm", "schedule_hint")
 _warned: set[str] = set()
+
+
+def chosen_names(kind: type[CompileOptions]) -> set[str]:
+    """Return the options of a class that launches choose."""
+    return option_names(kind).keys() - set(FACTS_OF_TARGET)
 
 
 def refuse_others(settings: Mapping[str, Any], known: Collection[str]) -> None:

@@ -27,7 +27,7 @@ from tilework.language import core as tl
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.specialization import Specialization
-from tilework.targets.base import GPUTarget
+from tilework.targets.base import GPUTarget, find_backend
 
 STUB_TARGET = stub_target = GPUTarget("cuda", 100, 32)
 
@@ -64,7 +64,8 @@ def run_parser(
     target: GPUTarget = STUB_TARGET,
 ) -> ParsedKernel:
     """The IR of a kernel for these arguments and options, as the frontend makes it; overflow checks are off."""
-    values, specs, _, options = make_binder(kernel_fn)(*args, **(kwargs or {}))
+    bind = make_binder(kernel_fn, option_names=find_backend(target).option_names())
+    values, specs, _, options = bind(*args, **(kwargs or {}))
     found = Specialization.of(kernel_fn, values, specs, {**options, "sanitize_overflow": False})
     constants = {path: tl._unwrap_if_constexpr(value) for path, value in found.constants.items()}
     settings = frontend_options(target, found.options)

@@ -230,7 +230,7 @@ class InterpretedFunction(JITFunction):
             kernel(*map(passed, values.values()))
 
     def bound_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
-        """The value of every parameter, and the options among the keywords."""
+        """The value of every parameter, and the options among the keywords, of which some may be parameters, too."""
         for name in REFUSED:
             assert name not in kwargs, f"{name} option is deprecated; current {name} will be used"
         own = {name: value for name, value in kwargs.items() if name in self.signature.parameters}
@@ -243,7 +243,9 @@ class InterpretedFunction(JITFunction):
         except TypeError as error:
             raise ArgumentError(f"{self.__name__}: {error}") from None
         bound.apply_defaults()
-        known = {name: rest[name] for name in Options.__dataclass_fields__ if rest.get(name) is not None}
+        shared = {name: plain(value) for name, value in own.items() if name in COMPILER_OPTIONS}
+        given = {**{name: value for name, value in shared.items() if isinstance(value, int | str)}, **rest}
+        known = {name: given[name] for name in Options.__dataclass_fields__ if given.get(name) is not None}
         if self.debug is not None:
             known.setdefault("debug", self.debug)
         known.setdefault("sanitize", bool(self.sanitize))

@@ -12,9 +12,12 @@ The kinds are there because Python finds 1, True and 1.0 equal, and 0.0 and -0.0
 
 Python itself does the binding, so positional, keyword and default arguments cost nothing extra, and a wrong call is the
 usual TypeError.
+
+A keyword that names both a parameter and an option (``def k(x, num_warps: tl.constexpr)``, launched with ``num_warps=8``) is bound
+and is among the options. Given by position, or left at its default, it is only an argument, as in Triton.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tilework.language import core as tl
@@ -28,8 +31,10 @@ Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], tuple[Any, ...],
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 
-def make_binder(fn: JITFunction, specialize: Callable[..., Spec] = specialize) -> Binder:
-    """Compile the binder of a kernel."""
+def make_binder(
+    fn: JITFunction, specialize: Callable[..., Spec] = specialize, option_names: Collection[str] = ()
+) -> Binder:
+    """Compile the binder of a kernel; `option_names` are the options of the backend."""
     scope: dict[str, Any] = {
         "__specialize": specialize,
         "__forced_int": forced_int,
@@ -53,7 +58,36 @@ def make_binder(fn: JITFunction, specialize: Callable[..., Spec] = specialize) -
     bind = scope["bind"]
     bind.__name__ = fn.__name__
     bind.__qualname__ = fn.__qualname__
-    return bind
+    shared = [index for index, name in enumerate(fn.arg_names) if name in option_names]
+    return with_shared(bind, fn.arg_names, shared) if shared else bind
+
+
+def with_shared(bind: Binder, names: Sequence[str], shared: Sequence[int]) -> Binder:
+    """A binder that adds to the options the keywords that are arguments too; memory is no option."""
+
+    def bind_both(*args: Any, **kwargs: Any) -> Any:
+        values, specs, kinds, options = bind(*args, **kwargs)
+        for index in shared:
+            if (name := names[index]) in kwargs and is_plain_type(specs[index][0]):
+                options[name] = tl._unwrap_if_constexpr(values[index])
+        return values, specs, kinds, options
+
+    return bind_both
+
+
+def is_plain_type(type: Any) -> bool:
+    """Return True for the type of a constant or a number."""
+    return isinstance(type, str) and not type.startswith(("*", "tensordesc"))
+
+
+def call_of(
+    fn: JITFunction, values: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return (positional, keyword) arguments of a launch that binds to these values and options."""
+    first = next((index for index, name in enumerate(fn.arg_names) if name in options), len(values))
+    rest = zip(fn.params[first:], values[first:], strict=True)
+    named = {param.name: value for param, value in rest if not param.has_default or value is not param.default}
+    return tuple(values[:first]), {**named, **options}
 
 
 BY_EQUALITY = frozenset({int, bool, str, bytes, type(None), tl.dtype, tl.pointer_type, tl.block_type})

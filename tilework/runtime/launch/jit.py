@@ -82,8 +82,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the grid.
 
         `grid` is a tuple of one to three sizes, or a function of the arguments (by name, constants included) that gives one. Keywords
-        that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize` ... What is returned is the
-        compiled kernel.
+        that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize` ... A keyword that names
+        an option and a parameter is both. What is returned is the compiled kernel.
 
         Example:
             @tilework.jit
@@ -146,7 +146,7 @@ class JITFunction(KernelInterface, LanguageFunction):
             {},
             target,
             backend,
-            make_binder(self, specialize_small if backend.tells_small_arrays else specialize),
+            make_binder(self, specialize_small if backend.tells_small_arrays else specialize, backend.option_names()),
         )
 
     @property

@@ -160,7 +160,7 @@ def describe(
         return None
     given = {name: None if name in names else value for name, value in zip(fn.arg_names, values, strict=True)}
     watched = (*watched, *captured, *tuned.watched)
-    shown = tuple(name if name not in options else None for name in names)
+    shown = tuple(name if name in fn.arg_names else None for name in names)
     return entry_of(adds, guards, kernel, len(args), tuple(kwargs), watched, tuned.contents, hooks, shown, given)
 
 

@@ -10,7 +10,7 @@ from tilework.targets.amd.arch import FLOAT8, AmdFeature
 from tilework.targets.amd.options import HipOptions
 from tilework.targets.base import Backend, Stage, llvmlite_release, run_passes
 from tilework.targets.diagnostics import wants_remarks
-from tilework.targets.options import CompileOptions
+from tilework.targets.options import CompileOptions, chosen_names
 
 LLIR_PASSES = ["tritonamdgpu-update-async-wait-count", "optimize-amd-lds-usage"]
 PRECISIONS = ("ieee", "bf16x3", "bf16x6")
@@ -101,6 +101,9 @@ class HipBackend(Backend):
     def is_emulated(self) -> bool:
         """Whether what runs the code objects executes the LLVM text that they are made of."""
         return (knobs.runtime.device or "").startswith("emulator")
+
+    def option_names(self) -> Collection[str]:
+        return chosen_names(HipOptions)
 
     def parse_options(self, settings: Mapping[str, Any]) -> CompileOptions:
         given = target_of(str(self.target.arch))
