@@ -35,9 +35,7 @@ STREAMING = frozenset({"emeraldrapids"})
 
 # Instructions that only dots may use: LLVM would round floats to bf16 with them too, and they read subnormal numbers as zero
 DOT_ONLY = frozenset({"avx512bf16"})
-FOR_DOTS = DOT_ONLY | {
-    *("amx-bf16", "amx-fp16", "amx-int8", "avx512fp16", "avx512vnni", "avxvnni", "bf16", "fullfp16", "i8mm")
-}
+FOR_DOTS = DOT_ONLY | {"amx-bf16", "amx-fp16", "amx-int8", "avx512vnni", "avxvnni", "bf16", "i8mm"}
 
 
 def describe(arch: str) -> Target:

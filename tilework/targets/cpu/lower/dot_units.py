@@ -4,11 +4,11 @@
 |---|---|---|
 | bf16, f32 | AMX (`tdpbf16ps`), AVX512-BF16 (`vdpbf16ps`), else f32 | `bfmmla`, else f32 |
 | f16, f32 | AMX-FP16 (`tdpfp16ps`), else f32 | f32 |
-| f16, f16 | AVX512-FP16 (`vfmadd231ph`), else f32 | FP16's `fmla`, else f32 |
 | int8, int32 | AMX (`tdpbssd`), VNNI (`vpdpbusd`, for few numbers `vpdpwssd`), `pmaddwd` | `smmla`, `sdot` |
 
-f32 means that operands are converted, exactly, while they are packed. Instructions that sum in f16 serve where that is what was asked for
-(``out_dtype=tl.float16``); ARM's FMLAL multiplies no more numbers at once than FMLA of converted ones.
+f32 means that operands are converted, exactly, while they are packed. Sums are never narrower than 32 bits: the products of a dot whose result
+is f16 or bf16 are summed in f32 and rounded once, so the instructions that sum in f16 (AVX512-FP16, ARM's FP16 FMLA) do not serve: over
+1,024 products their error is 30 times as large. ARM's FMLAL multiplies no more numbers at once than FMLA of converted ones.
 Instructions for bf16 read and write subnormal numbers as zero, and add products in pairs.
 `vpdpbusd` multiplies unsigned bytes by signed ones: B is packed as b + 128, and a @ b is a @ (b + 128) less 128 times the sums of A's rows, exact
 in 32 bits that wrap.
@@ -25,7 +25,7 @@ from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.conversions import fma_to_odd
 from tilework.targets.llvm.scalar_types import memory_type
-from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, i64, vector
+from tilework.targets.llvm.types import Type, bf16, f32, f64, i8, i16, i32, i64, vector
 from tilework.targets.llvm.values import Value
 
 TILE_ROWS, TILE_BYTES = 16, 64  # the largest tile of AMX: rows, and bytes of a row
@@ -173,7 +173,6 @@ def emit_matrices(b: Builder, target: HostTarget, unit: Unit, work: Work, totals
 X86_PAIRS = {4: "x86.sse2.pmadd.wd", 8: "x86.avx2.pmadd.wd", 16: "x86.avx512.pmaddw.d.512"}
 X86_LANES = tuple(X86_PAIRS)
 
-F16 = Unit("f16", f16, f16, fused)
 F32 = Unit("f32", f32, f32, fused)
 F64 = Unit("f64", f64, f64, fused)
 F32_EMULATED = Unit("f32", f32, f32, fused_in_doubles, temporaries=6)
@@ -205,8 +204,6 @@ CHOICES = [
         for has in (["avx512vnni", "avx512vl"], ["avxvnni"])
         for unit, least in ((BYTES_VNNI, 1024), (VNNI_X86, 0))  # sums of rows cost as much as some products
     ),
-    Choice(F16, X86, frozenset({"avx512fp16", "avx512vl"}), ir.f16, ir.f16),
-    Choice(F16, ARM, frozenset({"fullfp16"}), ir.f16, ir.f16),
     Choice(BFMMLA, ARM, BFMMLA.features, ir.bf16, ir.f32, Sizes(2, 4, 4)),
     Choice(SMMLA, ARM, SMMLA.features, ir.i8, ir.i32, Sizes(2, 4, 8)),
     Choice(BYTES_ARM, ARM, frozenset({"dotprod"}), ir.i8, ir.i32, Sizes(1, 1, 4)),
