@@ -234,6 +234,7 @@ ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: not
     "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported
     "tilework.layouts.families": {"tilework.layouts.notebook"},  # pictures in notebooks
     "tilework.layouts.linear": {"tilework.layouts.notebook"},
+    "tilework.plugins": {"tilework.targets"},  # a group of what is built in
     "tilework.runtime.recording.recorder": {"tilework.runtime.tuning.autotuner"},  # only if it is imported
     "tilework.target": {"tilework.targets"},  # a group of entry points
     "tilework.target_name": {"tilework.target"},  # to parse a name one has to know the targets

@@ -1,4 +1,4 @@
-"""Entry points: of a source tree, of installed packages, and of installations that are out of date."""
+"""What is built in, entry points of installed packages, and copies of the package without anything beside them."""
 
 import os
 import shutil
@@ -27,13 +27,13 @@ def values(group: str) -> list[str]:
     return [plugin.value for plugin in plugins.plugins(group)]
 
 
-def test_a_source_tree_lists_what_its_pyproject_lists() -> None:
-    tables = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
-    for group, entries in tables.items():
+def test_what_is_built_in_can_be_loaded_and_is_declared_nowhere_else() -> None:
+    for group, entries in plugins.BUILT_IN.items():
         found = [plugin for plugin in plugins.plugins(group) if plugin.package == "tilework"]
         assert {plugin.name: plugin.value for plugin in found} == entries
         for plugin in found:
-            plugin.load()
+            assert callable(plugin.load())
+    assert "entry-points" not in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 @pytest.mark.parametrize("text", ["[console_scripts]\na = b:c\n", "[x]\n\n[tilework.test]\na = b:c\n"])
@@ -70,45 +70,67 @@ def test_two_packages_cannot_have_one_name(tmp_path: Path, monkeypatch) -> None:
         plugins.find("tilework.test", "a")
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("other.gone.deep:Y", "but there is no module other"),
+        ("tilework.plugins:Y", "but tilework.plugins has no Y"),
+    ],
+)
+def test_an_entry_point_that_leads_nowhere(value: str, message: str, tmp_path: Path, monkeypatch) -> None:
+    install(tmp_path, "other", f"[tilework.test]\nx = {value}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = plugins.find("tilework.test", "x")
+    assert found is not None
+    with pytest.raises(plugins.PluginError) as caught:
+        found.load()
+    expected = f"the package other lists x = {value!r} under tilework.test, {message}; install the package again"
+    assert str(caught.value) == expected
+
+
 PROGRAM = """
+import numpy as np
+import tilework
+import tilework.language as tl
 from tilework import plugins
+
+@tilework.jit
+def scaled(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.softmax(tl.load(x + i, mask=i < n, other=float("-inf"))) * n, mask=i < n)
+
+x, out = np.arange(5, dtype="f4"), np.zeros(5, "f4")
+scaled[(1,)](x, out, 5, 8)
+np.testing.assert_allclose(out, 5 * np.exp(x) / np.exp(x).sum(), rtol=1e-5)
 for plugin in plugins.plugins("tilework.backends"):
-    try:
-        print(plugin.package, plugin.name, plugin.load().__name__)
-    except plugins.PluginError as error:
-        print(error)
+    print(plugin.package, plugin.name, plugin.load().__name__)
+print(tilework.__file__)
 """
 
 
-@pytest.mark.parametrize(
-    ("metadata", "has_pyproject", "printed"),
-    [
-        (None, True, "tilework cuda CudaBackend\ntilework hip HipBackend\ntilework cpu CpuBackend\n"),
-        ("x = tilework.gone:Y", True, "tilework cuda CudaBackend\ntilework hip HipBackend\ntilework cpu CpuBackend\n"),
-        ("cpu = tilework.targets.cpu.pipeline:CpuBackend", False, "tilework cpu CpuBackend\n"),
-        (
-            "x = tilework.gone.deep:Y",
-            False,
-            "the package tilework lists x = 'tilework.gone.deep:Y' under tilework.backends, but there is no module"
-            " tilework.gone; install the package again\n",
-        ),
-        (
-            "x = tilework.plugins:Y",
-            False,
-            "the package tilework lists x = 'tilework.plugins:Y' under tilework.backends, but tilework.plugins has no"
-            " Y; install the package again\n",
-        ),
-    ],
-    ids=["source tree", "source tree beside an old installation", "installed", "module gone", "name gone"],
-)
-def test_where_our_own_come_from(metadata: str | None, has_pyproject: bool, printed: str, tmp_path: Path) -> None:
-    (tmp_path / "tilework").symlink_to(ROOT / "tilework")
-    if has_pyproject:
-        shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    if metadata is not None:
-        install(tmp_path, "tilework", f"[tilework.backends]\n{metadata}\n")
+@pytest.mark.parametrize("device", ["native", "emulator"])
+@pytest.mark.parametrize("kind", ["folder", "folder beside an old installation", "archive"])
+def test_a_copy_of_the_package_needs_nothing_beside_it(kind: str, device: str, tmp_path: Path) -> None:
+    package, place = ROOT / "tilework", tmp_path / "vendored"
+    if kind == "archive":
+        shutil.make_archive(str(place), "zip", ROOT, "tilework")
+        place = tmp_path / "vendored.zip"
+    else:
+        shutil.copytree(package, place / "tilework", ignore=shutil.ignore_patterns("__pycache__"))
+    if kind == "folder beside an old installation":
+        install(place, "tilework", "[tilework.backends]\ncpu = tilework.gone:Y\nx = tilework.gone:Y\n")
     elsewhere = [folder for folder in sys.path if not (Path(folder) / "tilework").is_dir()]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *elsewhere])}
-    command = [sys.executable, "-S", "-c", PROGRAM]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == (printed, "")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(place), *elsewhere]),
+        "TILEWORK_DEVICE": device,
+        "TILEWORK_COMPILE_SERVER": "off",
+        "TRITON_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    command = [sys.executable, "-S", str(tmp_path / "program.py")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    *printed, file = done.stdout.splitlines()
+    assert printed == ["tilework cuda CudaBackend", "tilework hip HipBackend", "tilework cpu CpuBackend"]
+    assert file.startswith(str(place))

@@ -1,4 +1,4 @@
-"""What packages add to tilework: the entry points that they declare, ours among them.
+"""What is built in and what other packages add: backends, drivers, targets and options of passes, by name.
 
     >>> find("tilework.backends", "cuda")
     Plugin(group='tilework.backends', name='cuda', value='tilework.targets.nvidia.pipeline:CudaBackend', package='tilework')
@@ -10,12 +10,11 @@
 | `tilework.targets` | a function from an architecture to its `Target` |
 | `tilework.target_options` | a function from the value of such an option of a pass to a target: ``compute-capability=90`` |
 
-The lists stand in `entry_points.txt` of every installed package. Of a source tree they are read from the `pyproject.toml`
-beside the package instead: what is installed may be another tilework, or an older list, or nothing at all. With
-TRITON_BACKENDS_IN_TREE=1 only what is part of tilework is used.
+`BUILT_IN` lists what this package has, so that a copy of its folder needs nothing beside it. Other packages declare entry points of
+these groups; with TRITON_BACKENDS_IN_TREE=1 they are ignored.
 
 `importlib.metadata` imports an e-mail parser and half of the standard library, 30 ms in every process that launches a
-kernel, so the files are read here; it is asked only where there are places that only it can search.
+kernel, so `entry_points.txt` of installed packages is read here; it is used only where sys.path has places that only it can search.
 """
 
 import os
@@ -30,11 +29,28 @@ from typing import Any
 from tilework.knobs import is_on
 
 OWN = "tilework"
-PYPROJECT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "pyproject.toml")
 INSTALLED = (".dist-info", ".egg-info")
-TABLES = "project.entry-points."
-GROUPS = b"tilework."  # how all groups begin that somebody asks for
+GROUPS = b"tilework."  # the prefix of all groups
 STANDARD_LIBRARY = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+BUILT_IN: dict[str, dict[str, str]] = {
+    "tilework.backends": {
+        "cuda": "tilework.targets.nvidia.pipeline:CudaBackend",
+        "hip": "tilework.targets.amd.pipeline:HipBackend",
+        "cpu": "tilework.targets.cpu.pipeline:CpuBackend",
+    },
+    "tilework.drivers": {
+        "cuda": "tilework.runtime.devices.cuda.driver:CudaDriver",
+        "hip": "tilework.runtime.devices.hip.hip_driver:HipDriver",
+        "cpu": "tilework.runtime.devices.host.driver:CpuDriver",
+        "emulator": "tilework.runtime.devices.emulated.emulated_driver:emulated_driver",
+    },
+    "tilework.targets": {
+        "cuda": "tilework.targets.nvidia.arch:describe",
+        "hip": "tilework.targets.amd.arch:describe",
+        "cpu": "tilework.targets.cpu.target:describe",
+    },
+    "tilework.target_options": {"compute-capability": "tilework.targets.nvidia.arch:of_option"},
+}
 
 
 class PluginError(RuntimeError):
@@ -42,7 +58,7 @@ class PluginError(RuntimeError):
 
 
 class Plugin:
-    """One line of a package's list: ``name = module:attribute``."""
+    """One entry of a list: ``name = module:attribute``."""
 
     def __init__(self, group: str, name: str, value: str, package: str) -> None:
         self.group, self.name, self.value, self.package = group, name, value, package
@@ -89,17 +105,17 @@ def prefer(group: str, name: str, value: str | None) -> None:
 
 
 def plugins(group: str) -> tuple[Plugin, ...]:
-    """The entry points of a group: ours, then those of other packages, then what was preferred to them.
+    """The entries of a group: what is built in, then entry points of other packages, then what was preferred to them.
 
     Example:
         from tilework.plugins import plugins
 
         assert {"cpu", "cuda", "hip"} <= {plugin.name for plugin in plugins("tilework.backends")}
     """
-    is_ours_only = is_on("TRITON_BACKENDS_IN_TREE")
-    found = (plugin for plugin in listed(tuple(sys.path), has_other_finders()) if plugin.group == group)
-    kept = (plugin for plugin in found if plugin.package == OWN or not is_ours_only)
-    declared = (plugin for plugin in kept if (group, plugin.name) not in PREFERRED)
+    ours = (Plugin(group, name, value, OWN) for name, value in BUILT_IN.get(group, {}).items())
+    others = () if is_on("TRITON_BACKENDS_IN_TREE") else listed(tuple(sys.path), has_other_finders())
+    found = (*ours, *(plugin for plugin in others if plugin.group == group))
+    declared = (plugin for plugin in found if (group, plugin.name) not in PREFERRED)
     return (*declared, *(plugin for plugin in PREFERRED.values() if plugin.group == group))
 
 
@@ -126,28 +142,16 @@ def has_other_finders() -> bool:
 
 @cache
 def listed(path: tuple[str, ...], needs_metadata: bool) -> tuple[Plugin, ...]:
-    """All entry points: ours first, from the source tree if it is one; of two copies of a package the first on the path."""
+    """The entry points of other packages; of two copies of a package the first on the path."""
     needs_metadata |= any(is_archive(folder) for folder in path)
-    packages = {OWN: list(from_source_tree())}
+    packages: dict[str, Iterable[Plugin]] = {OWN: ()}  # whose metadata may be that of another release
     for package, found in from_metadata() if needs_metadata else from_folders(path):
-        if package not in packages or (package == OWN and not packages[OWN]):
-            packages[package] = list(found)
+        packages.setdefault(package, found)
     return tuple(plugin for found in packages.values() for plugin in found)
 
 
 def is_archive(folder: str) -> bool:
     return os.path.isfile(folder) and not folder.endswith(STANDARD_LIBRARY)
-
-
-def from_source_tree() -> Iterator[Plugin]:
-    """Ours, where the package stands in its source tree: the tables of `pyproject.toml` that list entry points."""
-    try:
-        with open(PYPROJECT, encoding="utf-8") as file:
-            lines = file.readlines()
-    except OSError:
-        return
-    if f'name = "{OWN}"\n' in lines:
-        yield from entries(lines, OWN, TABLES)
 
 
 def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterable[Plugin]]]:
@@ -192,14 +196,13 @@ def plain_name(package: str) -> str:
     return package.replace("_", "-").replace(".", "-").lower()
 
 
-def entries(lines: Iterable[str], package: str, prefix: str = "") -> Iterator[Plugin]:
-    """The entry points in a file: ``[group]`` above ``name = module:attribute``, quoted in TOML and under a prefix there."""
+def entries(lines: Iterable[str], package: str) -> Iterator[Plugin]:
+    """The entry points in a file: ``[group]`` above ``name = module:attribute``."""
     group = None
     for line in lines:
         line = line.partition("#")[0].strip()
         if line.startswith("["):
-            heading = line.strip("[]")
-            group = heading.removeprefix(prefix).strip("\"'") if heading.startswith(prefix) else None
+            group = line.strip("[]")
         elif group is not None and ":" in line:
             name, _, value = line.partition("=")
-            yield Plugin(group, name.strip(" \"'"), value.partition("[")[0].strip(" \"'"), package)
+            yield Plugin(group, name.strip(), value.partition("[")[0].strip(), package)

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-import pytest
-
 import tilework
 from tests.python_programs import run_python
 
@@ -136,11 +134,3 @@ def test_a_backend_with_the_interface_of_triton(tmp_path: Path) -> None:
     (tmp_path / "toy" / "target.py").write_text(text)
     found = launched(tmp_path, "-m", "tilework.as_triton")
     assert found == ["3 2 1 renamed_double of a binary 7", "b'a binary' False HostClock"]
-
-
-def test_our_own_are_entry_points_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tilework import plugins
-
-    for group, name in (("tilework.backends", "cuda"), ("tilework.drivers", "cpu")):
-        found = plugins.find(group, name)
-        assert found is not None and found.package == "tilework" and found.load().__module__.startswith("tilework.")

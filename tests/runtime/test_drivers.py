@@ -45,7 +45,13 @@ def usable(name: str, is_usable: bool = True) -> Any:
 def test_no_usable_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules["tilework.runtime.devices.active_driver"]
     monkeypatch.setattr(module, "likely_drivers", list)
-    with pytest.raises(RuntimeError, match=r"^0 active drivers"):
+    missing = type("Missing", (FakeDriver,), {"why_inactive": classmethod(lambda cls: "libmissing.so was not found")})
+    monkeypatch.setattr(module, "registered_drivers", lambda: [missing, CpuDriver])
+    with pytest.raises(RuntimeError, match=r"^0 active drivers") as none:
+        default_driver()
+    assert "Missing: libmissing.so was not found\n" in str(none.value) and "CpuDriver: " in str(none.value)
+    monkeypatch.setattr(module, "registered_drivers", list)
+    with pytest.raises(RuntimeError, match=r"no package declares any"):
         default_driver()
     monkeypatch.setattr(module, "likely_drivers", lambda: [usable("One"), usable("Two"), CpuDriver])
     with pytest.raises(RuntimeError, match=r"2 active drivers ..One, Two"):

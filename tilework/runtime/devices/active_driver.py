@@ -65,12 +65,21 @@ def default_driver() -> "Driver":
             raise RuntimeError(f"TILEWORK_DEVICE={asked} asks for {wanted.why_inactive()}")
         return wanted()
     found = [cls for cls in likely_drivers() if cls.is_active()]
+    if not found:
+        raise RuntimeError(none_active())
     if len(found) != 1:
         names = ", ".join(cls.__name__ for cls in found)
         which = ", ".join(name for cls in found for name in cls.asked_by)
         hint = f" TILEWORK_DEVICE chooses: {which}" if which else ""
         raise RuntimeError(f"{len(found)} active drivers ([{names}]). There should only be one.{hint}")
     return found[0]()
+
+
+def none_active() -> str:
+    """What to say where no driver can be used: which ones there are, and what each of them misses."""
+    lines = [f"{cls.__module__}.{cls.__qualname__}: {cls.why_inactive()}" for cls in registered_drivers()]
+    listed = lines or [f"there are none: the table of tilework/plugins.py has no {GROUP}, and no package declares any"]
+    return "\n  ".join(["0 active drivers. There should be one. These were asked:", *listed])
 
 
 def driver_asked_for(asked: str) -> "type[Driver]":

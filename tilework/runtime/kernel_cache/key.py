@@ -90,6 +90,8 @@ def hash_of_sources(root: str) -> str:
     Reading them takes tens of milliseconds, so the hash is kept where Python keeps bytecode, and is good as long as bytecode is: while
     every file has the size and the time of change that it had, and every folder its time, which changes with its list of names.
     """
+    if not os.path.isdir(root):  # imported from an archive
+        return hashlib.sha256(content_of(archive_around(root))).hexdigest()
     kept = kept_states(root)
     try:
         content = content_of(kept)
@@ -106,6 +108,13 @@ def hash_of_sources(root: str) -> str:
     if settled and not sys.dont_write_bytecode and states_of(paths) == states:
         keep(kept, found.encode() + marshal.dumps((paths, states)))
     return found
+
+
+def archive_around(root: str) -> str:
+    """The archive that a package is imported from: ``/app/lib.zip`` of ``/app/lib.zip/tilework``."""
+    while not os.path.exists(root):
+        root = os.path.dirname(root)
+    return root
 
 
 def kept_states(root: str) -> str:

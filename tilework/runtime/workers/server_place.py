@@ -33,9 +33,8 @@ LONGEST_PATH = 100  # of a socket, in bytes; the system's limit is little more
 
 def socket_path() -> str | None:
     """The path of the socket, whose folder exists; None where there can be no server."""
-    if (
-        not hasattr(socket, "SO_PEERCRED") or not sys.executable or getattr(sys, "frozen", False)
-    ):  # no Python, but a program
+    is_program = not sys.executable or getattr(sys, "frozen", False)  # no Python, but a program
+    if not hasattr(socket, "SO_PEERCRED") or is_program or not os.path.isfile(START):  # it may be in an archive
         return None
     name, base = server_name(), knobs.getenv("XDG_RUNTIME_DIR")
     folders = [os.path.join(base, "tilework")] if base and os.path.isabs(base) else []
