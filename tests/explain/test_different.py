@@ -65,7 +65,10 @@ def test_the_pass_that_changed_a_result_is_named(wrong_pass: None) -> None:
     case = launch()
     found = findings_of(case, ("interpreter", "native"))[0]
     assert found.severity == "error" and found.facts["culprit"] == "test-wrong"
-    assert "add is different on native: out[0] is -1.0, not 1.0; 100 of 128 elements of `out` differ" in found.title
+    assert (
+        "add is different on native: out[0] is -1.0, not 1.0; 100 of 100 written elements of `out` differ"
+        in found.title
+    )
     assert "the pass 'test-wrong' (make_ttir) changed it: out[0] is -1.0, not 1.0" in found.text()
     assert not case.values[2].any(), "the arguments are as they were"
 
@@ -101,6 +104,59 @@ def test_rounding_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gap_of("a", np.float32([np.nan]), np.float32([np.nan]), Room("f32", 2e-4)) is None
     wrong = gap_of("a", np.int32([[1, 2], [3, 4]]), np.int32([[1, 2], [9, 4]]), Room("f32", 2e-4))
     assert wrong is not None and not wrong.is_rounding and wrong.index == (1, 0) and wrong.largest == 6
+
+
+@pytest.mark.parametrize("stale", [1e30, np.inf, np.nan, -3e38])
+def test_only_what_was_written_is_compared(wrong_pass: None, stale: float) -> None:
+    """What the arrays held before says nothing about how large errors may be."""
+    case = launch()
+    case.values[2][100:] = stale
+    found = findings_of(case, ("interpreter", "native"))[0]
+    assert found.severity == "error" and found.facts["culprit"] == "test-wrong" and found.facts["largest_error"] == 2
+    assert "100 of 100 written elements of `out` differ, the largest error is 2, 1.0e-02 of" in found.title
+
+
+def test_elements_written_with_what_they_held_count() -> None:
+    """The second launch writes the same values again; errors are relative to all of them."""
+    x = np.random.default_rng(0).normal(size=1024).astype(np.float32)
+    out = np.zeros(3, np.float32)[1:2]
+    (found,) = why_different([Launch(mean, (x, out, 1024), (1, 1, 1))], HOSTS).findings
+    mean[(1,)](x, out, 1024)
+    (again,) = why_different([Launch(mean, (x, out, 1024), (1, 1, 1))], HOSTS).findings
+    assert found.severity == again.severity == "note" and found.facts == again.facts
+    kept = Kept([("x", x), ("out", out)])
+    with kept, kept.noting_writes():
+        tilework.jit(interpret=True)(mean.fn)[(1,)](x, out, 1024)
+    assert kept.written()["out"].tolist() == [True] and not kept.written()["x"].any()
+
+
+@tilework.jit
+def total(x, out, BLOCK: tl.constexpr):
+    tl.store(out, tl.sum(tl.load(x + tl.arange(0, BLOCK)), 0))
+
+
+@tilework.jit
+def inner(x, out, BLOCK: tl.constexpr):
+    row = tl.load(x + tl.arange(0, BLOCK))[None, :]
+    product = tl.dot(tl.broadcast_to(row, (16, BLOCK)), tl.full((BLOCK, 16), 1.0, tl.float32), input_precision="ieee")
+    tl.store(out + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :], product)
+
+
+@pytest.mark.parametrize("kernel", [total, inner])
+def test_the_order_of_a_summation_is_named(kernel: Any) -> None:
+    half = np.random.default_rng(1).normal(size=512).astype(np.float32) * 1e6
+    x = np.concatenate((half, -half[::-1]))  # the sum is rounding, in any order
+    section = why_different([Launch(kernel, (x, np.zeros(256, np.float32), 1024), (1, 1, 1))], HOSTS)
+    found = [finding for finding in section.findings if finding.facts.get("culprit")]
+    assert found and {finding.facts["culprit"] for finding in found} == {"order of summation"}
+    assert all("by the order of a summation" in finding.title and finding.severity == "warning" for finding in found)
+    assert "no wrong values" in section.summary and "code generator" not in section.text()
+
+
+def test_a_wrong_sum_is_not_put_down_to_its_order(wrong_pass: None) -> None:
+    x = np.random.default_rng(2).normal(size=1024).astype(np.float32)
+    found = findings_of(Launch(total, (x, np.zeros(1, np.float32), 1024), (1, 1, 1)), ("interpreter", "native"))[0]
+    assert found.severity == "error" and found.facts["culprit"] == "test-wrong"
 
 
 @tilework.jit

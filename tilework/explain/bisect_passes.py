@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilework.explain.devices import Launch, active, silence, unlaunched
-from tilework.explain.gaps import Array, Room, gaps_of
+from tilework.explain.gaps import Expected, Room
 from tilework.explain.launch_memory import Kept
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
@@ -67,7 +67,7 @@ def front_module(found: Compiling) -> Any:
     return found.source.module(frontend_options(found.target, found.options))
 
 
-def first_change(launch: Launch, device: str, kept: Kept, expected: Mapping[str, Array], room: Room) -> Change:
+def first_change(launch: Launch, device: str, kept: Kept, expected: Expected, room: Room) -> Change:
     """The first step on the way to the code of a device after which the evaluator computes something else."""
     with silence(), active(device):
         found = compiling(launch, auto_tma=False)
@@ -108,7 +108,7 @@ def evaluated(
     launch: Launch,
     source: Any,
     kept: Kept,
-    expected: Mapping[str, Array],
+    expected: Expected,
     room: Room,
     has: Sequence[str] | set[str] = (),
 ) -> str | None:
@@ -127,7 +127,7 @@ def evaluated(
             barriers="barriers" in has,
             fences="fences" in has,
         )
-        gaps = gaps_of(expected, kept.arrays(), room)
+        gaps = expected.gaps(kept.arrays(), room)
     except EvaluationError as error:
         return f"it fails: {error}"
     finally:

@@ -3,15 +3,16 @@
     why_different([Launch(add, (x, y, out, n, 1024), (4, 1, 1))])
 
 The interpreter runs the kernel's own Python and shares nothing with the compiler but the typing rules, so it says what is right. Where it
-cannot run the kernel, it may say why: an access out of bounds is an error there, and an accident elsewhere. Differences that
-rounding explains are told apart from wrong values (`gaps.py`).
+cannot run the kernel, it may say why: an access out of bounds is an error there, and an accident elsewhere. Only elements that the
+launch writes are compared. Differences that rounding explains are told apart from wrong values (`gaps.py`), and so are those as large as
+the interpreter's own when it adds in another order.
 """
 
 import io
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,10 +20,12 @@ from tilework.errors import InterpreterError, Span, span_at
 from tilework.explain.bisect_passes import compiling, first_change, front_module
 from tilework.explain.devices import DEVICES, INTERPRETER, NATIVE, Launch, active, run_on, silence
 from tilework.explain.findings import Finding, Section, counted, ordered
-from tilework.explain.gaps import EXACT, Array, Gap, Room, gaps_of, room_of
+from tilework.explain.gaps import EXACT, Array, Expected, Gap, Room, room_of
 from tilework.explain.launch_memory import Kept, OutOfReach, names_of
+from tilework.oracles.interpreter.reductions import ORDERS, SUM_ORDER
 
 SECONDS = 60.0  # for one device
+AS_LARGE = 4.0  # times what another order of additions does: devices have other orders than the two that are tried
 
 WILD = "not run: it would access memory out of bounds"
 
@@ -81,18 +84,26 @@ def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float
     except OutOfReach as error:
         return [Finding(name, f"{name} was not compared: {error}", where, severity="warning")]
     with kept, silence():
+        before = kept.arrays()
         outcomes = list(outcomes_of(part, kept, devices, seconds))
         ran = [outcome for outcome in outcomes if outcome.failure is None]
         failed = failure_findings(name, where, [one for one in outcomes if one.failure is not None])
         if len(ran) < 2:
             return failed
         reference = ran[0]
+        expected = Expected(reference.arrays, before, kept.written() if reference.device == INTERPRETER else {})
         for outcome in ran[1:]:
             with active(outcome.device):
                 outcome.room = room_of(front_module(compiling(launch)))
-            outcome.gaps = gaps_of(reference.arrays, outcome.arrays, outcome.room)
+            outcome.gaps = expected.gaps(outcome.arrays, outcome.room)
         wrong = [outcome for outcome in ran[1:] if outcome.wrong is not None]
-        first = [wrong_finding(name, where, one, reference, part, kept) for one in wrong]
+        moves = moves_by_order(part, kept, expected, seconds) if wrong and reference.device == INTERPRETER else {}
+        first = [
+            order_finding(name, where, one, moves)
+            if is_explained(one.gaps, moves)
+            else wrong_finding(name, where, one, reference.device, part, kept, expected)
+            for one in wrong
+        ]
     ran_all = f"{part.programs} of {launch.programs} programs ran" if part.programs < launch.programs else ""
     return [*failed, *first, same_finding(name, where, ran, reference, ran_all)]
 
@@ -112,7 +123,8 @@ def outcomes_of(launch: Launch, kept: Kept, devices: Sequence[str], seconds: flo
 def outcome_of(device: str, launch: Launch, kept: Kept, seconds: float) -> Outcome:
     """Run a launch on one device; what it did is undone."""
     try:
-        with limited(seconds), redirect_stdout(io.StringIO()):
+        noting = kept.noting_writes() if device == INTERPRETER else nullcontext()
+        with limited(seconds), redirect_stdout(io.StringIO()), noting:
             run_on(device, launch)
         return Outcome(device, kept.arrays())
     except TakesTooLong:
@@ -149,19 +161,66 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def moves_by_order(launch: Launch, kept: Kept, expected: Expected, seconds: float) -> dict[str, float]:
+    """How far the elements of each array are from what was expected when the interpreter adds in other orders."""
+    found: dict[str, float] = {}
+    for order in ORDERS:
+        token = SUM_ORDER.set(order)
+        try:
+            outcome = outcome_of(INTERPRETER, launch, kept, seconds)
+        finally:
+            SUM_ORDER.reset(token)
+        for name, array in outcome.arrays.items():
+            found[name] = max(found.get(name, 0.0), expected.largest_move(name, array))
+    return found
+
+
+def is_explained(gaps: Sequence[Gap], moves: Mapping[str, float]) -> bool:
+    """Return True if no error is much larger than what another order of additions does."""
+    return all(gap.is_rounding or gap.largest <= AS_LARGE * moves.get(gap.name, 0.0) for gap in gaps)
+
+
+def order_finding(name: str, where: Span | None, outcome: Outcome, moves: Mapping[str, float]) -> Finding:
+    """A difference that the order of additions makes."""
+    gap = outcome.wrong
+    assert gap is not None
+    return Finding(
+        kernel=name,
+        title=f"{name} is different on {outcome.device} by the order of a summation: {gap.words(outcome.room)}",
+        span=where,
+        notes=(f"the {INTERPRETER}'s own `{gap.name}` moves by {moves[gap.name]:.3g} when it adds in another order",),
+        help="every order is right, and the result depends on it: add in a wider type, or fix the order by reproducible=True",
+        severity="warning",
+        weight=5.0,
+        facts={
+            "device": outcome.device,
+            "argument": gap.name,
+            "largest_error": gap.largest,
+            "moves_by": moves[gap.name],
+            "culprit": "order of summation",
+        },
+    )
+
+
 def wrong_finding(
-    name: str, where: Span | None, outcome: Outcome, reference: Outcome, launch: Launch, kept: Kept
+    name: str,
+    where: Span | None,
+    outcome: Outcome,
+    reference: str,
+    launch: Launch,
+    kept: Kept,
+    expected: Expected,
 ) -> Finding:
     """Wrong values on one device, and the pass that made them."""
     gap, room = outcome.wrong, outcome.room
     assert gap is not None
-    change = first_change(launch, outcome.device, kept, reference.arrays, room)
+    change = first_change(launch, outcome.device, kept, expected, room)
     others = [one.words(room) for one in outcome.gaps if one is not gap]
     return Finding(
         kernel=name,
         title=f"{name} is different on {outcome.device}: {gap.words(room)}",
         span=where,
-        notes=(f"the {reference.device} says what is right", *others, change.words),
+        notes=(f"the {reference} says what is right", *others, change.words),
         help=HELP.get(change.culprit, PASS_HELP),
         severity="error",
         weight=10.0,

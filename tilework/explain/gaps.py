@@ -3,12 +3,12 @@
     gap = gap_of(expected, got, Room("f32", 2e-4))
     gap.is_rounding, gap.words()        False, "3 of 64 elements differ: element 17 is 2.5, not 3.0; the largest error is 0.5"
 
-Floats may differ by rounding: by `RTOL` of the largest magnitude in the array, for the coarsest floats that the kernel computes with.
-Everything else must be equal; NaNs equal each other.
+Floats may differ by rounding: by `RTOL` of the largest magnitude among the elements that were written, for the coarsest floats that the
+kernel computes with. Other elements of an array may hold anything. Everything else must be equal; NaNs equal each other.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,55 +63,96 @@ class Gap:
 
     name: str
     differing: int
-    size: int
+    size: int  # elements that are compared
     index: tuple[int, ...]  # of the first one beyond the room, or of the largest error
     expected: str
     got: str
     largest: float
-    relative: float  # to the largest magnitude in the array
+    relative: float  # to the largest magnitude that is compared
     is_rounding: bool
 
     def words(self, room: Room) -> str:
         place = f"{self.name}[{', '.join(map(str, self.index))}]"
         size = f"the largest error is {self.largest:.3g}, {self.relative:.1e} of the largest value"
         if self.is_rounding:
-            return f"{self.differing} of {self.size} elements of `{self.name}` differ by rounding: {size} ({room.because} allows {room.part:.0e})"
-        return f"{place} is {self.got}, not {self.expected}; {self.differing} of {self.size} elements of `{self.name}` differ, {size}"
+            return f"{self.differing} of {self.size} written elements of `{self.name}` differ by rounding: {size} ({room.because} allows {room.part:.0e})"
+        return f"{place} is {self.got}, not {self.expected}; {self.differing} of {self.size} written elements of `{self.name}` differ, {size}"
 
 
-def gaps_of(expected: Mapping[str, Array], got: Mapping[str, Array], room: Room) -> list[Gap]:
-    """The arrays that differ, those beyond rounding first."""
-    found = [gap for name in expected if (gap := gap_of(name, expected[name], got[name], room)) is not None]
-    return sorted(found, key=lambda gap: gap.is_rounding)
+@dataclass(frozen=True)
+class Expected:
+    """What a launch should leave in its arrays, what was there before, and which elements it writes, as far as that is known."""
+
+    arrays: Mapping[str, Array]
+    before: Mapping[str, Array]
+    written: Mapping[str, Array] = field(default_factory=dict)
+
+    def compared(self, name: str, got: Array) -> Array:
+        """The elements of an array that are written: known ones, and what a launch has changed."""
+        before = self.before[name]
+        found = changed(before, self.arrays[name]) | changed(before, got)
+        return found | self.written[name] if name in self.written else found
+
+    def gaps(self, got: Mapping[str, Array], room: Room) -> list[Gap]:
+        """The arrays that differ, those beyond rounding first."""
+        pairs = ((name, self.arrays[name], got[name]) for name in self.arrays)
+        found = [gap_of(name, right, one, room, self.compared(name, one)) for name, right, one in pairs]
+        return sorted((gap for gap in found if gap is not None), key=lambda gap: gap.is_rounding)
+
+    def largest_move(self, name: str, got: Array) -> float:
+        """How far an element of an array is from what it should be; infinities and NaNs do not count."""
+        if self.arrays[name].dtype not in FORMAT_OF:
+            return 0.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            error = np.abs(self.arrays[name].astype(np.float64) - got.astype(np.float64))
+        return float(np.max(error, where=np.isfinite(error), initial=0.0))
 
 
-def gap_of(name: str, expected: Array, got: Array, room: Room = EXACT) -> Gap | None:
-    """None where two arrays are the same, bit by bit but for NaNs."""
+def changed(before: Array, after: Array) -> Array:
+    """The elements of two contiguous arrays that have not the same bits."""
+    shape = (*before.shape, before.dtype.itemsize)
+    old, new = (np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(shape) for array in (before, after))
+    return np.any(old != new, axis=-1)
+
+
+def gap_of(name: str, expected: Array, got: Array, room: Room = EXACT, compared: Array | None = None) -> Gap | None:
+    """None where two arrays are the same, bit by bit but for NaNs. Only elements that are `compared`, by default all, say how large errors may be."""
     if expected.tobytes() == got.tobytes():
         return None
+    compared = np.ones(expected.shape, np.bool_) if compared is None else compared
     if expected.dtype in FORMAT_OF:
-        return float_gap(name, expected, got, room)
+        return float_gap(name, expected, got, room, compared)
     differs = expected != got
     if not differs.any():
         return None
     a, b = (array.astype(np.float64) for array in (expected, got))
-    return made(name, expected, got, differs, differs, np.abs(a - b), np.abs(a).max(initial=0.0))
+    scale = np.max(np.abs(a), where=compared, initial=0.0)
+    return made(name, expected, got, differs, differs, np.abs(a - b), scale, compared)
 
 
-def float_gap(name: str, expected: Array, got: Array, room: Room) -> Gap | None:
+def float_gap(name: str, expected: Array, got: Array, room: Room, compared: Array) -> Gap | None:
     a, b = expected.astype(np.float64), got.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
         if not differs.any():
             return None
-        scale = np.max(np.abs(a), where=np.isfinite(a), initial=0.0)
+        scale = np.max(np.abs(a), where=np.isfinite(a) & compared, initial=0.0)
         error = np.abs(a - b)
         part = max(room.part, RTOL[expected.dtype.itemsize])
         is_wrong = differs & ~(error <= part * scale)
-    return made(name, expected, got, differs, is_wrong, error, scale)
+    return made(name, expected, got, differs, is_wrong, error, scale, compared)
 
 
-def made(name: str, expected: Array, got: Array, differs: Array, is_wrong: Array, error: Array, scale: float) -> Gap:
+def made(
+    name: str,
+    expected: Array,
+    got: Array,
+    differs: Array,
+    is_wrong: Array,
+    error: Array,
+    scale: float,
+    compared: Array,
+) -> Gap:
     finite = np.where(np.isfinite(error), error, np.inf)
     largest = float(np.max(finite, where=differs, initial=0.0))
     first = np.argwhere(is_wrong)[0] if is_wrong.any() else np.argwhere(differs & (finite == largest))[0]
@@ -119,7 +160,7 @@ def made(name: str, expected: Array, got: Array, differs: Array, is_wrong: Array
     return Gap(
         name=name,
         differing=int(np.count_nonzero(differs)),
-        size=expected.size,
+        size=int(np.count_nonzero(compared)),
         index=index,
         expected=str(expected[index]),
         got=str(got[index]),

@@ -10,12 +10,13 @@ are what they are.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 
 from tilework.numerics.rounding import FLOATS
-from tilework.oracles.interpreter.allowed_memory import REGISTERED
+from tilework.oracles.interpreter.allowed_memory import ON_WRITE, REGISTERED, strided_extent
 from tilework.oracles.interpreter.arguments import register_memory
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
@@ -52,7 +53,9 @@ class Kept:
             self.named.append((f"pointed{number}", register_memory(array)))
         others = [array for reference, _ in REGISTERED if (array := reference()) is not None]
         extents = dict.fromkeys(extent_of(array) for array in (*(array for _, array in self.named), *others))
-        self.memory = [bytes_at(address, size) for address, size in extents if size]
+        self.extents = [(address, size) for address, size in extents if size]
+        self.marks: list[Array] = []  # the bytes that were written
+        self.memory = [bytes_at(address, size) for address, size in self.extents]
         if (total := sum(memory.nbytes for memory in self.memory)) > LARGEST:
             raise OutOfReach(f"the arguments have {total / 1e6:.0f} MB, and at most {LARGEST / 1e6:.0f} MB are copied")
         self.before = [memory.copy() for memory in self.memory]
@@ -66,6 +69,39 @@ class Kept:
     def arrays(self) -> dict[str, Array]:
         """A copy of every array as it is now."""
         return {name: values_of(array) for name, array in self.named}
+
+    @contextmanager
+    def noting_writes(self) -> Iterator[None]:
+        """Remember which bytes the interpreter writes inside the `with`."""
+        self.marks = [np.zeros(size, np.bool_) for _, size in self.extents]
+
+        def note(addresses: Array, size: int) -> None:
+            for (start, length), marks in zip(self.extents, self.marks, strict=True):
+                places = addresses[(addresses >= start) & (addresses + size <= start + length)] - start
+                for byte in range(size):
+                    marks[places + byte] = True
+
+        token = ON_WRITE.set(note)
+        try:
+            yield
+        finally:
+            ON_WRITE.reset(token)
+
+    def written(self) -> dict[str, Array]:
+        """The elements of each array that were written under `noting_writes`; arrays whose layout is not known are left out."""
+        found = {name: self.marks_of(array) for name, array in self.named}
+        return {name: marks for name, marks in found.items() if marks is not None}
+
+    def marks_of(self, array: Any) -> Array | None:
+        layout = layout_of(array)
+        if layout is None:
+            return None
+        data, shape, strides, itemsize = layout
+        first, end = strided_extent(data, shape, strides, itemsize)
+        for (start, size), marks in zip(self.extents, self.marks, strict=False):
+            if start <= first and end <= start + size:
+                return np.ndarray(shape, np.bool_, buffer=marks, offset=data - start, strides=strides).copy()
+        return None
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +132,17 @@ def extent_of(array: Any) -> tuple[int, int]:
         root = root.base
     low, high = np.lib.array_utils.byte_bounds(root) if root.size else (root.ctypes.data,) * 2
     return low, high - low
+
+
+def layout_of(array: Any) -> tuple[int, tuple[int, ...], tuple[int, ...], int] | None:
+    """(address, shape, strides in bytes, bytes of an element) of an array or tensor; None where it has none."""
+    if not isinstance(array, np.ndarray) and hasattr(array, "contiguous"):
+        size = array.element_size()
+        return array.data_ptr(), tuple(array.shape), tuple(stride * size for stride in array.stride()), size
+    if not isinstance(array, np.ndarray):
+        base = getattr(array, "base", None)
+        return None if base is None else layout_of(base)
+    return array.ctypes.data, array.shape, array.strides, array.itemsize
 
 
 def values_of(array: Any) -> Array:

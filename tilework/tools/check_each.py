@@ -26,7 +26,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute
 
-from tilework.explain.gaps import gap_of
+from tilework.explain.gaps import changed, gap_of
 from tilework.ir import tt
 from tilework.ir.create import clone_op
 from tilework.ir.functions import functions, is_private, symbol_of
@@ -117,6 +117,7 @@ class Outcome:
     arrays: tuple[tuple[str, np.ndarray[Any, Any]], ...]
     returned: tuple[Any, ...]
     printed: int
+    written: tuple[np.ndarray[Any, Any], ...]  # the elements of each array that it changed
 
 
 @dataclass(frozen=True)
@@ -241,6 +242,7 @@ def run(
 ) -> Outcome:
     """One evaluation of a module that `has` all its fences or barriers, or neither; the arrays are copied out."""
     lines: list[str] = []
+    initial = [array.copy() for _, array in inputs.arrays]
     (function,) = (one for one in public_functions(module) if symbol_of(one) == name)
     returned = evaluate(
         module,
@@ -254,7 +256,8 @@ def run(
         fences="fences" in has,
     )
     arrays = tuple((label, array.copy()) for label, array in inputs.arrays)
-    return Outcome(arrays, tuple(returned), len(lines))
+    written = tuple(changed(old, new) for old, (_, new) in zip(initial, arrays, strict=True))
+    return Outcome(arrays, tuple(returned), len(lines), written)
 
 
 def padded(args: Sequence[Any], function: tt.FuncOp) -> list[Any]:
@@ -272,8 +275,9 @@ def padded(args: Sequence[Any], function: tt.FuncOp) -> list[Any]:
 
 def difference(before: Outcome, after: Outcome) -> str | None:
     """Where two outcomes differ, in words; None when they agree."""
-    for (name, old), (_, new) in zip(before.arrays, after.arrays, strict=True):
-        if (where := array_difference(old, new)) is not None:
+    written = [one | other for one, other in zip(before.written, after.written, strict=True)]
+    for (name, old), (_, new), compared in zip(before.arrays, after.arrays, written, strict=True):
+        if (where := array_difference(old, new, compared)) is not None:
             return f"argument '{name}' at {where}"
     for number, (old, new) in enumerate(zip(before.returned, after.returned, strict=True)):
         if isinstance(old, np.ndarray) and (where := array_difference(old, cropped(new, old.shape))) is not None:
@@ -289,11 +293,13 @@ def cropped(value: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return array[tuple(map(slice, shape))] if array.ndim == len(shape) else array
 
 
-def array_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> str | None:
-    """The first element that differs: index, value before and value after."""
+def array_difference(
+    old: np.ndarray[Any, Any], new: np.ndarray[Any, Any], compared: np.ndarray[Any, Any] | None = None
+) -> str | None:
+    """The first element that differs: index, value before and value after; errors are relative to elements that are `compared`."""
     if old.shape != new.shape or old.dtype != new.dtype:
         return f"shape {old.shape} of {old.dtype} before, {new.shape} of {new.dtype} after"
-    gap = gap_of("", old, new)
+    gap = gap_of("", old, new, compared=compared)
     if gap is None or gap.is_rounding:
         return None
     index = gap.index

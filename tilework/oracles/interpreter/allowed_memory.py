@@ -10,6 +10,8 @@ that went through an integer or through memory has lost its origin, and may poin
 
 import ctypes
 import sys
+from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,8 @@ class Region:
         return first, self.words[size]
 
 
+# called with the addresses and the size of elements that a launch writes
+ON_WRITE: ContextVar[Callable[[Array, int], None] | None] = ContextVar("on_write", default=None)
 REGISTERED: list[tuple[Any, Region]] = []  # (weak reference to the array, its region)
 
 
@@ -104,6 +108,7 @@ class Memory:
         self.keep: list[Any] = []  # what owns the memory must live as long as the launch
         self.program: tuple[int, int, int] = (0, 0, 0)
         self.is_reproducible = False  # NaNs are written as one pattern
+        self.on_write = ON_WRITE.get()
         for reference, region in REGISTERED:
             if (array := reference()) is not None:
                 self.keep.append(array)
@@ -143,6 +148,8 @@ class Memory:
             if mask is None or mask:
                 words, place = self.word(addresses, size, True)
                 words[place] = values.view(UNSIGNED[size])
+                if self.on_write is not None:
+                    self.on_write(np.asarray(addresses).reshape(1), size)
             return
         bits = np.ascontiguousarray(values).view(UNSIGNED[size]).reshape(values.shape)
         lanes, bits = (np.asarray(addresses), bits) if mask is None else (np.asarray(addresses)[mask], bits[mask])
@@ -150,6 +157,8 @@ class Memory:
         for region, chosen in self.find(lanes, size, getattr(addresses, "origin", None), True):
             first, words = region.as_words(size)
             words[(lanes[chosen] - first) // size] = bits[chosen]
+        if self.on_write is not None:
+            self.on_write(lanes, size)
 
     def word(self, address: Array, size: int, writing: bool) -> tuple[Array, int]:
         """The words of the region of one address, and which of them it is; checked as by `find`."""

@@ -1,8 +1,8 @@
 """Matrix products.
 
 Floats are multiplied and added in float64 and rounded once to the type of the accumulator, whatever precision was
-asked for: this is the exact product that tf32, bf16x3 and the others approach. In reproducible kernels they are added along K, one
-fused multiply-add after the other. int8 accumulates in int32, wrapping.
+asked for: this is the exact product that tf32, bf16x3 and the others approach. In reproducible kernels, and where `SUM_ORDER` is set, they are
+added along K, one fused multiply-add after the other. int8 accumulates in int32, wrapping.
 """
 
 import numpy as np
@@ -16,6 +16,7 @@ from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
 from tilework.numerics.rounding import Array
 from tilework.oracles.interpreter.formats import round_float
 from tilework.oracles.interpreter.load_store import Access
+from tilework.oracles.interpreter.reductions import SUM_ORDER
 from tilework.oracles.interpreter.tensors import tensor
 
 
@@ -35,7 +36,7 @@ class Dots(Access):
         if lhs.dtype.is_int():  # exact in float64: K * 2**14 stays below 2**53
             total = np.matmul(left, right).astype(np.int64) + (0 if acc is None else acc.handle.astype(np.int64))
             return tensor(np.asarray(total).astype(np.int32), type.scalar)
-        if self.options.reproducible:
+        if self.options.reproducible or SUM_ORDER.get() is not None:
             return added_in_order(left, right, acc, type)
         return rounded_sum(np.matmul(left, right), acc, type.scalar)
 
@@ -51,6 +52,7 @@ class Dots(Access):
         if self.options.reproducible:
             element = float16 if "fp16" in (left_format, right_format) else bfloat16
             rows, columns = (round_float(side, element).astype(np.float64) for side in (rows, columns))
+        if self.options.reproducible or SUM_ORDER.get() is not None:
             return added_in_order(rows, columns.swapaxes(-1, -2), acc, type)
         return rounded_sum(np.matmul(rows, columns.swapaxes(-1, -2)), acc, type.scalar)
 
@@ -60,7 +62,8 @@ def added_in_order(left: Array, right: Array, acc: tl.tensor | None, type: dtype
     numbers = np.float64 if type.scalar.is_fp64() else np.float32
     total = np.zeros(type.sizes, numbers) if acc is None else acc.handle.astype(numbers)
     arithmetic = Arithmetic.of(np.dtype(numbers))
-    for k in range(left.shape[-1]):
+    depth = range(left.shape[-1])
+    for k in depth if SUM_ORDER.get() != "backward" else reversed(depth):
         column, row = left[..., k : k + 1].astype(numbers), right[..., k : k + 1, :].astype(numbers)
         x, y = np.broadcast_arrays(column, row)
         total = arithmetic.fma(x, y, total)

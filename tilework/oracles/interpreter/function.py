@@ -31,6 +31,7 @@ from tilework.oracles.interpreter.allowed_memory import MARK, Memory
 from tilework.oracles.interpreter.arguments import Arguments
 from tilework.oracles.interpreter.calls import Helpers, number_in
 from tilework.oracles.interpreter.failures import failure
+from tilework.oracles.interpreter.reductions import SUM_ORDER
 from tilework.oracles.interpreter.rewriter import HELPERS, FunctionRewriter
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain
@@ -152,6 +153,8 @@ def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[
     """The first axis outermost, as in Triton's interpreter; innermost where the order is promised."""
     x, y, z = map(range, grid)
     programs = list(itertools.product(x, y, z))
+    if SUM_ORDER.get() == "backward" and not is_ordered:  # atomics add in the order of programs
+        return programs[::-1]
     return sorted(programs, key=lambda program: program[::-1]) if is_ordered else programs
 
 

@@ -5,11 +5,14 @@ The function is written for scalars, but runs on whole slices: one call combines
     reduce of 8 elements        x[0::2] and x[1::2] (4 pairs), then 2, then 1: the order of the elements is kept
     scan of 8 elements          slice after slice along the axis
 
+`SUM_ORDER` chooses another association, which shows how far results depend on it (`tilework explain`).
+
 A function that branches on its arguments cannot run on slices (a block has no single truth value). It is then called
 again, element by element.
 """
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,9 @@ from tilework.oracles.interpreter.shapes import Shapes
 from tilework.oracles.interpreter.tensors import tensor
 
 Arrays = list[Array]
+ORDERS = ("forward", "backward")
+# reductions and dots add one element after the other, from the first one on or from the last; None: as above
+SUM_ORDER: ContextVar[str | None] = ContextVar("sum_order", default=None)
 
 
 class AmbiguousTruth(ValueError):
@@ -36,6 +42,8 @@ class Reductions(Shapes):
         elements = [value.dtype for value in inputs]
         combine = Combine(self, body, elements, "reduce")
         arrays = [np.moveaxis(value.handle, axis, 0) for value in inputs]
+        if (order := SUM_ORDER.get()) is not None:
+            arrays = folded(combine, arrays, order)
         while (length := arrays[0].shape[0]) > 1:
             even = length - length % 2
             pairs = combine([array[0:even:2] for array in arrays], [array[1:even:2] for array in arrays])
@@ -46,7 +54,7 @@ class Reductions(Shapes):
         elements = [value.dtype for value in inputs]
         combine = Combine(self, body, elements, "scan")
         arrays = [np.moveaxis(value.handle, axis, 0) for value in inputs]
-        if self.options.reproducible:
+        if self.options.reproducible or SUM_ORDER.get() is not None:
             joined = self.scanned_by_halves(arrays, combine, reverse)
             pairs = zip(joined, elements, strict=True)
             return tuple(tensor(np.moveaxis(array, 0, axis), element) for array, element in pairs)
@@ -107,6 +115,16 @@ class Reductions(Shapes):
     def results_of(self, body: Body, arrays: Sequence[Any], elements: Sequence[dtype]) -> list[tl.tensor]:
         values = [tensor(array, element) for array, element in zip(arrays, elements, strict=True)]
         return [self.to_tensor(value) for value in body(values)]
+
+
+def folded(combine: "Combine", arrays: Arrays, order: str) -> Arrays:
+    """The elements along the first axis combined one by one; the function need not be commutative."""
+    count, is_forward = len(arrays[0]), order == ORDERS[0]
+    total = [array[:1] if is_forward else array[-1:] for array in arrays]
+    for position in range(1, count) if is_forward else range(count - 2, -1, -1):
+        element = [array[position : position + 1] for array in arrays]
+        total = combine(total, element) if is_forward else combine(element, total)
+    return total
 
 
 class Combine:
