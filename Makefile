@@ -12,7 +12,7 @@ BESIDE_TESTS := $(filter test,$(MAKECMDGOALS))
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo docs test test-quick check check-wheel wheel golden bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
+.PHONY: demo docs test test-quick check check-wheel wheel golden fuzz bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
 
 $(STAMP): pyproject.toml setup.py packages/split.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -53,6 +53,11 @@ check-wheel: wheel        ## a bundle is served with the runtime's wheel only; w
 	$(BIN)/python -m tests.installed_runtime build/empty
 	$(PIP) --python build/empty/bin/python install --quiet --no-compile dist/*.whl
 	build/empty/bin/python tests/installed_example.py
+
+# kernels are small: threads would mostly wait for each other
+fuzz: export OPENBLAS_NUM_THREADS := 1
+fuzz: $(STAMP)            ## generated kernels with fresh seeds on every device, MINUTES=10; failures become tests in fuzz-failures/ (ARGS="--only cuda")
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) $(ARGS)
 
 golden: $(STAMP)          ## rewrite the expected TTIR and diagnostics; review the diff
 	$(BIN)/python -m tests.golden.rewrite
