@@ -126,6 +126,14 @@ def sorts(x):
 
 
 @jit
+def sorts_and_reductions(x, AXIS: CE):
+    """Each use of `v` wants something else in padded lanes."""
+    v = x + 1
+    up, total, bits = tl.sort(v), tl.sum(v, AXIS), tl.xor_sum(v, AXIS)
+    return up, total, bits, tl.topk(v, 1), tl.min(v, AXIS), tl.cumsum(v, AXIS, reverse=True), tl.argmax(v, AXIS)
+
+
+@jit
 def best(x, K: CE):
     return tl.topk(x, K)
 
@@ -250,6 +258,13 @@ def numpy_scans(x: Array, y: Array, AXIS: int) -> list[Any]:
 def numpy_sorted(x: Array) -> tuple[Array, Array]:
     up = np.sort(x, axis=-1)
     return up, up[..., ::-1]
+
+
+def numpy_sorts_and_reductions(x: Array, AXIS: int) -> tuple[Array, ...]:
+    v = x + np.int32(1)
+    up, total, bits = np.sort(v, -1), v.sum(AXIS, dtype=np.int32), np.bitwise_xor.reduce(v, AXIS)
+    back = np.flip(np.flip(v, AXIS).cumsum(AXIS, dtype=np.int32), AXIS)
+    return up, total, bits, up[..., -1:], v.min(AXIS), back, v.argmax(AXIS).astype(np.int32)
 
 
 def hills(x: Array) -> Array:
@@ -381,6 +396,7 @@ ROWS: dict[str, Row] = {
     "composed scans": Row(composed_scans, numpy_scans, ("i32", "i32"), **AXIS),
     "sorts": Row(sorts, numpy_sorted, **EXTREME),
     **{f"sorts {code}": Row(sorts, numpy_sorted, (code,), most=0, **EXTREME) for code in ("i32", "u8", "fp16", "i64")},
+    "sorts and reductions": Row(sorts_and_reductions, numpy_sorts_and_reductions, SMALL, **AXIS),
     "topk": Row(
         best, lambda x, K: numpy_sorted(x)[1][..., :K], SMALL, lambda shape: ((last(shape) + 2) // 3,), **EXTREME
     ),

@@ -99,8 +99,10 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     parser.add_argument("--strides", action="store_true", help="tiles with strides of any sign, masks at every edge")
+    parser.add_argument("--tiles", action="store_true", help="odd tiles of which each has many uses")
     args = parser.parse_args(words)
     about = {
+        "about_tiles": args.tiles,
         "odd": args.odd,
         "about_loops": args.loops,
         "about_hashes": args.hashes,

@@ -7,7 +7,7 @@ The seed decides the number of warps too. Multiplications and additions are not 
 elementary functions and the order of sums allow. `--ptxas` assembles every kernel as well, `--descriptors` draws kernels that
 make, carry and share descriptors and the memory behind them, `--python` those that leave loops, take parts of blocks and so on,
 `--loops` short ones of nested loops with bounds, masks and addresses of all kinds, `--strides` tiles that go backwards and have edges
-everywhere. With `--ctas 2` two blocks run each program; kernels whose blocks would have to exchange something are refused, and others are
+everywhere, `--tiles` odd tiles with many uses each. With `--ctas 2` two blocks run each program; kernels whose blocks would have to exchange something are refused, and others are
 drawn in their place.
 
 Drawn kernels read and write the same global memory without barriers, in one program and in several: races of threads in global
@@ -208,6 +208,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "--hashes", action="store_true", help="integers that overflow, in addresses, masks and divisors"
     )
     parser.add_argument("--strides", action="store_true", help="tiles with strides of any sign, masks at every edge")
+    parser.add_argument("--tiles", action="store_true", help="odd tiles of which each has many uses")
     parser.add_argument("--python", action="store_true", help="mostly Python that Triton does not have")
     args = parser.parse_args(words)
     about = {
@@ -216,6 +217,7 @@ def main(words: Sequence[str] | None = None) -> int:
         "about_loops": args.loops,
         "about_hashes": args.hashes,
         "about_strides": args.strides,
+        "about_tiles": args.tiles,
         "odd": args.odd,
     }
     start = time.perf_counter()

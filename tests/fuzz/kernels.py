@@ -332,14 +332,15 @@ def draw_kernel(
     checked: bool = False,
     about_hashes: bool = False,
     about_strides: bool = False,
+    about_tiles: bool = False,
 ) -> Kernel:
     """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, with integers that overflow, with tiles
-    of all strides, or with Python that Triton does not have.
+    of all strides, with odd tiles that have many uses, or with Python that Triton does not have.
 
     `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
     matters take turns; and it may return between its accesses to memory. `checked`: with nothing that the sanitizer reports.
     """
-    from tests.fuzz import stride_statements
+    from tests.fuzz import stride_statements, tile_statements
     from tests.fuzz.hash_statements import NUMBERS, HashStatements
     from tests.fuzz.loop_statements import LoopStatements
     from tests.fuzz.python_statements import HELPERS, PythonStatements
@@ -355,6 +356,8 @@ def draw_kernel(
         if about_hashes
         else stride_statements.StrideStatements
         if about_strides
+        else tile_statements.TileStatements
+        if about_tiles
         else None
     )
     writer = own(seed, capability, odd) if own is not None else plain
@@ -365,15 +368,15 @@ def draw_kernel(
             writer.line("return")
     for _ in range(2):
         writer.load(writer.shape(), writer.random.choice(ARITHMETIC))
-    for _ in range(writer.random.randint(2, 4) if about_loops else writer.random.randint(4, 7)):
+    for _ in range(writer.random.randint(2, 4) if about_loops or about_tiles else writer.random.randint(4, 7)):
         writer.statement(2)
         if promises and writer.random.random() < 0.1:
             with writer.block(f"if n > {writer.random.randrange(30, 100)}:"):
                 writer.line("return")
     drawn = [value for value in writer.pool if value.text not in SCALARS]
-    for value in writer.random.sample(drawn, min(9, len(drawn))):
+    for value in writer.random.sample(drawn, len(drawn) if about_tiles else min(9, len(drawn))):
         writer.store(value)
-    made = writer.finish(HELPERS if about_python else "")
+    made = writer.finish(HELPERS if about_python else tile_statements.HELPERS if about_tiles else "")
     if about_loops:
         choices = {"n": (37, 5, 16, 40), "m": (6, 0, 15, -3, -16), "big": (11, 1, 3000), "flag": (True, False)}
         made.numbers = {name: writer.random.choice(numbers) for name, numbers in choices.items()}

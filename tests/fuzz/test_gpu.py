@@ -29,6 +29,14 @@ def test_drawn_loops(target: str, tmp_path: Path) -> None:
     assert problem is None, f"python -m tests.fuzz.gpu --loops --target {target} --seed 3\n{problem}"
 
 
+@pytest.mark.parametrize(
+    ("seed", "target"), [(44, "cuda:90"), (59, "cuda:90"), (44, "cuda:80"), (59, "hip:gfx942"), (0, "hip:gfx1100")]
+)
+def test_drawn_tiles_with_many_uses(seed: int, target: str, tmp_path: Path) -> None:
+    problem = problem_of(seed, target, tmp_path, about_tiles=True)
+    assert problem is None, f"python -m tests.fuzz.gpu --tiles --target {target} --seed {seed}\n{problem}"
+
+
 def test_drawn_strides_in_clusters(tmp_path: Path) -> None:
     problem = problem_of(8, "cuda:90", tmp_path, ctas=2, about_strides=True)
     assert problem is None, f"python -m tests.fuzz.gpu --strides --ctas 2 --seed 8\n{problem}"

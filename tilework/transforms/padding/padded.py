@@ -125,10 +125,16 @@ class Padding:
             self.sizes.update(dict.fromkeys(others, size))
 
     def replace(self, op: Operation, code: Emitter, *results: SSAValue) -> None:
-        """Put `code` in front of `op`, whose results are `results` from now on."""
-        insert_before(op, *code.ops)
+        """Put `code` in front of `op`, whose results are `results` from now on.
+
+        A value has one visible size: a result that is an older value of another one (``tt.resize`` from 3 to 4 lanes, which
+        are padded to 4) becomes a view of it.
+        """
         for old, new in zip(op.results, results, strict=True):
+            if new.owner not in code.ops and self.size(new) != self.size(old):
+                new = code.append(tt.ReshapeOp.make(new, old.type, code.loc))  # pyright: ignore[reportArgumentType]
             if old in self.sizes:
                 self.sizes[new] = self.sizes[old]
             old.replace_all_uses_with(new)
+        insert_before(op, *code.ops)
         self.dead.append(op)
