@@ -1,8 +1,12 @@
 """Names that programs written for Triton use, under `as_triton`: what they are, and what they do."""
 
+import ctypes
 import importlib
+import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -398,6 +402,67 @@ def test_cublas_says_what_is_missing() -> None:
 
     with pytest.raises(RuntimeError, match="a tensor on a CUDA device"):
         CublasLt(torch.empty(16))
+
+
+class FakeCublas:
+    """Records the attributes of products; all calls succeed, and there is an algorithm for everything."""
+
+    def __init__(self) -> None:
+        self.attributes: dict[int, tuple[int, int]] = {}  # by number: bytes, value
+        self.products = 0
+
+    def cublasLtMatmulDescSetAttribute(self, operation: Any, attribute: int, value: Any, size: Any) -> int:
+        held = value._obj
+        assert ctypes.sizeof(held) == size.value
+        self.attributes[attribute] = size.value, held.value
+        return 0
+
+    def cublasLtMatmulAlgoGetHeuristic(self, *arguments: Any) -> int:
+        arguments[-1]._obj.value = 1
+        return 0
+
+    def cublasLtMatmul(self, *arguments: Any) -> int:
+        self.products += 1
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: 0
+
+
+class FakeMatrix:
+    device, ndim = SimpleNamespace(type="cuda"), 2
+
+    def __init__(self, shape: tuple[int, int], dtype: str) -> None:
+        self.shape, self.dtype = shape, f"torch.{dtype}"
+
+    def is_contiguous(self) -> bool:
+        return True
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def element_size(self) -> int:
+        return 1
+
+    def data_ptr(self) -> int:
+        return 4096
+
+
+@pytest.mark.parametrize(
+    ("operands", "result"),
+    [("float16", "float16"), ("float32", "float32"), ("float8_e4m3fn", "float16"), ("float8_e4m3fn", "float8_e4m3fn")],
+)
+def test_cublas_accumulates_fp8_fast(monkeypatch: pytest.MonkeyPatch, operands: str, result: str) -> None:
+    """CUBLASLT_MATMUL_DESC_TRANSA and TRANSB are 3 and 4, of 32 bits, FAST_ACCUM is 25, of 8."""
+    from tilework.triton._C.libtriton import cublas
+
+    fake = FakeCublas()
+    monkeypatch.setattr(cublas, "library", lambda: fake)
+    monkeypatch.setattr(cublas, "current_stream", lambda tensor: 0)
+    blas = cublas.CublasLt(FakeMatrix((1, 64), "uint8"))
+    blas.matmul(*(FakeMatrix((16, 16), kind) for kind in (operands, operands, result)))
+    assert fake.products == 1
+    assert fake.attributes == {3: (4, 1), 4: (4, 0)} | ({25: (1, 1)} if "float8" in operands else {})
 
 
 KERNEL_NAMES = """

@@ -5,6 +5,9 @@ or one that the system finds. Where there is none that is a RuntimeError.
 
 cuBLAS stores matrices by columns; a row-major matrix is a column-major one transposed. So the product that is asked for,
 C[m, n] = A[m, k] B[n, k]^T by rows, is C^T = B A^T by columns: the first operand is B, transposed, the second A.
+
+Products of fp8 use fast accumulation, as those of Triton's `CublasLt` and of kernels do: tensor cores keep fewer bits of such sums than f32 has,
+and without it cuBLAS adds parts of them in f32.
 """
 
 import ctypes
@@ -19,7 +22,7 @@ from typing import Any
 FP32, FP16, BF16, FP8E4M3 = 0, 2, 14, 28  # cudaDataType_t
 DATA_TYPES = {"float32": FP32, "float16": FP16, "bfloat16": BF16, "float8_e4m3fn": FP8E4M3}
 COMPUTE_FP32 = 68  # cublasComputeType_t
-TRANSPOSE_A, TRANSPOSE_B = 3, 4  # cublasLtMatmulDescAttributes_t
+TRANSPOSE_A, TRANSPOSE_B, FAST_ACCUMULATION = 3, 4, 25  # cublasLtMatmulDescAttributes_t
 MAX_WORKSPACE = 1  # cublasLtMatmulPreferenceAttributes_t
 NO, YES = 0, 1  # cublasOperation_t
 NAMES = ("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so")
@@ -94,6 +97,8 @@ class CublasLt:
         try:
             self.set(operation, TRANSPOSE_A, YES)
             self.set(operation, TRANSPOSE_B, NO)
+            if FP8E4M3 in types[:2]:
+                self.set(operation, FAST_ACCUMULATION, YES, ctypes.c_int8)
             for layout, kind, (rows, columns) in zip(layouts, types, [(k, n), (k, m), (n, m), (n, m)], strict=True):
                 sizes = ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows)
                 call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), kind, *sizes)
@@ -108,10 +113,10 @@ class CublasLt:
             library().cublasLtMatmulDescDestroy(operation)
 
     @staticmethod
-    def set(operation: Any, attribute: int, value: int) -> None:
-        """An attribute of 32 bits."""
-        size = ctypes.c_size_t(4)
-        call("cublasLtMatmulDescSetAttribute", operation, attribute, ctypes.byref(ctypes.c_int32(value)), size)
+    def set(operation: Any, attribute: int, value: int, type: Any = ctypes.c_int32) -> None:
+        """Set an attribute of a product."""
+        held, size = type(value), ctypes.c_size_t(ctypes.sizeof(type))
+        call("cublasLtMatmulDescSetAttribute", operation, attribute, ctypes.byref(held), size)
 
     def run(
         self, operation: Any, layouts: list[Any], preference: Any, tensors: tuple[Any, ...], alpha: float, beta: float
