@@ -28,6 +28,7 @@ from tilework import knobs
 from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.compile_worker import fork_worker
 from tilework.runtime.workers.line_channel import Channel, Message
+from tilework.runtime.workers.process_context import is_context
 from tilework.runtime.workers.server_place import is_own_peer
 from tilework.runtime.workers.warm_compiler import likely_target, load_compiler, load_frontend
 from tilework.targets.cpu.processor import available_cores
@@ -173,14 +174,14 @@ class Server:
         self.send(client.channel, {"state": "ready"})
 
     def from_client(self, client: Client, messages: list[Message] | None) -> None:
-        try:
-            for message in messages or ():
-                if client.context is None:
-                    client.context, client.limit = message["context"], int(message["limit"])
-                else:
-                    self.ask(client, int(message["id"]), message["request"])
-        except (KeyError, TypeError, ValueError):  # whoever this is does not speak our language
-            messages = None
+        for message in messages or ():
+            if client.context is None and is_greeting(message):
+                client.context, client.limit = message["context"], message["limit"]
+            elif client.context is not None and is_question(message):
+                self.ask(client, message["id"], message["request"])
+            else:  # a client that does not speak our language
+                messages = None
+                break
         if messages is None:
             self.leave(client)
 
@@ -348,6 +349,22 @@ class Server:
                 worker.unwanted_since = worker.unwanted_since or now
                 if now - worker.unwanted_since > MOST_UNWANTED:
                     self.bury(worker)
+
+
+def is_greeting(message: Message) -> bool:
+    """Return True for the first message of a client: its context, and how many workers it may have."""
+    limit = message.get("limit")
+    return type(limit) is int and limit > 0 and is_context(message.get("context"))
+
+
+def is_question(message: Message) -> bool:
+    """Return True for a request, as far as the server reads it; what else is wrong with it, its worker finds."""
+    request = message.get("request")
+    if type(message.get("id")) is not int or not isinstance(request, dict):
+        return False
+    target = request.get("target")
+    kinds = [type(part) for part in target] if isinstance(target, list) else []
+    return isinstance(request.get("entry_key"), str) and kinds in ([str, int, int], [str, str, int])
 
 
 def events_of(channel: Channel) -> int:

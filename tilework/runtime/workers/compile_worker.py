@@ -83,16 +83,17 @@ def work(channel: Channel) -> None:
             if "functions" in message:
                 serve_described(message, context, channel)
                 continue
-            for answer in serve(Request(**message), context):
+            for answer in serve(message, context):
                 channel.send(answer)
         channel.wait()
 
 
-def serve(request: Request, context: Context) -> Iterator[Message]:
+def serve(message: Message, context: Context) -> Iterator[Message]:
     """The answers to one request of a client."""
     loaded = False
     printed: dict[str, str] = {}
     try:
+        request = Request(**message)
         with captured({}):
             adopt(context, request.target, request.properties)
             specialization = specialization_of(request)

@@ -3,7 +3,8 @@
     channel.send({"state": "ready"})          # what the other side does not take yet is sent by `flush`
     channel.receive()                         # what has arrived; None when the other side is gone
 
-A message that was cut short, because its sender was killed, is none.
+A message that was cut short, because its sender was killed, is none. What is no JSON object, nests deeper than `DEEPEST` or is longer than
+`LONGEST` ends the connection: whoever reads a message may walk through it, and send it on.
 """
 
 import json
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from _socket import socket
 
 CHUNK = 1 << 16
+DEEPEST = 100
+LONGEST = 1 << 28  # bytes
 
 Message = dict[str, Any]
 
@@ -58,9 +61,9 @@ class Channel:
         *lines, self.arrived = self.arrived.split(b"\n")
         try:
             messages = [json.loads(line) for line in lines]
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
-        if not all(isinstance(message, dict) for message in messages):
+        if len(self.arrived) > LONGEST or not all(map(is_message, messages)):
             return None
         return messages or (None if ended else [])
 
@@ -73,3 +76,16 @@ class Channel:
 
     def close(self) -> None:
         self.socket.close()
+
+
+def is_message(value: Any) -> bool:
+    """Return True for a JSON object that is nested no deeper than `DEEPEST`."""
+    level = [value]
+    for _ in range(DEEPEST):
+        containers = [
+            item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)
+        ]
+        if not containers:
+            return isinstance(value, dict)
+        level = [inner for container in containers for inner in container]
+    return False

@@ -27,6 +27,17 @@ class Context:
         self.environment, self.as_triton = environment, as_triton
 
 
+def is_context(data: Any) -> bool:
+    """Return True if a message has what `Context` takes."""
+    kinds = {"package": str, "folder": str, "path": list, "environment": dict, "as_triton": bool}
+    if not isinstance(data, dict) or data.keys() != kinds.keys():
+        return False
+    if not all(isinstance(data[name], kind) for name, kind in kinds.items()):
+        return False
+    texts = (*data["path"], *data["environment"], *data["environment"].values())
+    return all(isinstance(text, str) for text in texts)
+
+
 def context_of_process() -> Context | None:
     """The context of this process; None if it has no folder any more."""
     try:
