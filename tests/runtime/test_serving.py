@@ -112,6 +112,16 @@ def test_launches_are_served_and_nothing_is_compiled(served: Any) -> None:
     assert [name.rpartition(":")[2] for name in served.kernels] == ["add", "applied", "fill"]
 
 
+def test_arguments_that_overlap_are_served_too(served: Any) -> None:
+    for _ in range(2):
+        x = np.arange(1028, dtype=np.float32)
+        wanted = 3 * x[:1024]
+        program.add[(1,)](x[:1024], x[:1024], x[4:], 1024, BLOCK=64)
+        np.testing.assert_array_equal(x[4:68], wanted[:64])
+        program.run_add(1024)
+    assert not os.path.exists(knobs.cache.dir)
+
+
 @pytest.mark.parametrize(
     ("launch", "words"),
     [

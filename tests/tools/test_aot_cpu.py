@@ -311,3 +311,27 @@ def test_the_example(tmp_path: Path) -> None:
     assert "all right" in ran.stdout
     needs = subprocess.run(["ldd", str(tmp_path / "main")], capture_output=True, text=True).stdout
     assert "python" not in needs.lower() and "llvm" not in needs.lower()
+
+
+OVERLAPPING = """
+import tilework, tilework.language as tl
+
+@tilework.jit
+def shifted(a, b, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(b + i + 1, tl.load(a + i))
+"""
+
+
+@needs_compiler
+def test_arrays_of_c_may_overlap(tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(OVERLAPPING)
+    name, files = compiled(tmp_path, "shifted", "*i32, *i32, 64")
+    call = library(tmp_path, "overlapping", [path for path in files if path.suffix == ".o"])[name]
+    for first, second in ((0, 0), (0, 1), (5, 0), (0, 70)):
+        memory = np.arange(140, dtype=np.int32)
+        wanted = memory.copy()
+        wanted[second + 1 : second + 65] = memory[first : first + 64]
+        places = (ctypes.c_void_p(memory.ctypes.data + 4 * at) for at in (first, second))
+        assert call(None, *places) == 0
+        np.testing.assert_array_equal(memory, wanted)

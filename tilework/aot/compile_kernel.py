@@ -163,14 +163,14 @@ def refuse_hidden(metadata: Any) -> None:
 def cpu_files(
     kernel: JITFunction, entries: list[Entry], names: Names, grid: list[str], target: GPUTarget, options: dict[str, Any]
 ) -> dict[str, bytes]:
-    """Header and object file, by extension."""
+    """Header and object file, by extension. C arrays have no sizes, so that any two arguments may overlap."""
     # lazily: loads LLVM
     from tilework.aot.cpu_source import arguments_of, grid_code, header_text
     from tilework.targets.cpu.standalone import standalone_object
 
     args = arguments_of(entries)
     backend = find_backend(GPUTarget("cpu", "host", 1))
-    parsed = backend.parse_options(options)
+    parsed = backend.parse_options({"may_alias": True, **options})
     stages = backend.stages(parsed)
     module = source_of(kernel, entries).product(frontend_options(backend.target, parsed))
     for stage in ("ttir", "ttcir"):

@@ -16,17 +16,17 @@ from typing import Any
 from tilework import knobs
 from tilework.aot.find_kernels import Finder
 from tilework.aot.in_processes import results
-from tilework.runtime.bundle.bundle_file import Contents, Entry
+from tilework.runtime.bundle.bundle_file import PLAIN_SUFFIX, Contents, Entry
 from tilework.runtime.bundle.bundle_targets import LEVELS, described
 from tilework.runtime.bundle.needed import Needed, read_line
 from tilework.runtime.bundle.own_objects import own_objects
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
+from tilework.runtime.devices.conditional_launch import unconditional
 from tilework.runtime.devices.host.own_code import layout_key
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
 from tilework.target import UnknownTarget
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
-PLAIN_SUFFIX = "-plain"
 LEFT_OUT = ("key_parts",)  # of the metadata: paths of the machine that compiled
 
 
@@ -122,8 +122,8 @@ def compiled(job: Job, finder: Finder) -> Product:
     needed = Needed(specialization, backend, record["environment"])
     kernel = compile(specialization.source(), job.target, specialization.options)
     files = {needed.key: bundled(kernel, job.with_ptx)}
-    if getattr(kernel.metadata, "rectangles", None):
-        options = {**kernel.metadata.asked, "auto_tma": False}
+    if without := unconditional(kernel.metadata):
+        options = {**kernel.metadata.asked, **without}
         plain = needed.key + PLAIN_SUFFIX
         files[plain] = bundled(compile(specialization.source(), job.target, options), job.with_ptx)
         files[needed.key] = with_metadata(files[needed.key], {PLAIN: plain})

@@ -20,7 +20,8 @@ from tilework.oracles.interpreter.allowed_memory import ON_WRITE, REGISTERED, st
 from tilework.oracles.interpreter.arguments import register_memory
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
-from tilework.runtime.devices.host.arrays import bytes_at, storage_extent
+from tilework.runtime.devices.host.arrays import bytes_at
+from tilework.runtime.devices.host.reach import storage_extent
 from tilework.runtime.launch.specialize import dtype_code
 
 LARGEST = 256 << 20  # bytes

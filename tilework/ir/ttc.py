@@ -49,6 +49,7 @@ from tilework.ir.tt.reduce_ops import verify_axis, verify_combine, verify_runs
 from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, is_integer
 
 SANITIZED = "ttc.sanitized"  # on a module: its accesses are checked (`CheckOp`)
+APART = "ttc.apart"  # on a kernel: positions of parameters, two by two, whose memory must not overlap
 
 
 @irdl_attr_definition

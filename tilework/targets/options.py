@@ -59,6 +59,9 @@ class CompileOptions:
     )
     cluster_dims: tuple[int, int, int] = (1, 1, 1)
     reproducible: bool = False  # the same bits everywhere
+    may_alias: bool = (
+        False  # on CPUs: arguments may overlap, so that all accesses stay in order; launches find out by themselves
+    )
 
     def __init__(self, **given: Any) -> None:
         names = option_names(CompileOptions)

@@ -40,7 +40,7 @@ def facts_of(bundle: Bundle) -> dict[str, Any]:
     sizes: Counter[int] = Counter()
     for entry in file.entries():
         sizes[entry.target] += sum(file.sizes(entry).values())
-    counts = Counter(entry.target for entry in file.entries())
+    counts = Counter(entry.target for entry in file.entries() if not entry.is_plain)
     return {
         "path": file.path,
         "digest": file.digest,

@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
     key = knobs.runtime.bundle_key
     digest = write_bundle(output, made.contents, key.encode() if key else None)
     failed = f", {len(made.failures)} failed" if made.failures else ""
-    print(f"{output}: {counted(len(made.contents.entries), 'kernel')} for {', '.join(map(target_name, targets))}{failed}"
+    kernels = sum(not entry.is_plain for entry in made.contents.entries)
+    print(f"{output}: {counted(kernels, 'kernel')} for {', '.join(map(target_name, targets))}{failed}"
           f", {os.path.getsize(output):,} bytes\ndigest {digest}{' (signed)' if key else ''}")  # fmt: skip
     return 1 if made.failures else 0
 

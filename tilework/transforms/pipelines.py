@@ -57,15 +57,18 @@ def checking_pipeline(sanitize: bool | str) -> list[str]:
     return [f"triton-check-undefined{{strict={strict}}}", "triton-check-bounds", "canonicalize", "cse"]
 
 
-def ttc_pipeline(sanitize: bool | str = False) -> list[str]:
-    """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access, if asked for."""
+def ttc_pipeline(sanitize: bool | str = False, may_alias: bool = False) -> list[str]:
+    """From optimised TTIR to loop nests over buffers, for the CPU; with checks of every access, if asked for.
+
+    `may_alias`: arguments may be the same or overlapping memory.
+    """
     strict = str(sanitize == "strict").lower()
     return [
         *([f"triton-check-undefined{{strict={strict}}}"] if sanitize else []),
         "triton-licm",
         "ttc-uniform-increments",
         "ttc-check-steps",
-        "convert-triton-to-tile-loops",
+        f"convert-triton-to-tile-loops{'{may-alias=true}' if may_alias else ''}",
         "canonicalize",
         "cse",
         *(["ttc-sanitize"] if sanitize else []),

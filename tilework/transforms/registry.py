@@ -50,7 +50,7 @@ PASSES: dict[str, str] = {
     "triton-check-undefined": "sanitize.check_undefined:CheckUndefinedPass",
     "triton-check-bounds": "sanitize.check_bounds:check_bounds",
     "ttc-sanitize": "sanitize.check_accesses:check_accesses",
-    "convert-triton-to-tile-loops": "ttc.tile_loops:tile_loops",
+    "convert-triton-to-tile-loops": "ttc.tile_loops:TileLoopsPass",
     "convert-triton-to-tritongpu": "ttg.convert_triton_to_tritongpu:ConvertTritonToTritonGPUPass",
     "nvgpu-warp-specialization": "warp_specialize.specialize:WarpSpecializationPass",
     "triton-test-loop-peeling": "ttg.loop_peeling:loop_peeling",

@@ -48,6 +48,7 @@ DIGEST = 32
 HEADER = FIXED.size + 2 * DIGEST
 NO_KEY = bytes(DIGEST)
 LARGEST_INDEX = 1 << 26  # some 100,000 kernels
+PLAIN_SUFFIX = "-plain"
 
 
 # plain classes: every process that serves imports this file, and dataclasses take a millisecond to be made
@@ -62,6 +63,11 @@ class Entry:
 
     def __init__(self, target: int, kernel: int, key: str, files: Mapping[str, Any]) -> None:
         self.target, self.kernel, self.key, self.files = target, kernel, key, files
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is for launches that do not meet the preconditions of another entry."""
+        return self.key.endswith(PLAIN_SUFFIX)
 
 
 class Contents:

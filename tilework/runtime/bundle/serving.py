@@ -29,7 +29,7 @@ from tilework.target_name import GPUTarget
 LOCK = held_at_fork(threading.RLock())
 OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE
 MANIFEST, TUNINGS = "manifest", "tunings"  # names of blobs
-PLAIN = "plain_key"  # in the metadata of a kernel: the key of the one for launches that do not justify its copies
+PLAIN = "plain_key"  # in the metadata of a kernel with launch preconditions: the key of the one without
 
 
 class Bundle:
@@ -202,7 +202,7 @@ def compiled(source: Any, files: dict[str, bytes]) -> Any:
 
 
 def plain_kernel(source: Any, metadata: Any) -> Any:
-    """The kernel for launches that do not justify the copies of a kernel from a bundle; None if it is not from one."""
+    """The kernel without the launch preconditions of a kernel from a bundle; None if it is not from one."""
     key = getattr(metadata, PLAIN, None)
     found = (bundle.files([key], metadata.target) for bundle in tuple(SERVERS)) if key is not None else ()
     files = next((files for files in found if files is not None), None)

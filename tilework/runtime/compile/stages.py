@@ -205,7 +205,9 @@ def build(
     }
     if isinstance(source, ASTSource):
         metadata["key_parts"] = source_parts(source, backend)
-    if "rectangles" in facts:  # who compiles the kernel once more needs what was asked for, not what became of it
+    if "rectangles" in facts or facts.get("interface", {}).get(
+        "apart"
+    ):  # who compiles the kernel once more needs what was asked for, not what became of it
         metadata["asked"] = asdict(options)
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
     return files

@@ -38,7 +38,8 @@ class Native:
     `kinds` are the parameters of the kernel and `places` their slots, `slots` the values that the Python path would pass. `run` and
     `ready` name routines of the machine code, `words` are their part of the record, `fault` and `call` the Python that they call.
     `memory_of` tells how memory is recognised, None for what the device cannot read; `stored` are the parameters that the kernel
-    writes through, and how they must be aligned; `maps` are functions from descriptors to their tensor maps.
+    writes through, and how they must be aligned; `maps` are functions from descriptors to their tensor maps. In `apart`
+    are pairs of parameters: a launch fits if none of them overlaps, or with `overlaps` if one does.
     """
 
     kinds: Sequence[str]
@@ -55,6 +56,8 @@ class Native:
     watched: tuple[Any, ...] = ()
     kept: Any = None
     proof: "Proof | None" = None
+    apart: Sequence[tuple[int, int]] = ()
+    overlaps: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,10 @@ class Guards:
         self.used = 0  # parameters
         self.maps = 0
         self.slots = len(device.slots) // 8
+        self.ends: dict[int, int] = {}  # parameters whose ends are compared, and where they go
+        for parameter in {parameter for pair in device.apart for parameter in pair}:
+            self.ends[parameter], self.slots = self.slots, self.slots + 2
+        self.ended: set[int] = set()
         self.kept: list[Any] = []
         self.numbers: list[tuple[int, int]] = []  # slots of integers, and what is in them
 
@@ -175,6 +182,17 @@ class Guards:
             raise Undescribable
         if (proof := self.device.proof) is not None:
             self.prove(proof)
+        if self.device.apart:
+            self.keep_apart(self.device.apart)
+
+    def keep_apart(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """Last of all: compare the ends of what the other guards have found. Any object will do."""
+        if self.ended != self.ends.keys():
+            raise Undescribable
+        table = self.room(0, [self.ends[parameter] for pair in pairs for parameter in pair])
+        facts = {"function": address("guard_apart"), "low": table, "mode": len(pairs), "other": 0}
+        self.roots.append(-1)
+        self.found.append(self.found[0]._replace(**facts, stored=int(self.device.overlaps)))
 
     def prove(self, proof: Proof) -> None:
         """Last of all: the maps depend on what the other guards have found. Any object will do, and there is one: a pointer."""
@@ -248,7 +266,7 @@ class Guards:
             mode = native.MULTIPLE if key is not None and "D" in key else native.OTHER
             if key is None or param.do_not_specialize_on_alignment:
                 mode = native.MULTIPLE | native.OTHER
-            guard = self.memory(value, mode, slot, source, self.device.stored.get(parameter, 0))
+            guard = self.memory(value, mode, slot, source, parameter)
             if key is not None and "S" in key and guard == "guard_fields":
                 self.add("guard_small", value, None, source, high=LIMIT)
             elif key is not None and "S" in key:
@@ -277,15 +295,15 @@ class Guards:
         else:
             raise Undescribable
 
-    def memory(self, value: Any, mode: int, slot: int, source: int, stored: int = 0) -> str:
-        """Memory whose address goes into a slot; `stored` is how memory that the kernel writes to must be aligned, or 0. The guard."""
+    def memory(self, value: Any, mode: int, slot: int, source: int, parameter: int) -> str:
+        """Memory of a parameter, whose address goes into a slot. The guard."""
+        stored = self.device.stored.get(parameter, 0)  # how memory that the kernel writes to must be aligned, or 0
         if (found := self.device.memory_of(value)) is None:
             raise Undescribable
         name, low, high, expected = found
-        mask = max(stored - 1, 0)
-        self.add(
-            name, value, expected, source, low=low, high=high, mode=mode, slot=slot, stored=int(stored > 0), mask=mask
-        )
+        numbers = {"stored": int(stored > 0), "mask": max(stored - 1, 0), "other": self.ends.get(parameter, 0)}
+        self.add(name, value, expected, source, low=low, high=high, mode=mode, slot=slot, **numbers)
+        self.ended |= self.ends.keys() & {parameter}
         return name
 
     def descriptor(self, value: Any, source: int | None) -> None:
@@ -338,8 +356,7 @@ class Guards:
             alive = [None] * native.KNOWN_LINES
             self.add("guard_remember", value, alive, source, high=members, slot=places[0], stored=bits, **numbers)
         # last: it may run Python code, after which the other members may be gone
-        stored = 0 if is_map else self.device.stored.get(first, 0)
-        self.memory(value.base, native.MULTIPLE | native.OTHER, slot, base, stored)
+        self.memory(value.base, native.MULTIPLE | native.OTHER, slot, base, first)
         if is_map:
             lines = self.room(native.MAP_LINE * native.MAP_LINES)
             known = numbers["low"] if keeps_map else 0

@@ -271,7 +271,7 @@ def arrays_are_as_expected() -> bool:
     frozen = np.arange(3)
     frozen.flags.writeable = False
     return all(
-        array_is_as_expected(array) for array in (base, base[3::2], frozen, np.zeros((2, 3, 4), "i1"), np.array(2.5))
+        array_is_as_expected(array) for array in (base, base[9:2:-2], frozen, np.zeros((2, 3, 4), "i1"), np.array(2.5))
     )
 
 
@@ -282,6 +282,12 @@ def array_is_as_expected(array: Any) -> bool:
         pointer_at(here + native.ARRAY_DATA) == array.__array_interface__["data"][0]
         and pointer_at(here + native.ARRAY_DTYPE) == id(array.dtype)
         and bool(flags & native.WRITEABLE) == array.flags.writeable
+        and ctypes.c_int.from_address(here + native.ARRAY_RANK).value == array.ndim
+        and all(
+            tuple((ctypes.c_int64 * array.ndim).from_address(pointer_at(here + at))) == numbers
+            for at, numbers in ((native.ARRAY_SIZES, array.shape), (native.ARRAY_STRIDES, array.strides))
+            if numbers
+        )
     )
 
 

@@ -86,7 +86,7 @@ class SanitizedLauncher(NativeLauncher):
         super().__init__(source, metadata)
         self.pointers = pointer_arguments(source, self.interface.parameters)
 
-    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+    def execute(self, grid: Extent, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program until one fails."""
         known = Extents(self.interface, self.pointers, args)
         table, before = known.table(), len(self.interface.faults)

@@ -69,7 +69,7 @@ class CpuBackend(Backend):
         ttir = ttir_pipeline(Target.of(self.target), options.sanitize == "race", reproducible=options.reproducible)
         return {
             "ttir": lambda module: run_passes(module, ttir, "make_ttir"),
-            "ttcir": lambda module: tile_loops(module, options.sanitize),
+            "ttcir": lambda module: tile_loops(module, options.sanitize, options.may_alias),
             "llir": lambda module: llvm_text(module, options.enable_fp_fusion, str(self.target.arch)),
             "obj": lambda text: object_code(text, str(self.target.arch)),
         }
@@ -107,11 +107,11 @@ def native_identity() -> str:
     return f"cpu-{platform.machine()}-llvmlite-{llvmlite_release()}-{identity}"
 
 
-def tile_loops(module: Any, sanitize: bool | str = False) -> Any:
+def tile_loops(module: Any, sanitize: bool | str = False, may_alias: bool = False) -> Any:
     """TTIR to loop nests."""
     from tilework.transforms.pipelines import ttc_pipeline  # lazily: the compiler loads when something is compiled
 
-    return run_passes(module, ttc_pipeline(sanitize), "make_ttcir")
+    return run_passes(module, ttc_pipeline(sanitize, may_alias), "make_ttcir")
 
 
 def llvm_text(module: Any, fuses: bool = True, arch: str = "host") -> str:

@@ -20,21 +20,22 @@ from contextlib import contextmanager
 from math import prod
 
 from xdsl.dialects import cf, scf
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.errors import PassError
 from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
+from tilework.ir.functions import functions, has_body, is_private
 from tilework.ir.gpu import GpuBarrierOp
 from tilework.ir.llvm import AssumeOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op, replace_values
-from tilework.ir.types import element_type, is_pointer, is_tensor, shape_of, tensor_type
+from tilework.ir.types import element_type, i32_array, is_pointer, is_tensor, shape_of, tensor_type
 from tilework.transforms.building.scaled_dot import expand_dot_scaled
-from tilework.transforms.passes import function_pass
+from tilework.transforms.passes import Pass
 from tilework.transforms.ttc.loops import carried
 from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
 from tilework.transforms.ttc.loops.index_maps import (
@@ -55,19 +56,25 @@ DEPENDENT_LAUNCH = "griddepcontrol."  # how its instructions begin
 MAX_DEPTH = 40  # of the expression an element is computed by: deeper ones are cut by computing a value early
 
 
-@function_pass("convert-triton-to-tile-loops")
-def tile_loops(function: Operation) -> None:
-    if isinstance(function, tt.FuncOp):
-        Converter(function).run()
+class TileLoopsPass(Pass):
+    """See the module docstring; with `may_alias` any two arguments may be the same or overlapping memory."""
+
+    name = "convert-triton-to-tile-loops"
+    may_alias: bool = False
+
+    def run(self, module: ModuleOp) -> None:
+        for function in functions(module):
+            if has_body(function) and isinstance(function, tt.FuncOp):
+                Converter(function, self.may_alias or is_private(function)).run()
 
 
 class Converter:
     """The conversion of one function."""
 
-    def __init__(self, function: tt.FuncOp) -> None:
+    def __init__(self, function: tt.FuncOp, may_alias: bool = False) -> None:
         self.function = function
         self.region = function.body
-        self.schedule = Schedule(self.region.blocks[0], function.location)
+        self.schedule = Schedule(self.region.blocks[0], function.location, may_alias)
         self.dead: list[Operation] = []
         self.control: list[Operation] = []
         self.loops: list[tuple[Operation, dict[SSAValue, Buffer]]] = []
@@ -88,6 +95,13 @@ class Converter:
             terminator = end_of(block)
             TERMINATORS.get(type(terminator), carried.end_block)(self, terminator)
         self.clean_up()
+        if self.schedule.bases.apart:
+            self.function.attributes[ttc.APART] = i32_array(*self.apart_arguments())
+
+    def apart_arguments(self) -> list[int]:
+        """The positions of the arguments that must not overlap, two by two."""
+        pairs = sorted(sorted(value.index for value in pair) for pair in self.schedule.bases.apart)  # pyright: ignore
+        return [position for pair in pairs for position in pair]
 
     def enter_function(self, scope: Scope) -> None:
         """Buffers for the tiles that are passed in and out, and those that branches pass on."""

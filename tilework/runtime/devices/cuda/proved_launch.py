@@ -8,13 +8,12 @@ the descriptors, too. What is described for the same addresses, integers and gri
 """
 
 import struct
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tilework.knobs.hooks import SERVERS
+from tilework.runtime.devices.conditional_launch import ConditionalLauncher
 from tilework.runtime.devices.cuda.launch_proof import ALIGNMENT, LaunchProof
 from tilework.runtime.devices.cuda.tensor_map import encoded
 from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, numbers_for
@@ -27,14 +26,12 @@ WORD = 8  # bytes
 ADDRESSES = 0x7F5A12345670, 0x7EF000000000
 
 
-class ProvedLauncher(Launcher):
+class ProvedLauncher(ConditionalLauncher):
     """A launcher that gets the hidden arguments too; see the module docstring."""
 
     def __init__(self, inner: Launcher, source: Any, metadata: Any) -> None:
         super().__init__(source, metadata)
-        self.inner, self.source, self.metadata = inner, source, metadata
-        self.plain: Any = None
-        self.lock = threading.Lock()
+        self.inner = inner
         self.natively_scratched = inner.natively_scratched
         self.proof = LaunchProof(metadata.rectangles)
         known = self.signature is not None
@@ -82,23 +79,7 @@ class ProvedLauncher(Launcher):
                 f"{self.name} came as code that copies tiles by TMA, which these arguments do not justify: take the code of a"
                 " kernel that was compiled with auto_tma=False"
             )
-        with self.lock:
-            if self.plain is None:
-                self.plain = self.served()
-            if self.plain is None:
-                from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when it is needed
-
-                self.plain = compile(self.source, self.metadata.target, {**self.metadata.asked, "auto_tma": False})
-                self.plain._init_handles()
-        return self.plain
-
-    def served(self) -> Any:
-        """That kernel from the bundle that has this one; None if it was compiled here."""
-        if not SERVERS:
-            return None
-        from tilework.runtime.bundle.serving import plain_kernel  # lazily: few programs are served
-
-        return plain_kernel(self.source, self.metadata)
+        return super().without()
 
     def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> Native | None:
         """As the launcher inside, which has launched before; what proves nothing fits no entry."""

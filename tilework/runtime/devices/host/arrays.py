@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilework.runtime.devices.dlpack import is_cuda_export
+from tilework.runtime.devices.host.reach import bytes_of, storage_extent
 
 
 def as_array(arg: Any) -> Any:
@@ -58,15 +59,6 @@ def extent_bytes(tensor: Any) -> int:
     if (extent := storage_extent(tensor)) is not None:
         start, size = extent
         return max(start + size - tensor.data_ptr(), 0)
-    for name in ("nbytes", "size_bytes"):
-        if isinstance(size := getattr(tensor, name, None), int):
-            return size
-    if hasattr(tensor, "numel") and hasattr(tensor, "element_size"):
-        return tensor.numel() * tensor.element_size()
+    if (size := bytes_of(tensor)) is not None:
+        return size
     raise TypeError(f"{type(tensor).__name__} does not say how large its memory is: give it `nbytes`")
-
-
-def storage_extent(tensor: Any) -> tuple[int, int] | None:
-    """(address, bytes) of the storage of a tensor, or of what wraps one; a pointer with a type may call itself its storage."""
-    storage: Any = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else None
-    return (storage.data_ptr(), storage.nbytes()) if callable(getattr(storage, "nbytes", None)) else None

@@ -1,14 +1,25 @@
-"""Launch kernels in machine code on the host, on all cores."""
+"""Launch kernels in machine code on the host, on all cores.
+
+    copy[grid](x, out)        # the code loads and stores in any order that the compiler likes
+    copy[grid](x, x)          # the same kernel compiled with may_alias=True: in the order of the program
+
+The machine code of a kernel may load and store through two parameters in another order than the program
+(`Interface.apart`). A launch whose arguments for them overlap runs the kernel that keeps the order, which is compiled
+when it is first needed. A kernel that came as code, after that order was chosen, refuses such a launch.
+"""
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
+from tilework.runtime.devices.conditional_launch import ConditionalLauncher
 from tilework.runtime.devices.host.own_code import pool_object
-from tilework.runtime.devices.host.pack import packer
-from tilework.runtime.devices.launcher import HIDDEN, Extent, Launcher, Scratch
+from tilework.runtime.devices.host.pack import slots_of
+from tilework.runtime.devices.host.reach import overlap_check
+from tilework.runtime.devices.launcher import HIDDEN, Extent, Scratch
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.run_grid import fault_error, run, thread_count
 
@@ -16,7 +27,7 @@ if TYPE_CHECKING:
     from tilework.runtime.launch.native_entry import Memory, Native
 
 
-class NativeLauncher(Launcher):
+class NativeLauncher(ConditionalLauncher):
     """Runs the machine code of one kernel."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
@@ -26,7 +37,11 @@ class NativeLauncher(Launcher):
         signature = self.signature
         if signature is not None and self.needs_scratch:
             signature = [*signature, *HIDDEN]
-        self.pack = packer(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
+        slots = slots_of(interface.parameters, signature, interface.stored, metadata.name, interface.alignments)
+        texts: list[str | None] = [*slots.texts]
+        if self.needs_scratch:
+            texts[-len(HIDDEN) :] = [None] * len(HIDDEN)
+        self.pack, self.overlaps = slots.packer(), overlap_check(interface.apart, texts)
         self.run = run
 
     def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
@@ -37,6 +52,23 @@ class NativeLauncher(Launcher):
 
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid, in any order, on several threads."""
+        if self.overlaps is not None and self.overlaps(args):
+            kernel = self.without()
+            kernel.launcher.start(grid, stream, kernel.function, args, scratch)
+        else:
+            self.execute(grid, function, args, scratch)
+
+    def without(self) -> Any:
+        """The kernel for arguments that overlap."""
+        if (stage := getattr(self.source, "ext", "ttir")) != "ttir":
+            raise ValueError(
+                f"arguments of {self.name} overlap, and it came as {stage} that was compiled for arguments that do not:"
+                " compile it with may_alias=True"
+            )
+        return super().without()
+
+    def execute(self, grid: Extent, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run this kernel's own code."""
         slots = self.pack((*args, *scratch) if self.needs_scratch else args)
         self.run(function, self.interface, slots, grid)
 
@@ -45,13 +77,21 @@ class NativeLauncher(Launcher):
         from tilework.runtime.launch.native_entry import is_array_class, tensor_memory  # lazily: as above
 
         if is_array_class(type(value)):
-            return "guard_array", 0, 0, value.dtype
+            return "guard_array", 0, value.dtype.itemsize, value.dtype
         return tensor_memory(value) if getattr(value, "is_cpu", False) is True else None
 
     def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
         """See `targets/cpu/run/launcher_host.py`."""
         if type(self) is not NativeLauncher:
             return None
+        if self.overlaps is None:
+            return self.native_code(function, args)
+        kernel = self.without() if (overlaps := self.overlaps(args)) else None
+        launcher, code = (self, function) if kernel is None else (kernel.launcher, kernel.function)
+        return replace(launcher.native_code(code, args), apart=self.interface.apart, overlaps=overlaps)
+
+    def native_code(self, function: Any, args: Sequence[Any]) -> "Native":
+        """What runs this kernel's own code."""
         # lazily: as above
         from tilework.runtime.launch.native_entry import Native
         from tilework.targets.cpu.run import launcher_layout as native

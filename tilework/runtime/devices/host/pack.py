@@ -31,7 +31,18 @@ def packer(
     name: str = "kernel",
     alignments: Sequence[int] = (),
 ) -> Packer:
-    """The function that packs the arguments of one kernel; `signature` None stands for one argument per parameter.
+    """The function that packs the arguments of one kernel; see `slots_of`."""
+    return slots_of(kinds, signature, stored, name, alignments).packer()
+
+
+def slots_of(
+    kinds: Sequence[str],
+    signature: Sequence[Any] | None,
+    stored: Sequence[int],
+    name: str = "kernel",
+    alignments: Sequence[int] = (),
+) -> "Slots":
+    """The slots of one kernel; `signature` None stands for one argument per parameter.
 
     `stored` are the parameters that the kernel writes through, `alignments` how each of them must be aligned.
     """
@@ -41,19 +52,7 @@ def packer(
         slots.add(type, f"args[{position}]")
     if slots.used != len(kinds):
         raise TypeError(f"{name} has {len(kinds)} parameters, but its signature {signature} has {slots.used}")
-    scope: dict[str, Any] = {"pack": struct.Struct("<" + "".join(slots.formats)).pack, "slow": slots.pack_wide}
-    scope |= {"address": address, "writable": writable, "aligned": aligned, "bits": bfloat16_bits, "is_nan": is_nan}
-    scope["refused"] = (struct.error, OverflowError)
-    values = ", ".join(slots.values)
-    source = (
-        f"def packed(args):\n"
-        f"    try:\n"
-        f"        return pack({values})\n"
-        f"    except refused:\n"
-        f"        return slow(({values}{',' if slots.values else ''}))\n"
-    )
-    exec(compile(source, f"<arguments of {name}>", "exec"), scope)
-    return scope["packed"]  # pyright: ignore[reportReturnType]
+    return slots
 
 
 class Slots:
@@ -63,10 +62,27 @@ class Slots:
         self.kinds, self.stored, self.name = kinds, stored, name
         self.formats: list[str] = []
         self.values: list[str] = []
+        self.texts: list[str] = []  # the arguments that the values are of
 
     @property
     def used(self) -> int:
         return len(self.values)
+
+    def packer(self) -> Packer:
+        """The function that makes the bytes of all slots of the arguments."""
+        scope: dict[str, Any] = {"pack": struct.Struct("<" + "".join(self.formats)).pack, "slow": self.pack_wide}
+        scope |= {"address": address, "writable": writable, "aligned": aligned, "bits": bfloat16_bits, "is_nan": is_nan}
+        scope["refused"] = (struct.error, OverflowError)
+        values = ", ".join(self.values)
+        source = (
+            f"def packed(args):\n"
+            f"    try:\n"
+            f"        return pack({values})\n"
+            f"    except refused:\n"
+            f"        return slow(({values}{',' if self.values else ''}))\n"
+        )
+        exec(compile(source, f"<arguments of {self.name}>", "exec"), scope)
+        return scope["packed"]  # pyright: ignore[reportReturnType]
 
     def add(self, type: Any, text: str) -> None:
         """The slots of one argument, given by its expression."""
@@ -88,6 +104,7 @@ class Slots:
         if self.used == len(self.kinds):
             raise TypeError(f"{self.name} has {len(self.kinds)} parameters, and its signature more")
         kind = self.kinds[self.used]
+        self.texts.append(text)
         if kind == "ptr":
             alignment = self.stored.get(self.used)
             text = f"address({text})" if alignment is None else f"writable({text}, {self.name!r})"

@@ -14,6 +14,7 @@ from tilework.errors import TritonError
 from tilework.ir import tt
 from tilework.ir.functions import is_private, symbol_of
 from tilework.ir.locations import location_text
+from tilework.ir.ttc import APART
 from tilework.ir.types import PointerType, array_values
 from tilework.targets.cpu.lower.nest_access import is_volatile
 from tilework.targets.cpu.lower.stored import stored_parameters
@@ -40,7 +41,14 @@ def interface_of(module: ModuleOp, arena: int) -> Interface:
         tuple(alignment for _, alignment in stored),
         tuple(check_facts(op, code) for op, code in fault_codes(module).items() if op.name == "ttc.check"),
         any(may_wait(op) for op in module.walk()),
+        apart_parameters(function),
     )
+
+
+def apart_parameters(function: Operation) -> tuple[tuple[int, int], ...]:
+    """The pairs of parameters that must not overlap."""
+    flat = array_values(function.attributes[APART]) if APART in function.attributes else ()
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 
 def may_wait(loop: Operation) -> bool:

@@ -41,7 +41,8 @@ class Interface:
     """See the module docstring; `faults` are (message, file:line:column) by code - 1, `alignments` those of `stored`.
 
     `checks` are (code, "reads" or "writes" or "updates", bytes, parameters) of the sanitizer's checks (checks.py).
-    `waits` says that a program may wait for another one, or for another thread of the process.
+    `waits` says that a program may wait for another one, or for another thread of the process. `apart` are the pairs of
+    parameters whose memory must not overlap: the code loads and stores through them in another order than the program.
     """
 
     def __init__(
@@ -54,9 +55,11 @@ class Interface:
         alignments: tuple[int, ...] = (),
         checks: tuple[tuple[int, str, int, tuple[int, ...]], ...] = (),
         waits: bool = False,
+        apart: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self.name, self.parameters, self.stored, self.arena = name, parameters, stored, arena
         self.faults, self.alignments, self.checks, self.waits = faults, alignments, checks, waits
+        self.apart = apart
 
     def facts(self) -> dict[str, Any]:
         """What `from_facts` takes."""

@@ -243,6 +243,37 @@ def guard_array(b: Writer, g: Guard) -> None:
     read_only = b.icmp("eq", b.at(g.settings, 32, i32), 0)
     b.need(b.or_(writable, read_only))
     store_address(b, g, b.at(g.arg, layout.ARRAY_DATA))
+    with b.if_(b.icmp("ne", b.at(g.settings, layout.GUARD_OTHER, i32), 0)):
+        first, last = b.alloca(i64), b.alloca(i64)
+        for end in (first, last):
+            b.store(b.at(g.arg, layout.ARRAY_DATA), end)
+        sizes, strides = (b.at(g.arg, at, ptr) for at in (layout.ARRAY_SIZES, layout.ARRAY_STRIDES))
+        with b.loop(0, b.zext(b.at(g.arg, layout.ARRAY_RANK, i32), i64)) as axis:
+            size, stride = (b.load(i64, b.gep(numbers, axis, i64)) for numbers in (sizes, strides))
+            step = b.mul(b.sub(size, 1), stride)
+            end = b.select(b.icmp("sgt", step, 0), last, first)
+            b.store(b.add(b.load(i64, end), step), end)
+        store_ends(b, g, b.load(i64, first), b.add(b.load(i64, last), g.high()))
+
+
+def store_ends(b: Writer, g: Guard, first: Value, end: Value) -> None:
+    """What a kernel may reach through an argument, as `runtime/devices/host/reach.py` finds it."""
+    place = g.word(b.at(g.settings, layout.GUARD_OTHER, i32))
+    b.store(first, place)
+    b.store(end, b.gep(place, 8))
+
+
+@guard
+def guard_apart(b: Writer, g: Guard) -> None:
+    """Of `mode` pairs of arguments none may overlap, or (`stored` 1) one must; `low` has the slots of their ends."""
+    overlaps, pairs = b.alloca(i32), b.at(g.settings, 8, ptr)
+    b.store(constant(i32, 0), overlaps)
+    with b.loop(0, b.mul(b.sext(g.mode(), i64), 16), 16) as place:
+        one, two = (b.gep(g.frame, b.load(i64, b.gep(b.gep(pairs, place), at)), i64) for at in (0, 8))
+        meets = b.and_(*(b.icmp("ult", b.at(a, 0), b.at(z, 8)) for a, z in ((one, two), (two, one))))
+        with b.if_(meets):
+            b.store(YES, overlaps)
+    b.need(b.icmp("eq", b.load(i32, overlaps), b.at(g.settings, 32, i32)))
 
 
 @guard
@@ -282,6 +313,9 @@ def guard_fields(b: Writer, g: Guard) -> None:
     is_plain = b.icmp("eq", member(storage, "checked", i8), 0)
     (found,) = b.if_else(is_plain, address, lambda: [data_pointer(b, g.arg)])
     store_address(b, g, found)
+    with b.if_(b.icmp("ne", b.at(g.settings, layout.GUARD_OTHER, i32), 0)):
+        first = member(storage, "data")
+        store_ends(b, g, first, b.add(first, member(storage, "size")))
 
 
 def member_of(b: Writer, holder: Value, name: str, type: Type = i64) -> Value:

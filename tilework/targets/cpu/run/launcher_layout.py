@@ -18,13 +18,14 @@ DIGIT = 24  # of an int that has one
 # how ints say how many they have: up to Python 3.11, since then
 DIGITS_UNKNOWN, DIGITS_BY_SIZE, DIGITS_BY_TAG = range(3)
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
+ARRAY_RANK, ARRAY_SIZES, ARRAY_STRIDES = 24, 32, 40
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 DICTIONARY = -24  # of an object, in Pythons that keep it before it
 
 GUARDS = (
     "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_small", "guard_interface", "guard_asked", "guard_int",
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
-    "guard_proof",
+    "guard_proof", "guard_apart",
 )  # fmt: skip
 ROUTINES = ("run_host", "run_gpu", "ready_gpu")  # what a device adds
 # in a torch tensor; the next six in its implementation, the last four in its storage
@@ -153,7 +154,8 @@ class Guard(NamedTuple):
     """What one object must be, and where it goes. `low` and `high` are bounds, or the constant to compare with.
 
     `mask` are the bits that an address must not have, for arrays on which the kernel does atomics. `source` is the object of the
-    frame that is looked at; a guard that finds objects inside of it stores them from `slot` on.
+    frame that is looked at; a guard that finds objects inside of it stores them from `slot` on. For memory `other` is
+    the slot of the first byte that a kernel may reach through it and of the end, or 0.
     """
 
     function: int

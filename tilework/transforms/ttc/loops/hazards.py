@@ -3,10 +3,13 @@
 Two accesses may be swapped, or run element by element together, when
 
     both only read, and neither is volatile,
-    their pointers come from different arguments of the kernel (arguments are taken not to overlap), or
+    their pointers come from different arguments of the kernel, which are assumed not to overlap, or
     they use the same tile of pointers, which are all different: then each element meets only itself.
 
-Anything else stays in order. A pointer whose origin is unknown (it was loaded, or selected) may point anywhere.
+Anything else stays in order. A pointer whose origin is unknown (it was loaded, or selected) may point anywhere. Each
+pair of arguments of which the second rule was used is recorded in `Bases.apart`: the launcher checks that they do not
+overlap, and else runs code compiled without the rule (`may_alias`). Functions that kernels call never use it, because
+one call may pass the same array twice.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,9 +48,11 @@ class Access:
 
 
 class Bases:
-    """The argument each pointer comes from, remembered."""
+    """The argument each pointer comes from, remembered, and the pairs of arguments that must not overlap."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_alias: bool = False) -> None:
+        self.may_alias = may_alias
+        self.apart: set[frozenset[SSAValue]] = set()
         self.known: dict[SSAValue, SSAValue | None] = {}
         self.spread: dict[SSAValue, bool] = {}
 
@@ -154,21 +159,25 @@ def only_counts(op: Operation) -> bool:
 
 def conflict(first: Access, second: Access, bases: Bases) -> bool:
     """Whether `second` must wait until all elements of `first` are done."""
-    if first.orders or second.orders:
-        return True
-    if not first.writes and not second.writes:
+    if not first.orders and not second.orders and not first.writes and not second.writes:
         return False
-    if first.pointer is None or second.pointer is None or first.base is None or second.base is None:
-        return True
-    if first.base is not second.base:
+    if not may_overlap(first, second, bases):
         return False
+    if first.orders or second.orders or first.base is None or second.base is None:
+        return True
     return (
-        first.pointer is not second.pointer or not is_tensor(first.pointer.type) or not bases.is_spread(first.pointer)
+        first.pointer is not second.pointer
+        or first.pointer is None
+        or not is_tensor(first.pointer.type)
+        or not bases.is_spread(first.pointer)
     )
 
 
-def may_overlap(first: Access, second: Access) -> bool:
+def may_overlap(first: Access, second: Access, bases: Bases) -> bool:
     """Whether the two may touch the same place, or one of them orders all accesses."""
     if first.orders or second.orders or first.base is None or second.base is None:
         return True
-    return first.base is second.base
+    if first.base is second.base or bases.may_alias:
+        return True
+    bases.apart.add(frozenset((first.base, second.base)))
+    return False

@@ -55,10 +55,10 @@ class Needs:
 class Schedule:
     """The waiting items of the current block of a function, and what is known about its tiles."""
 
-    def __init__(self, entry: Block, location: LocationAttr) -> None:
+    def __init__(self, entry: Block, location: LocationAttr, may_alias: bool = False) -> None:
         self.constants = Constants(entry, location)
         self.costs = Costs()
-        self.bases = Bases()
+        self.bases = Bases(may_alias)
         self.scope = Scope()
         self.items: list[Item] = []
         self.pending: dict[SSAValue, Item] = {}
@@ -78,7 +78,7 @@ class Schedule:
         """Place the loads that must not see what `access` writes."""
         if access.writes or access.orders:
             for value, (root, _) in tuple(self.deferred.items()):
-                if value in self.deferred and root.access is not None and may_overlap(root.access, access):
+                if value in self.deferred and root.access is not None and may_overlap(root.access, access, self.bases):
                     self.force(value)
 
     # Placing roots.
