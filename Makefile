@@ -12,7 +12,7 @@ BESIDE_TESTS := $(filter test,$(MAKECMDGOALS))
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo docs test test-quick check check-wheel wheel golden fuzz bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
+.PHONY: demo docs test test-quick check check-wheel wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
 
 $(STAMP): pyproject.toml setup.py packages/split.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -89,9 +89,13 @@ bench-emulator: $(STAMP)  ## the PTX emulator: instructions and tensor-core tile
 bench-against: $(STAMP)   ## has anything become slower? BASE=commit (ARGS="--only cpu launch")
 	$(BIN)/python -m benchmarks.against $(or $(BASE),$(error which commit? make bench-against BASE=main)) $(ARGS)
 
+mutants: $(STAMP)         ## plant mistakes, print those that no test notices; goes on where it stopped (ARGS="--sample 100 --rooms analysis")
+	[ -d .mutants/reach ] || $(BIN)/python -m tests.mutants reach --jobs $(JOBS)
+	$(BIN)/python -m tests.mutants run --jobs $(JOBS) $(ARGS)
+
 format: $(STAMP)          ## as `make check` wants it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info packages/compiler/build packages/compiler/*.egg-info
+	rm -rf $(VENV) .mutants .pytest_cache .ruff_cache .hypothesis build dist site *.egg-info packages/compiler/build packages/compiler/*.egg-info

@@ -34,6 +34,7 @@ QUICK = (
     "language/test_language_surface.py",
     "layouts/test_linear.py",
     "layouts/test_to_linear.py",
+    "mutants",
     "numerics/test_formats.py",
     "pipeline/test_reference_ttgir.py",
     "profiler/test_sessions.py",

@@ -1,0 +1,95 @@
+"""What is mutated: the packages and modules that decide results, and the sample that is taken of their mutants."""
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.mutants.operators import Mutant, mutants_of
+
+ROOMS: dict[str, tuple[str, ...]] = {
+    "folding": ("transforms/folding",),
+    "analysis": ("analysis",),
+    "layouts": ("layouts",),
+    "tt": ("transforms/tt",),
+    "ttg": ("transforms/ttg",),
+    "ttc": ("transforms/ttc",),
+    "padding": ("transforms/padding",),
+    "warp_specialize": ("transforms/warp_specialize",),
+    "amd": ("transforms/amd",),
+    "ttng": ("transforms/ttng",),
+    "gpu": ("targets/gpu",),
+    "cpu_lower": ("targets/cpu/lower",),
+    "nvidia_lower": ("targets/nvidia/lower",),
+    "amd_lower": ("targets/amd/lower",),
+    "llvm": ("targets/llvm",),
+    "numerics": ("numerics",),
+    "launch_keys": (
+        "runtime/launch/binder.py",
+        "runtime/launch/globals.py",
+        "runtime/launch/small_arrays.py",
+        "runtime/launch/specialization.py",
+        "runtime/launch/specialize.py",
+    ),
+    "cache_keys": ("runtime/kernel_cache/environment.py", "runtime/kernel_cache/key.py"),
+}
+
+
+def files_of(room: str, root: Path) -> list[Path]:
+    """The source files of a room."""
+    places = [root / "tilework" / place for place in ROOMS[room]]
+    missing = [str(place) for place in places if not place.exists()]
+    assert not missing, f"ROOMS names files that do not exist: {missing}"
+    return sorted(file for place in places for file in (place.rglob("*.py") if place.is_dir() else [place]))
+
+
+def all_files(root: Path) -> list[Path]:
+    return [file for room in ROOMS for file in files_of(room, root)]
+
+
+def mutants_in(room: str, root: Path) -> list[Mutant]:
+    return [
+        mutant
+        for file in files_of(room, root)
+        for mutant in mutants_of(str(file.relative_to(root)), file.read_text(encoding="utf-8"))
+    ]
+
+
+def shares(count: int, sizes: dict[str, int]) -> dict[str, int]:
+    """How many of `count` mutants each room gets: by the square root of its size, so that small rooms count."""
+    weights = {room: math.sqrt(size) for room, size in sizes.items()}
+    return {
+        room: min(sizes[room], math.ceil(count * weight / sum(weights.values()))) for room, weight in weights.items()
+    }
+
+
+def sample(count: int, seed: int, root: Path, rooms: Sequence[str] = tuple(ROOMS)) -> list[Mutant]:
+    """At least `count` mutants over all `rooms`. The choice depends on `seed` and on the mutants' ids only, so that it mostly stays when
+    sources change; a second mutant of a function comes after the first ones of all functions."""
+    found = {room: mutants_in(room, root) for room in rooms}
+    share = shares(count, {room: len(mutants) for room, mutants in found.items()})
+    chosen: list[Mutant] = []
+    for room, mutants in found.items():
+        kept = [
+            mutant
+            for mutant in in_turn(mutants, seed)[: 2 * share[room] + 20]
+            if mutant.compiles((root / mutant.file).read_text(encoding="utf-8"))
+        ]
+        chosen += kept[: share[room]]
+    return chosen
+
+
+def in_turn(mutants: Sequence[Mutant], seed: int) -> list[Mutant]:
+    """One mutant of each function, then a second one of each, and so on; otherwise by a hash of the id."""
+
+    def rank(mutant: Mutant) -> str:
+        return hashlib.sha256(f"{seed} {mutant.id}".encode()).hexdigest()
+
+    turns: dict[tuple[str, str], int] = defaultdict(int)
+    order: list[tuple[int, str, Mutant]] = []
+    for mutant in sorted(mutants, key=rank):
+        place = (mutant.file, mutant.function)
+        order.append((turns[place], rank(mutant), mutant))
+        turns[place] += 1
+    return [mutant for _, _, mutant in sorted(order, key=lambda entry: entry[:2])]
