@@ -49,6 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", default=[""], help="how the names of the devices begin")
     parser.add_argument("--device", choices=["gpu"], help="the GPU of this machine, and nothing else")
     parser.add_argument("--generators", nargs="+", choices=sorted(GENERATORS), help="only these")
+    parser.add_argument("--aliases", action="store_true", help="half of the kernels get arrays that overlap")
     parser.add_argument("--first", type=int, help="the first seed; otherwise a random one")
     parser.add_argument("--seed", type=int, help="one kernel")
     parser.add_argument("--out", type=Path, default=ROOT / "fuzz-failures")
@@ -58,6 +59,8 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(f"no device is called {' or '.join(args.only)}; there are {', '.join(DEVICES)}")
     if args.generators:
         os.environ["FUZZ_GENERATORS"] = ",".join(args.generators)  # which the processes inherit
+    if args.aliases:
+        os.environ["FUZZ_ALIASES"] = "1"
     if args.seed is not None:
         return show(args.seed, devices)
     if args.minutes == args.kernels == inf:

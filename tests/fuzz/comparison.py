@@ -33,6 +33,9 @@ def arguments(kernel: Kernel, seed: int) -> dict[str, Any]:
     """Arrays and numbers by the name of the parameter; the same seed gives the same ones."""
     random = np.random.default_rng(seed)
     arrays = {name: draw_array(dtype, random) for name, dtype in kernel.inputs.items()}
+    for name, (whole, distance) in kernel.aliases.items():
+        both = np.concatenate((arrays[whole], arrays[name][:distance]))
+        arrays[whole], arrays[name] = both[:ELEMENTS], both[distance:]
     numbers = SCALARS | kernel.numbers
     return {name: arrays.get(name, numbers.get(name)) for name in kernel.signature}
 

@@ -46,6 +46,8 @@ GENERATORS: dict[str, dict[str, bool]] = {  # by name: options of `draw_kernel`
     "loops": {"about_loops": True},
     "hashes": {"about_hashes": True},
     "strides": {"about_strides": True},
+    "edges": {"about_edges": True, "odd": True},
+    "tiles": {"about_tiles": True, "odd": True},
     "odd strides": {"about_strides": True, "odd": True},
 }
 
@@ -64,7 +66,7 @@ class Outcome:
 
 def native(kernel: Kernel, folder: Path) -> str | None:
     """Machine code of this host: by its own driver, or for every other seed by a launch."""
-    if kernel.seed % 2:
+    if kernel.seed % 2 and not kernel.aliases:  # only a launch knows which arrays overlap
         return cpu.compare(kernel, folder)
     got = arguments(kernel, kernel.seed)
     launch = Launch(
@@ -116,9 +118,23 @@ def capability(device: str) -> int:
 
 def generated(seed: int, device: str) -> tuple[str, Kernel]:
     """The kernel of a seed for a device, and the name of its generator."""
-    chosen = os.environ.get("FUZZ_GENERATORS")
-    name = Random(seed).choice(chosen.split(",") if chosen else sorted(GENERATORS))
-    return name, draw_kernel(seed, capability(device), **GENERATORS[name])
+    random, chosen = Random(seed), os.environ.get("FUZZ_GENERATORS")
+    name = random.choice(chosen.split(",") if chosen else sorted(GENERATORS))
+    kernel = draw_kernel(seed, capability(device), **GENERATORS[name])
+    kernel = replace(kernel, stores=[])  # whose functions no other process can be sent
+    is_aliased = bool(os.environ.get("FUZZ_ALIASES")) and device != "gpu" and random.random() < 0.5
+    return name, replace(kernel, aliases=aliases(kernel, random)) if is_aliased else kernel
+
+
+def aliases(kernel: Kernel, random: Random) -> dict[str, tuple[str, int]]:
+    """Pairs of arrays of one type that are the same, or overlap."""
+    found: dict[str, tuple[str, int]] = {}
+    for dtype in dict.fromkeys(kernel.inputs.values()):
+        names = [name for name in kernel.inputs if kernel.inputs[name] is dtype]
+        if len(names) > 1:
+            one, other = random.sample(names, 2)
+            found[one] = other, random.choice((0, 0, 1, 16, 64, 1000))
+    return found
 
 
 def ordered(kernel: Kernel) -> Kernel:
@@ -154,7 +170,8 @@ def raised(error: Exception) -> Outcome:
     cause: BaseException = error
     while cause.__cause__ is not None and not isinstance(cause, CompileTimeAssertionFailure):
         cause = cause.__cause__
-    last = (str(cause).strip() or "no message").splitlines()[-1]
+    told = [line.strip() for line in str(cause).splitlines() if line.strip(" ^")]
+    last = told[-1] if told else "no message"
     why = f"{type(cause).__name__}: {last}\n{''.join(traceback.format_exception(error))}"
     if isinstance(cause, CompileTimeAssertionFailure):
         return Outcome(DIFFERENT, why)

@@ -73,6 +73,7 @@ def write_failure(failure: Failure, path: Path) -> None:
         "capability": kernel.capability,
         "numbers": kernel.numbers,
         "grid": kernel.grid,
+        "aliases": kernel.aliases,
     }
     place = PLACE.match(outcome.first_line)
     path.write_text(

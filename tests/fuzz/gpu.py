@@ -90,7 +90,13 @@ def emulate(
         threads = target.warp_size * warps
         return run_llvm(text, values, kernel.grid, threads, facts.get("shared", 0), str(target.arch), collect=True)
     device = Device(check=True, collect=True)
-    addresses = {name: device.upload(value) for name, value in args.items() if isinstance(value, np.ndarray)}
+    arrays = {name: value for name, value in args.items() if isinstance(value, np.ndarray)}
+    wholes = {id(whole): whole for whole in map(whole_of, arrays.values())}  # arrays may overlap
+    placed = {place: device.upload(whole) for place, whole in wholes.items()}
+    addresses = {
+        name: placed[id(whole_of(value))] + value.ctypes.data - whole_of(value).ctypes.data
+        for name, value in arrays.items()
+    }
     facts = ptx_text.told(text)
     scratch = device.allocate(max(16, facts.get("global_scratch_size", 0) * kernel.grid[0] * ctas))
     values = [addresses.get(name, args[name]) for name in kernel.signature]
@@ -101,6 +107,11 @@ def emulate(
         args[name][...] = device.download(address, args[name])
     assert device.checker is not None
     return device.checker.findings
+
+
+def whole_of(array: Any) -> Any:
+    """The array that owns the memory."""
+    return array if array.base is None else array.base
 
 
 def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = False, ctas: int = 1) -> str | None:

@@ -141,6 +141,9 @@ class Kernel:
     capability: int = 90
     numbers: dict[str, int] = field(default_factory=dict)  # arguments that are not those of all kernels
     grid: tuple[int, ...] = (2,)
+    aliases: dict[str, tuple[str, int]] = field(
+        default_factory=dict
+    )  # arrays that are in another one, so many elements behind
 
 
 class Writer(Expressions):
@@ -333,14 +336,15 @@ def draw_kernel(
     about_hashes: bool = False,
     about_strides: bool = False,
     about_tiles: bool = False,
+    about_edges: bool = False,
 ) -> Kernel:
     """A kernel with everything that Triton has in it, or mostly with descriptors, with loops, with integers that overflow, with tiles
-    of all strides, with odd tiles that have many uses, or with Python that Triton does not have.
+    of all strides, with odd tiles that have many uses, with values at their limits, or with Python that Triton does not have.
 
     `odd`: with sizes that are no powers of two. `promises`: what it computes may be the same bits everywhere, so atomics whose order
     matters take turns; and it may return between its accesses to memory. `checked`: with nothing that the sanitizer reports.
     """
-    from tests.fuzz import stride_statements, tile_statements
+    from tests.fuzz import edge_statements, stride_statements, tile_statements
     from tests.fuzz.hash_statements import NUMBERS, HashStatements
     from tests.fuzz.loop_statements import LoopStatements
     from tests.fuzz.python_statements import HELPERS, PythonStatements
@@ -358,6 +362,8 @@ def draw_kernel(
         if about_strides
         else tile_statements.TileStatements
         if about_tiles
+        else edge_statements.EdgeStatements
+        if about_edges
         else None
     )
     writer = own(seed, capability, odd) if own is not None else plain
@@ -376,7 +382,16 @@ def draw_kernel(
     drawn = [value for value in writer.pool if value.text not in SCALARS]
     for value in writer.random.sample(drawn, len(drawn) if about_tiles else min(9, len(drawn))):
         writer.store(value)
-    made = writer.finish(HELPERS if about_python else tile_statements.HELPERS if about_tiles else "")
+    helpers = (
+        tile_statements.HELPERS
+        if about_tiles
+        else HELPERS + edge_statements.HELPERS
+        if about_edges
+        else HELPERS
+        if about_python
+        else ""
+    )
+    made = writer.finish(helpers)
     if about_loops:
         choices = {"n": (37, 5, 16, 40), "m": (6, 0, 15, -3, -16), "big": (11, 1, 3000), "flag": (True, False)}
         made.numbers = {name: writer.random.choice(numbers) for name, numbers in choices.items()}
