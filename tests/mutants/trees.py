@@ -42,7 +42,7 @@ class Tree:
     def environment(self, scratch: Path) -> dict[str, str]:
         return {
             **os.environ,
-            "PYTHONPATH": str(self.folder),
+            "PYTHONPATH": os.pathsep.join([str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "OPENBLAS_NUM_THREADS": "1",
             "TRITON_HOME": str(scratch),
             "TRITON_CACHE_DIR": str(scratch / "cache"),
