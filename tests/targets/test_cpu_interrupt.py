@@ -279,3 +279,71 @@ def test_a_wild_store_leaves_a_line(grid: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, file, "-", grid], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "ready\n" and done.returncode < 0
     assert done.stderr.startswith("tilework: the kernel wild ") and "TRITON_SANITIZE=1" in done.stderr
+
+
+UNMASKED = """
+import numpy as np
+import tilework as tw, tilework.language as tl
+
+@tw.jit
+def unmasked(out):
+    tl.store(out + tl.arange(0, 4096), 7)
+
+arrays = [np.zeros(40, np.int32) for _ in range(50)]
+for array in arrays[::7]:
+    unmasked[(1,)](array)
+print("ready", flush=True)
+del arrays, array
+more = [bytearray(5000) for _ in range(1000)]
+"""
+
+
+def test_a_forgotten_mask_leaves_a_line(tmp_path: Path) -> None:
+    """The allocator finds the damage after the launch, and aborts."""
+    file = tmp_path / "unmasked.py"
+    file.write_text(UNMASKED)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode in (-signal.SIGABRT, -signal.SIGSEGV)
+    assert "the kernel unmasked " in done.stderr and "TRITON_SANITIZE=1" in done.stderr
+
+
+SIGNALLED = """
+import faulthandler, os, signal, sys
+
+number, when = int(sys.argv[1]), sys.argv[2]
+if when == "stack before":
+    faulthandler.enable()
+if when == "handler":
+    signal.signal(number, lambda *call: print("handled", flush=True))
+if when == "ignored":
+    signal.signal(number, signal.SIG_IGN)
+
+import numpy as np
+import tilework as tw, tilework.language as tl
+
+@tw.jit
+def fine(out):
+    tl.store(out, 7)
+
+if when != "idle":
+    for _ in range(2):
+        fine[(1,)](np.zeros(1, np.int32))
+if when == "stack after":
+    faulthandler.enable()
+os.kill(os.getpid(), number)
+print("goes on", flush=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["launched", "idle", "stack before", "stack after", "handler", "ignored"])
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE"])
+def test_every_fatal_signal_leaves_a_line_and_ends_the_process_as_before(name: str, when: str, tmp_path: Path) -> None:
+    number, file = int(getattr(signal, name)), tmp_path / "signalled.py"
+    file.write_text(SIGNALLED)
+    command = [sys.executable, file, str(number), when]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    is_fatal = when not in ("handler", "ignored")
+    assert done.returncode == (-number if is_fatal else 0), done.stderr
+    assert ("the kernel fine has run before" in done.stderr) is (is_fatal and when != "idle")
+    assert ("Fatal Python error" in done.stderr) is when.startswith("stack")
+    assert done.stdout == {"handler": "handled\ngoes on\n", "ignored": "goes on\n"}.get(when, "")

@@ -6,6 +6,7 @@
 Fields lie one after the other, each with a letter of Python's `struct`: Q is an address. `machine_code.py` reads them by name.
 """
 
+import signal
 import struct
 from collections.abc import Mapping
 from itertools import accumulate
@@ -15,6 +16,18 @@ EXPORTS = (
     *("running", "ready", "crowded"),
 )
 MOST_EXTRA = 1024  # threads that one launch may start for programs that wait
+FATAL = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE")
+
+
+def fatal_signals() -> list[int]:
+    """The signals of this system that end a process whose memory or code is broken."""
+    return [int(getattr(signal, name)) for name in FATAL if hasattr(signal, name)]
+
+
+def watched_signals() -> int:
+    """Those that the user has no handler for and does not ignore, as a set of bits."""
+    handlers = {number: signal.getsignal(number) for number in fatal_signals()}
+    return sum(1 << number for number, now in handlers.items() if now is None or now is signal.SIG_DFL)
 
 
 def places_of(fields: Mapping[str, str]) -> dict[str, int]:

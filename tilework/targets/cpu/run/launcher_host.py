@@ -11,6 +11,7 @@ means, `share(slots, x, y, z)` runs a grid before the pool has its threads.
 from typing import NamedTuple
 
 from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.targets.cpu.run.crash_code import LAST
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_FIELDS, POOL_FIELDS, WORKER_FIELDS
 from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
@@ -73,7 +74,8 @@ def run_here(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value,
     running = pool.get("running")
     has_pool = b.is_object(running)
     with b.if_(has_pool):
-        b.store(b.at(record, layout.KERNEL_NAME, ptr), running)
+        for at in (0, LAST):
+            b.store(b.at(record, layout.KERNEL_NAME, ptr), b.gep(running, at))
     start = b.run("now")
     extent = [b.trunc(b.at(sizes, 8 * axis), i32) for axis in range(3)]
     code = b.call(b.at(record, layout.CODE, ptr), i32, [slots, num(0), total, *extent, scratch.arena])

@@ -55,4 +55,8 @@ def load(data: bytes, name: str) -> NativeKernel:
     library = load_object(data, (f"{name}_range", f"{name}_work"), imports)
     has_forks = FORK_SYMBOL.encode() in data
     code, work = RANGE(library[f"{name}_range"]), WORK(library[f"{name}_work"])
-    return NativeKernel(library, code, work, has_forks, name=ctypes.create_string_buffer(name.encode()))
+    shown = NAMES.setdefault(name, ctypes.create_string_buffer(name.encode()))
+    return NativeKernel(library, code, work, has_forks, name=shown)
+
+
+NAMES: dict[str, Any] = {}  # C strings; a crash may name a kernel that is gone

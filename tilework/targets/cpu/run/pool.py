@@ -31,7 +31,14 @@ from tilework.targets.cpu.run.interface import (
     NO_MEMORY,
     PROGRAM,
 )
-from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH, LAUNCH_PLACES, POOL_FIELDS, WORKER
+from tilework.targets.cpu.run.launch_record import (
+    EXPORTS,
+    LAUNCH,
+    LAUNCH_PLACES,
+    POOL_FIELDS,
+    WORKER,
+    watched_signals,
+)
 from tilework.targets.cpu.run.library import NativeKernel
 from tilework.targets.llvm.object_loader import load_object
 
@@ -174,7 +181,7 @@ class Pool:
         self.library, self.launch = library, kind(library["pool_launch"])
         self.words[4], self.words[3], self.words[2] = (library[name] for name in ("ready", "running", "pool_poll"))
         self.words[7], self.words[0] = library["crowded"], library["pool_launch"]
-        ctypes.CFUNCTYPE(None)(library["pool_watch"])()
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(library["pool_watch"])(watched_signals())
 
     def start(self, helpers: int) -> Callable[..., None] | None:
         """Have at least so many helpers; the function that launches.

@@ -5,7 +5,7 @@
     pool_serve(worker)                       the life of a helper; never returns
     pool_reset()                             forget everybody, at the start and in a forked child
     pool_poll(arena, waits), pool_main(thread)     see `poll_code.py`
-    pool_watch()                             see `crash_code.py`
+    pool_watch(signals)                      see `crash_code.py`
 
 Work on offer stands in one of JOBS places: a function, its two arguments, and a word with the tickets that are left (high
 half) and the helpers at work (low half). Helpers take a ticket with one compare-and-swap; the owner takes the tickets away
@@ -22,7 +22,7 @@ import sys
 
 from tilework.targets.cpu.run import poll_code, rest_code  # noqa: F401  # registers their functions
 from tilework.targets.cpu.run.cores import CORES
-from tilework.targets.cpu.run.crash_code import SAVED
+from tilework.targets.cpu.run.crash_code import LAST, SAVED
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import EXPORTS, LAUNCH_FIELDS, WORKER_FIELDS
 from tilework.targets.cpu.run.machine_code import NULL, Code, Platform, Record, code, memory, num, word
@@ -62,7 +62,7 @@ def pool_text(architecture: str, platform: str = sys.platform) -> str:
     for name, size in GLOBALS.items():
         linkage = "" if name in EXPORTS else "internal"
         module.global_variable(name, array(i8, size), "zeroinitializer", linkage=linkage, align=64)
-    module.global_variable("running", ptr, "null", align=8)
+    module.global_variable("running", array(ptr, 2), "zeroinitializer", align=8)
     target = Platform(platform, architecture.lower())
     code.write(module, lambda function: Code(function, target), EXPORTS)
     return module.text()
@@ -222,7 +222,8 @@ def pool_launch(b: Code, launch: Value, helpers: Value, worker: Value) -> None:
     it = b.record(launch, LAUNCH_FIELDS)
     it.set(owner=b.run("arena_of", worker, it.get("arena")))
     outer = b.load(ptr, RUNNING, ordering="monotonic", align=8)
-    b.store(it.get("name"), RUNNING, ordering="monotonic", align=8)
+    for at in (0, LAST):
+        b.store(it.get("name"), b.gep(RUNNING, at), ordering="monotonic", align=8)
     job = b.run("open", memory("run_launch"), launch, num(0), helpers)
     b.run("run_launch", launch, num(0), worker)
     it.set(count=b.record(b.load(ptr, worker), CONTROL_FIELDS).get("count"))
