@@ -13,7 +13,7 @@ import numpy as np
 
 from tilework.ir import tt, ttc
 from tilework.ir.parser import parse_module
-from tilework.targets.cpu.lower.codegen import MORE_RULES, with_bfloat_rounding
+from tilework.targets.cpu.lower.codegen import MORE_RULES, with_conversions
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.run.interface import CONTROL, PRINT_SYMBOL
 from tilework.targets.cpu.run.printing import print_address
@@ -92,7 +92,7 @@ def run(
     target = target or HostTarget.detect()
     module, low = lowered(module_text(body, arrays, scalars), target)
     machine = host_target_machine(features=",".join(f"+{name}" for name in sorted(target.features)))
-    data = to_object(with_bfloat_rounding(module.text(), target), 1, machine, verify=True)
+    data = to_object(with_conversions(module.text(), target), 1, machine, verify=True)
     library = load_object(data, ["f"], {PRINT_SYMBOL: print_address()})
     assert low.scratch_bytes + 64 <= ARENA
     given = [*arrays.values(), *(scalars or {}).values()]

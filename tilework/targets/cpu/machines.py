@@ -23,8 +23,8 @@ MACHINES: dict[str, dict[str, tuple[str, frozenset[str]]]] = {
     "x86_64": {
         "x86-64": ("x86-64", frozenset()),
         "x86-64-v2": ("x86-64-v2", frozenset()),
-        "x86-64-v3": ("x86-64-v3", frozenset({"avx2", "fma"})),
-        "x86-64-v4": ("x86-64-v4", frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq"})),
+        "x86-64-v3": ("x86-64-v3", frozenset({"avx2", "f16c", "fma"})),
+        "x86-64-v4": ("x86-64-v4", frozenset({"avx2", "f16c", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq"})),
     },
     "aarch64": {"armv8-a": ("generic", frozenset())},
 }

@@ -16,7 +16,7 @@ from tilework.numerics import formats
 from tilework.numerics.formats import Format
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.scalar_types import memory_type, register_type
-from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i8, i16, i32, i64
+from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i8, i16, i32, i64, integer
 from tilework.targets.llvm.types import bf16 as bfloat
 from tilework.targets.llvm.values import Value, constant
 
@@ -62,6 +62,22 @@ def widen_float8(b: Builder, bits: Value, type: Attribute) -> Value:
     return b.select(is_nan, constant(real, float("nan")), signed)
 
 
+def widen_half(b: Builder, value: Value) -> Value:
+    """An f16 as f32 with integers and a product, for machines without an instruction."""
+    word, real = value.type.with_scalar(i32), value.type.with_scalar(f32)
+    bits = b.zext(b.bitcast(value, value.type.with_scalar(i16)), word)
+    magnitude = b.shl(b.and_(bits, 0x7FFF), 13)
+    scaled = b.bitcast(b.fmul(b.bitcast(magnitude, real), 2.0**112), word)
+    is_finite = b.icmp("ult", magnitude, 0x7C00 << 13)
+    made = b.select(is_finite, scaled, b.or_(magnitude, 0x7F800000))
+    return b.bitcast(b.or_(made, b.shl(b.and_(bits, 0x8000), 16)), real)
+
+
+def narrow_half(b: Builder, value: Value) -> Value:
+    """f32 to f16, likewise."""
+    return b.bitcast(narrow_bits(b, value, formats.FORMATS["fp16"]), value.type.with_scalar(f16))
+
+
 def narrow(b: Builder, value: Value, type: Attribute, saturate: bool = False) -> Value:
     """An f32 or f64 to any float type, nearest even; only 8-bit floats may `saturate`."""
     wanted = register_type(type)
@@ -76,7 +92,7 @@ def narrow(b: Builder, value: Value, type: Attribute, saturate: bool = False) ->
         return narrow_bfloat(b, value)
     if wanted is not i8:
         return b.fptrunc(value, value.type.with_scalar(wanted))
-    return narrow_float8(b, value, FORMATS[type], saturate)
+    return narrow_bits(b, value, FORMATS[type], saturate)
 
 
 def narrow_bfloat(b: Builder, value: Value) -> Value:
@@ -122,9 +138,11 @@ def to_odd(b: Builder, value: Value) -> Value:
     return b.bitcast(moved, near.type)
 
 
-def narrow_float8(b: Builder, value: Value, format: Format, saturate: bool) -> Value:
-    """Normal numbers round by adding half a unit to the bits; subnormal ones by adding a float whose last bit is their
-    unit."""
+def narrow_bits(b: Builder, value: Value, format: Format, saturate: bool = False) -> Value:
+    """An f32 as the bits of a format of 8 or 16 bits.
+
+    Normal numbers round by adding half a unit to the bits; subnormal ones by adding a float whose last bit is their unit.
+    """
     word = value.type.with_scalar(i32)
     bits = b.bitcast(value, word)
     magnitude = b.and_(bits, 0x7FFFFFFF)
@@ -132,7 +150,7 @@ def narrow_float8(b: Builder, value: Value, format: Format, saturate: bool) -> V
     half = b.add(b.and_(b.lshr(magnitude, dropped), 1), (1 << (dropped - 1)) - 1 - ((127 - format.bias) << 23))
     normal = b.lshr(b.add(magnitude, half), dropped)
     magic = 2.0 ** (1 - format.bias - format.fraction + 23)
-    lifted = b.fadd(b.fabs(value), magic)
+    lifted = b.fadd(b.bitcast(magnitude, value.type), magic)
     small = b.sub(b.bitcast(lifted, word), b.bitcast(constant(value.type, magic), word))
     is_small = b.icmp("ult", magnitude, (128 - format.bias) << 23)
     rounded = b.select(is_small, small, normal)
@@ -141,10 +159,10 @@ def narrow_float8(b: Builder, value: Value, format: Format, saturate: bool) -> V
     else:
         code = b.select(b.icmp("ugt", rounded, format.largest), constant(word, format.overflow), rounded)
     code = b.select(b.icmp("ugt", magnitude, 0x7F800000), constant(word, format.nan), code)
-    sign = b.and_(b.lshr(bits, 24), 0x80)
+    sign = b.and_(b.lshr(bits, 32 - format.bits), 1 << format.bits - 1)
     if not format.has_negative_zero:
         sign = b.select(b.icmp("eq", code, 0), constant(word, 0), sign)
-    return b.trunc(b.or_(code, sign), value.type.with_scalar(i8))
+    return b.trunc(b.or_(code, sign), value.type.with_scalar(integer(format.bits)))
 
 
 def narrow_to_zero(b: Builder, value: Value, type: Attribute) -> Value:

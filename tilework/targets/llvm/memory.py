@@ -9,7 +9,8 @@ Loads, stores, calls and atomics are never shared or removed. A masked access wi
 plain one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from tilework.targets.llvm.types import Type, i1, i8, i32, i64, pointer, result_of, struct, vector, void
@@ -76,8 +77,11 @@ class Memory:
         return self.effect(f"{words}{type.text}, {address.typed}{ending}", type)
 
     def store(self: "Builder", value: Value, address: Value, *, align: int = 0, ordering: str = "") -> None:
-        words, ending = access_text("store", align, False, ordering, "")
-        self.line(f"{words}{value.typed}, {address.typed}{ending}")
+        """Write a scalar, or a vector in parts whose sizes are powers of two: LLVM aborts on stores of some others."""
+        for first, part in enumerated_parts(self, value):
+            lane_bytes = part.type.scalar.bits // 8
+            words, ending = access_text("store", align and gcd(align, first * lane_bytes), False, ordering, "")
+            self.line(f"{words}{part.typed}, {self.gep(address, first * lane_bytes).typed}{ending}")
 
     def stream(self: "Builder", value: Value, address: Value, align: int) -> None:
         """Store what will not be read soon: past the caches, where the machine can."""
@@ -217,6 +221,15 @@ class Memory:
 
     def trap(self: "Builder") -> None:
         self.call("llvm.trap", void, [])
+
+
+def enumerated_parts(b: "Builder", value: Value) -> Iterator[tuple[int, Value]]:
+    """(first lane, part) of a vector in parts of as many lanes as a power of two, the largest first; anything else is one part."""
+    first, count = 0, value.type.count if value.type.is_vector else 1
+    while first < count:
+        size = 1 << (count - first).bit_length() - 1
+        yield first, value if size == count else b.some_lanes(value, range(first, first + size))
+        first += size
 
 
 def access_text(verb: str, align: int, volatile: bool, ordering: str, scope: str) -> tuple[str, str]:

@@ -13,6 +13,8 @@ the arena; each has a part of the arena for itself.
 `emit_module` leaves the size of the arena on the module, as the attribute ``ttc.arena_bytes``; `arena_size` reads it.
 """
 
+from collections.abc import Callable
+
 from xdsl.dialects.builtin import FunctionType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation
 
@@ -34,13 +36,13 @@ from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
 from tilework.targets.llvm.control_rules import call, lower_body
-from tilework.targets.llvm.conversions import narrow_bfloat
+from tilework.targets.llvm.conversions import narrow_bfloat, narrow_half, widen_half
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.scalar_types import register_type
-from tilework.targets.llvm.types import bf16, f32, i1, i32, i64, ptr, result_of, void
+from tilework.targets.llvm.types import Type, bf16, f16, f32, i1, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
 RULES = (atomic_rules, checks, control_rules, debug, fork)  # importing these fills the table of rules
@@ -54,7 +56,8 @@ MORE_RULES = {  # files, and how the names of the ops begin that they have rules
 
 CONTEXT = [(i32, "pid0"), (i32, "pid1"), (i32, "pid2"), (i32, "np0"), (i32, "np1"), (i32, "np2"), (ptr, "arena")]
 ARENA_BYTES = "ttc.arena_bytes"
-ROUND_TO_BFLOAT = "__truncsfbf2"  # of the C run-time
+# conversions that LLVM calls by the names of the compiler's run-time library, which need not be in the process: they come with the text
+ROUND_TO_BFLOAT, ROUND_TO_HALF, WIDEN_HALF = "__truncsfbf2", "__truncsfhf2", "__extendhfsf2"
 
 
 def emit_module(
@@ -81,17 +84,29 @@ def emit_module(
         emitter.range(name, slots, cost)
         emitter.work(name)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
-    return with_bfloat_rounding(emitter.module.text(), target)
+    return with_conversions(emitter.module.text(), target)
 
 
-def with_bfloat_rounding(text: str, target: HostTarget) -> str:
-    """Where paths join, LLVM carries a bfloat as a float on x86, and rounds it back with a function that comes with the text."""
-    if target.arch != "x86_64" or " bfloat" not in text:
+def with_conversions(text: str, target: HostTarget) -> str:
+    """`text` with the functions that LLVM calls on x86 to convert floats.
+
+    Where paths join, a bfloat is carried as a float and rounded back. Without F16C, all conversions of halves are calls.
+    """
+    if target.arch != "x86_64":
         return text
-    function = Module().function(ROUND_TO_BFLOAT, bf16, [(f32, "x")], linkage="hidden", attributes=())
+    if " bfloat" in text:
+        text += conversion(ROUND_TO_BFLOAT, f32, bf16, narrow_bfloat)
+    if " half" in text and "f16c" not in target.features:
+        text += conversion(WIDEN_HALF, f16, f32, widen_half) + conversion(ROUND_TO_HALF, f32, f16, narrow_half)
+    return text
+
+
+def conversion(name: str, source: Type, result: Type, convert: Callable[[Builder, Value], Value]) -> str:
+    """The text of a function that converts one number."""
+    function = Module().function(name, result, [(source, "x")], linkage="hidden", attributes=())
     b = Builder(function)
-    b.ret(narrow_bfloat(b, function.args[0]))
-    return f"{text}{function.text()}\n"
+    b.ret(convert(b, function.args[0]))
+    return f"{function.text()}\n"
 
 
 def arena_size(module: ModuleOp) -> int:
