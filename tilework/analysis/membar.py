@@ -113,9 +113,8 @@ class BarrierWalk(Walk):
         kind = type(op)
         if kind in BARRIERS:
             return state.behind_barrier()
-        if kind is ttng.WarpGroupDotWaitOp and state.running:
-            reads, left = state.reads | state.running, NONE if number_of(op, "pendings") == 0 else state.running
-            return Pending(reads, state.writes, left)
+        if kind is ttng.WarpGroupDotWaitOp:
+            return behind_dots(state, number_of(op, "pendings") == 0)
         if op in self.found.stores.waits:
             return state
         if kind in WAITS:
@@ -145,8 +144,10 @@ class BarrierWalk(Walk):
 
     def touch(self, op: Operation, own: Pending, state: Pending) -> Pending:
         behind = (state.behind_barrier() if self.waits(op, own, state) else state).join(own)
-        is_started = type(op) is ttng.WarpGroupDotOp and is_true(op.properties["isAsync"])
-        return replace(behind, running=behind.running | own.reads) if is_started else behind
+        if type(op) is not ttng.WarpGroupDotOp:
+            return behind
+        is_started = is_true(op.properties["isAsync"])  # one that is not waits for all that were, too
+        return replace(behind, running=behind.running | own.reads) if is_started else behind_dots(behind, True)
 
     def waits(self, op: Operation, own: Pending, state: Pending) -> bool:
         """Whether `op`, which makes the accesses `own`, needs a barrier in front."""
@@ -154,6 +155,13 @@ class BarrierWalk(Walk):
             self.found.before[op] = None
             return True
         return False
+
+
+def behind_dots(state: Pending, all_done: bool) -> Pending:
+    """Products in the background are done, some or all of them, for the warp that waited: other warps may still read."""
+    if not state.running:
+        return state
+    return Pending(state.reads | state.running, state.writes, NONE if all_done else state.running)
 
 
 def either(first: Filter, second: Filter | None) -> Filter:

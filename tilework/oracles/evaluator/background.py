@@ -99,7 +99,7 @@ def finish_dots(machine: "Machine", pendings: int) -> None:
     count = max(0, len(machine.dots) - pendings)
     for dot, _ in machine.dots[:count]:
         dot.is_done = True
-    machine.shared.release(reader for _, reader in machine.dots[:count])
+    machine.shared.release((reader for _, reader in machine.dots[:count]), by_warps=True)
     machine.dots = machine.dots[count:]
 
 

@@ -238,13 +238,15 @@ class SharedMemory:
             self.mark(view, HELD)
         return reader
 
-    def release(self, readers: Iterable[Reader]) -> None:
-        """The readers are done."""
+    def release(self, readers: Iterable[Reader], by_warps: bool = False) -> None:
+        """The readers are done. With `by_warps` each warp waited for its own part only: others may read on until the next barrier."""
         done = list(readers)
         self.readers[:] = [reader for reader in self.readers if reader not in done]
         for reader in done:
             for view in reader.sources:
                 self.unmark(view, HELD)
+                if by_warps and self.barriers:
+                    self.mark(view, READ)
                 if self.order is not None:
                     self.order.note_read(view, self, self.known[self])
         for reader in self.readers if done else ():
