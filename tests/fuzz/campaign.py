@@ -56,6 +56,7 @@ class Campaign:
         self.refusals: dict[str, list[str]] = defaultdict(list)
         self.failures: dict[str, list[str]] = defaultdict(list)
         self.waiting: list[Failure] = []
+        self.reducing: dict[int, Failure] = {}
         out.mkdir(parents=True, exist_ok=True)
         self.results = (out / "results.jsonl").open("a")
 
@@ -68,6 +69,7 @@ class Campaign:
         for seed in count(self.first):
             while self.waiting:
                 failure = self.waiting.pop()
+                self.reducing[failure.kernel.seed] = failure
                 yield Task(failure.device, failure.kernel.seed, failure)
             if self.begun >= self.most:
                 return
@@ -77,8 +79,9 @@ class Campaign:
             yield Task(device, seed)
 
     def add(self, task: Task, found: tuple[str, Outcome, float] | Failure | Lost) -> None:
-        if isinstance(found, Failure) or task.failure is not None:
-            self.keep(found if isinstance(found, Failure) else task.failure, is_small=True)
+        if task.failure is not None:
+            self.reducing.pop(task.seed, None)
+            self.keep(found if isinstance(found, Failure) else task.failure)
             return
         lost = "", Outcome(LOST, getattr(found, "why", "")), 1.0
         generator, outcome, seconds = lost if isinstance(found, Lost) else found
@@ -94,18 +97,25 @@ class Campaign:
         if outcome.kind in FAILURES:
             print(f"{name} ({generator}): {outcome.kind}: {outcome.first_line}"[:300], flush=True)
             generator, kernel = generated(task.seed, task.device)
-            self.keep(Failure(kernel, task.device, outcome, generator), is_small=outcome.kind == LOST)
+            self.found(Failure(kernel, task.device, outcome, generator))
 
-    def keep(self, failure: Failure | None, is_small: bool) -> None:
-        """Write a failure, or make it smaller first; there are at most `KEPT` of one kind."""
-        assert failure is not None
-        if not is_small:
-            if sum(failure.outcome.first_line[:40] == other.outcome.first_line[:40] for other in self.waiting) < KEPT:
-                self.waiting.append(failure)
-                return
-        self.failures[failure.fold].append(f"{failure.device} {failure.kernel.seed}")
-        if len(self.failures[failure.fold]) <= KEPT:
+    def found(self, failure: Failure) -> None:
+        """Write a failure as it is; a smaller one takes its place, unless enough are waiting for that."""
+        alike = sum(failure.outcome.first_line[:40] == other.outcome.first_line[:40] for other in self.waiting)
+        if failure.outcome.kind == LOST or alike >= KEPT:
+            self.keep(failure)
+            return
+        self.waiting.append(failure)
+        write_failure(failure, self.out / failure.name)
+
+    def keep(self, failure: Failure) -> None:
+        """Count a failure, and keep its file if it is one of the first of its kind."""
+        names = self.failures[failure.fold]
+        names.append(f"{failure.device} {failure.kernel.seed}")
+        if len(names) <= KEPT:
             write_failure(failure, self.out / failure.name)
+        else:
+            (self.out / failure.name).unlink(missing_ok=True)
 
     def summary(self) -> str:
         elapsed = time.monotonic() - self.start
@@ -132,8 +142,8 @@ class Campaign:
             if time.monotonic() - told > 20:
                 told = time.monotonic()
                 (self.out / "summary.txt").write_text(self.summary() + "\n")
-                failed = sum(len(names) for names in self.failures.values())
+                failed = sum(counts[kind] for counts in self.outcomes.values() for kind in FAILURES)
                 print(f"{self.done} kernels, {failed} failures, {told - self.start:.0f} s", flush=True)
-        for failure in self.waiting:
-            self.keep(failure, is_small=True)
+        for failure in (*self.reducing.values(), *self.waiting):
+            self.keep(failure)
         (self.out / "summary.txt").write_text(self.summary() + "\n")

@@ -45,7 +45,7 @@ OWN = (
     *(("masked_tile", 8), ("sorted_values", 5), ("largest_values", 3), ("reduction", 8), ("scan", 4), ("divided", 4)),
     *(("shifted", 3), ("special_floats", 4), ("mixed_fp8", 3), ("odd_product", 3), ("edge_descriptor", 3)),
     *(("tuple_call", 3), ("counted_focus", 2), ("gathered", 2), ("chosen_by_mask", 3), ("own_atomic", 2)),
-    *(("converted", 4), ("whole_focus", 3), ("ties", 3), ("kept", 4), ("slice_of", 2), ("with_part", 3), ("reshaped", 2)),
+    *(("converted", 4), ("whole_focus", 10), ("ties", 3), ("kept", 4), ("slice_of", 2), ("with_part", 3), ("reshaped", 2)),
     *(("permuted", 2), ("flipped", 1), ("joined", 2), ("compute", 3), ("narrowed", 3)),
 )  # fmt: skip
 HELPERS = """
@@ -76,8 +76,8 @@ def pair_apart(pair, n):
 
 
 """
-KINDS = (INT8, INT16, INT32, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FP16, FP32, FP32, FP64, BOOL)
-SIZES = (1, 2, 3, 4, 5, 7, 8, 11, 13, 15, 16, 17, 21, 31, 32, 33, 40, 64, 65, 100)
+KINDS = (*INTS, INT32, INT64, UINT32, UINT64, FP16, FP32, FP32, FP64, BOOL)
+SIZES = (1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 11, 13, 15, 16, 17, 21, 31, 32, 33, 40, 64, 65, 100)
 MOST = 640  # elements of a tile
 LAST = 64  # elements of a row that is sorted
 
@@ -99,6 +99,11 @@ class EdgeStatements(PythonStatements):
         self.nested = self.uneven({name: 1 for name, _ in (*NESTED, *OWN_NESTED)})
 
     # The tiles that statements share
+
+    def prologue(self) -> None:
+        super().prologue()
+        self.masked_tile()
+        self.masked_tile()
 
     def remember(self, value: Value) -> Value:
         if value.shape and prod(value.shape) <= MOST:
@@ -127,7 +132,7 @@ class EdgeStatements(PythonStatements):
     def tile_shape(self) -> Shape:
         while True:
             rank = self.random.choice((1, 2, 2, 2, 3))
-            shape = tuple(self.random.choice(SIZES[: len(SIZES) if rank < 3 else 9]) for _ in range(rank))
+            shape = tuple(self.random.choice(SIZES[: len(SIZES) if rank < 3 else 11]) for _ in range(rank))
             if prod(shape) <= MOST:
                 return shape
 
@@ -182,13 +187,13 @@ class EdgeStatements(PythonStatements):
         """A sort and a reduction of one tile, which a target that pads tiles must keep apart."""
         x = self.orderable(LAST)
         y = self.assign(Value(f"tl.sort({x.text}, descending={self.random.random() < 0.5})", x.dtype, x.shape, unknown))
-        axis = self.random.randrange(len(x.shape))
-        shape = tuple(size for place, size in enumerate(x.shape) if place != axis)
         names = ["sum", "max", "min"] + ([] if x.dtype.is_float else ["xor_sum", "reduce_or"])
-        for one in self.random.choices((x, x, y), k=2):
-            name = self.random.choice(names)
-            made = summed(x.dtype) if name == "sum" else extreme(x.dtype) if name in ("max", "min") else x.dtype
-            self.store(self.assign(Value(f"tl.{name}({one.text}, axis={axis})", made, shape, unknown)))
+        for axis in range(len(x.shape)):
+            shape = tuple(size for place, size in enumerate(x.shape) if place != axis)
+            for one in self.random.sample((x, y), self.random.choice((1, 1, 2))):
+                name = self.random.choice(names)
+                made = summed(x.dtype) if name == "sum" else extreme(x.dtype) if name in ("max", "min") else x.dtype
+                self.store(self.assign(Value(f"tl.{name}({one.text}, axis={axis})", made, shape, unknown)))
         self.store(y)
 
     def ties(self) -> None:
