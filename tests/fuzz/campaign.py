@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.fuzz.devices import FAILURES, KINDS, LOST, REFUSED, Outcome, generated, outcome_of
 from tests.fuzz.failures import Failure, commit, write_failure
-from tests.fuzz.reduction import outcome_in_folder, reduced
+from tests.fuzz.reduction import outcome_in_folder, reduced, tried
 from tests.fuzz.workers import Lost, results
 
 SHARES = {"native": 3.0, "evaluator": 1.0, "cuda:80": 2.0, "cuda:90": 4.0, "hip:gfx942": 2.0}  # of the time
@@ -33,9 +33,8 @@ def work(task: Task) -> tuple[str, Outcome, float] | Failure:
     """What came of a kernel of which generator in how many seconds; or a smaller failure."""
     if task.failure is not None:
         failure = task.failure
-        try_out = partial(outcome_in_folder, device=task.device)
-        kernel = reduced(failure.kernel, failure.outcome, try_out, REDUCTION)
-        return replace(failure, kernel=kernel, outcome=try_out(kernel))
+        kernel = reduced(failure.kernel, failure.outcome, partial(tried, device=task.device), REDUCTION)
+        return replace(failure, kernel=kernel, outcome=outcome_in_folder(kernel, task.device))
     start = time.monotonic()
     generator, kernel = generated(task.seed, task.device)
     with tempfile.TemporaryDirectory() as folder:

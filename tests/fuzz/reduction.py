@@ -2,12 +2,13 @@
 
 python -m tests.fuzz.reduction fuzz-failures/test_cuda_90_17.py       writes the file again with the smaller kernel
 
-A candidate that no longer compiles, agrees, or fails in another way is not taken. Each is tried in a process of its own
-where the kernel kills the process or hangs.
+A candidate that no longer compiles, agrees, fails in another way or does not end is not taken. Each is tried in a process of its
+own where the kernel kills the process or hangs.
 """
 
 import ast
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -16,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from tests.fuzz.comparison import interpreted
 from tests.fuzz.cpu import kind
 from tests.fuzz.devices import CRASHED, LOST, Outcome, outcome_of
 from tests.fuzz.kernels import Kernel
@@ -40,6 +42,25 @@ def outcome_in_child(kernel: Kernel, device: str, limit: float = 60) -> Outcome:
 def outcome_in_folder(kernel: Kernel, device: str) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         return outcome_of(kernel, device, Path(folder))
+
+
+def tried(kernel: Kernel, device: str, seconds: float = 20) -> Outcome:
+    """The outcome of a candidate in this process; one whose loop has lost its end is lost."""
+
+    def stop(signum: int, frame: object) -> None:
+        raise TimeoutError(f"no result within {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            interpreted(kernel, Path(folder))  # first: an alarm does not stop machine code
+            return outcome_of(kernel, device, Path(folder))
+    except Exception as error:
+        return Outcome(LOST, str(error))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def reduced(kernel: Kernel, wanted: Outcome, try_out: Callable[[Kernel], Outcome], seconds: float) -> Kernel:
@@ -140,7 +161,7 @@ def main() -> int:
         if found.kind not in (LOST, failure.outcome.kind):
             print(f"{word}: {found.kind} now")
             continue
-        in_here = in_child if found.kind == LOST else partial(outcome_in_folder, device=failure.device)
+        in_here = in_child if found.kind == LOST else partial(tried, device=failure.device)
         kernel = reduced(failure.kernel, found, in_here, 600)
         write_failure(replace(failure, kernel=kernel, outcome=in_child(kernel)), Path(word))
         print(f"{word}: {len(kernel.source.splitlines())} lines")

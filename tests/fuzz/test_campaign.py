@@ -10,7 +10,7 @@ from tests.fuzz.campaign import Campaign, Task
 from tests.fuzz.devices import CRASHED, DIFFERENT, LOST, REFUSED, SAME, UNORDERED, Outcome, generated, outcome_of
 from tests.fuzz.failures import Failure, read_failure, write_failure
 from tests.fuzz.kernels import HEADER, Kernel
-from tests.fuzz.reduction import reduced
+from tests.fuzz.reduction import reduced, tried
 from tests.fuzz.rules import INT32
 from tests.fuzz.workers import Lost
 from tilework.errors import OutOfResources, PassError
@@ -46,6 +46,11 @@ def test_a_failing_kernel_becomes_small() -> None:
         "import tilework.language as tl\nfrom tilework import jit\n\n\n@jit\ndef kernel(x, out, n):\n"
         "    v1 = tl.load(x + tl.arange(0, 8))\n    tl.store(out + tl.arange(0, 8), tl.flip(v1, 0))\n"
     )
+
+
+def test_a_candidate_without_an_end_is_lost() -> None:
+    endless = kernel("    while n > 0:\n        n = n + 0\n    tl.store(out, n)\n")
+    assert tried(endless, "native", 0.5).kind == LOST
 
 
 @pytest.mark.parametrize("device", ["native", "cuda:90"])
