@@ -91,6 +91,36 @@ def test_barrier_orders_other_arguments(arch: int) -> None:
     np.testing.assert_array_equal(y, wanted)
 
 
+@tilework.jit(noinline=True)
+def copy_rows(source, target, N: tl.constexpr):
+    """A function with copies of its own."""
+    a = tl.make_tensor_descriptor(source, [8, N], [N, 1], [8, N])
+    b = tl.make_tensor_descriptor(target, [8, N], [N, 1], [8, N])
+    b.store([0, 0], a.load([0, 0]))
+
+
+@tilework.jit
+def stored_twice(x, y, z, N: tl.constexpr):
+    """Two stores by threads, each read by TMA, in a kernel that calls a function with copies."""
+    cells = tl.arange(0, 8)[:, None] * N + tl.arange(0, N)[None, :]
+    dx = tl.make_tensor_descriptor(x, [8, N], [N, 1], [8, N])
+    dy = tl.make_tensor_descriptor(y, [8, N], [N, 1], [8, N])
+    tl.store(x + cells, cells.to(tl.float32))
+    first = dx.load([0, 0])
+    tl.store(y + cells, first + 1)
+    second = dy.load([0, 0])
+    tl.store(z + cells, first + second)
+    copy_rows(z, z + 8 * N, N)
+
+
+def test_copies_of_a_callee_do_not_remove_fences_of_the_caller() -> None:
+    x, y, z = (np.zeros((8, N), np.float32) for _ in range(3))
+    z = np.concatenate([z, z])
+    run(stored_twice, {"x": x, "y": y, "z": z}, {"N": N}, arch=90, warps=2)
+    wanted = np.arange(8 * N, dtype=np.float32).reshape(8, N)
+    np.testing.assert_array_equal(z, np.concatenate([2 * wanted + 1] * 2))
+
+
 @tilework.jit
 def tiles(a, b, c, bias, n, K, M: tl.constexpr, BY_POINTER: tl.constexpr):
     """A persistent matmul: loads by TMA, and a store at the end of each tile."""

@@ -74,12 +74,15 @@ def global_order(module: ModuleOp) -> GlobalOrder:
     if not any(type(op) in COPIES_IN or type(op) in COPIES_OUT for op in ops_in_order(*module.regions)):
         return found
     origins = memory_origins(module)
+    copies: set[Operation] = set()
     for functions in map(functions_by_name, modules(module)):
         known: dict[str, list[Access]] = {}
         for name in callees_first(functions):
             known[name] = accesses_of(functions[name], origins, known)
         for name, function in functions.items():
             order(known[name], found, num_ctas(function) > 1)
+            copies.update(access.op for access in known[name] if access.by_tma)
+    drop_repeated(found, copies)
     return found
 
 
@@ -134,7 +137,6 @@ def order(accesses: Sequence[Access], found: GlobalOrder, in_clusters: bool) -> 
             elif not first.by_tma and is_hidden(first, second, places):
                 behind, _ = between(places[first.op], places[second.op])
                 found.fences[behind] = None
-    drop_repeated(found, {access.op for access in accesses if access.by_tma})
 
 
 def may_meet(first: Access, second: Access) -> bool:
@@ -237,7 +239,7 @@ def between(first: Place, second: Place) -> tuple[Operation, Operation]:
 
 
 def drop_repeated(found: GlobalOrder, copies: set[Operation]) -> None:
-    """Of fences in one block without a copy between them the last is enough; a barrier that is there already serves."""
+    """Of fences in one block without one of `copies` between them keep only the last; a barrier that is there already serves."""
     for op in list(found.fences):
         following = op.next_op
         while following is not None and not any(inner in copies for inner in following.walk()):
