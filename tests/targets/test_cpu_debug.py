@@ -4,7 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilework.language as tl
 from tests.targets.cpu_rules import buffer, run
+from tilework import jit
+from tilework.explain.devices import Launch, run_on
 
 
 def test_a_tile(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,3 +75,63 @@ def test_a_scalar_condition() -> None:
     body = '    ttc.assert %c, "wrong" : i1'
     assert run(body, {}, {"c": np.array([True])}) == 0
     assert run(body, {}, {"c": np.array([False])}) == 1
+
+
+@jit(debug=True)
+def never(a, b):
+    tl.device_assert(False, "constant")
+    return a + b
+
+
+@jit(debug=True, noinline=True)
+def never_apart(x):
+    tl.device_assert(False, "constant")
+    return x + 1
+
+
+@jit(debug=True)
+def constant_asserts(x, n, WHERE: tl.constexpr):
+    i = tl.arange(0, 16)
+    if WHERE == "start":
+        tl.device_assert(False, "constant")
+    elif WHERE == "twice":
+        tl.device_assert(1 == 2, "constant")
+        tl.device_assert(False, "another")
+        tl.device_print("n", n)
+        tl.store(x, tl.load(x + 1, mask=False, other=3), mask=False)
+    elif WHERE == "tile":
+        tl.device_assert(tl.full((16,), 0, tl.int1), "constant")
+    elif WHERE == "callee":
+        n = never_apart(n)
+    elif WHERE == "reduction":
+        n += tl.reduce(tl.load(x + i), 0, never)
+    elif WHERE == "scan":
+        tl.store(x + i, tl.associative_scan(tl.load(x + i), 0, never))
+    for k in range(n):
+        if WHERE == "loop":
+            tl.device_assert(False, "constant")
+        tl.store(x + k, tl.load(x + k) + n)
+    while n > 0:
+        if WHERE == "while":
+            tl.device_assert(False, "constant")
+        n -= 1
+    if WHERE == "branch" and n == 0:
+        tl.device_assert(False, "constant")
+    else:
+        return
+    tl.store(x + i, i)
+
+
+WHERE = ("start", "twice", "tile", "callee", "reduction", "scan", "loop", "while", "branch")
+
+
+@pytest.mark.parametrize("device", ["interpreter", "evaluator", "native", "emulator:sm_80"])
+@pytest.mark.parametrize("where", WHERE)
+def test_an_assert_whose_condition_is_the_constant_false(where: str, device: str) -> None:
+    """What comes behind it is compiled, and not run."""
+    x = np.zeros(16, np.int32)
+    launch = Launch(constant_asserts, (x, 3, where), (2, 1, 1), {"num_warps": 1})
+    with pytest.raises(Exception, match=r"assert.*constant"):
+        run_on(device, launch)
+    if where not in ("while", "branch"):
+        assert not x.any()

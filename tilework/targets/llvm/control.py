@@ -202,9 +202,14 @@ class Control:
 
     @contextmanager
     def if_(self: "Builder", condition: Value, weights: tuple[int, int] | None = None) -> Iterator[None]:
-        """Build what follows under a condition. A constant false condition builds it where nothing reaches it."""
+        """Build what follows under a condition. A constant false condition builds it where nothing reaches it.
+
+        The same holds for what comes behind it, if the condition is always true and what is built ends the function.
+        """
         if condition.constant == 1:
             yield
+            if self.block.terminated:
+                self.resume(self.function.block("endif"))
             return
         then, after = self.function.block("then"), self.function.block("endif")
         self.cond_br(condition, then, after, weights)
