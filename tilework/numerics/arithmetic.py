@@ -6,9 +6,12 @@
 Modes: to nearest even (rn), to zero (rz), down (rm) or up (rp). Numbers are computed in float64 together with the sign of
 what rounding took away. A value with its last bit set whenever something is missing ("rounded to odd") can be rounded once
 more, to any narrower format and in any mode, without being rounded twice.
+
+Hosts differ in the NaN that an operation gives: 0 / 0 is 0xffc00000 on x86-64 and 0x7fc00000 on ARM. An oracle of a device says
+which NaN that device gives (`Arithmetic.propagate`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -280,6 +283,17 @@ class Arithmetic:
         missing = lost_by_double(values, near) if values.dtype.itemsize == 8 else np.zeros(near.shape)
         return self.round(near, missing, mode)
 
+    def propagate(self, values: Array, operands: Sequence[Array], default: int) -> Array:
+        """Results with NaNs that no host decides: the first operand that is NaN, quiet, or the bits `default` where none is."""
+        missing = np.isnan(values)
+        if not np.count_nonzero(missing):
+            return values
+        bits = np.full(np.shape(values), default, self.bits)
+        for operand in reversed(operands):
+            bits = np.where(np.isnan(operand), quieted(operand, self.dtype).reshape(np.shape(operand)), bits)
+        given = np.ascontiguousarray(values, self.dtype).view(self.bits).reshape(np.shape(values))
+        return np.where(missing, bits, given).view(self.dtype)
+
     def direct(self, exact: Array, nearest: Array, missing: Array, mode: str) -> Array:
         """`nearest` moved to the side that the mode asks for. `missing` is the sign of the rest for doubles; for narrower formats the
         double that `nearest` was rounded from."""
@@ -296,6 +310,17 @@ class Arithmetic:
         up = rest > 0 if mode == "rp" else (rest > 0) & negative & (mode == "rz")
         moved = neighbour(nearest, up.astype(np.int64) - down)
         return np.where(up | down, moved, nearest).astype(self.dtype)
+
+
+def quieted(values: Array, dtype: np.dtype[Any]) -> Array:
+    """The bits of NaNs in `dtype`, quiet, with their sign and as much of their payload, from its upper end on, as there is room for."""
+    values = np.ascontiguousarray(values)
+    source, target, wide = FORMAT_OF[values.dtype], FORMAT_OF[dtype], np.uint64
+    bits = values.view(UNSIGNED[values.dtype.itemsize]).astype(wide)
+    payload, shift = bits & wide((1 << source.fraction) - 1), target.fraction - source.fraction
+    payload = payload << wide(shift) if shift >= 0 else payload >> wide(-shift)
+    sign = bits >> wide(source.bits - 1) << wide(target.bits - 1)
+    return (sign | wide(target.nan) | payload).astype(UNSIGNED[dtype.itemsize])
 
 
 def lost_by_double(value: Array, near: Array) -> Array:

@@ -21,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.rounding import E4M3FN as FP8_E4M3
 from tilework.numerics.rounding import E5M2 as FP8_E5M2
-from tilework.numerics.rounding import F64
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.floats import Format
 
 LEAST = 2.0**-133  # the largest exponent is at least this
 LARGEST = {np.float32: 2.0**100, np.float64: 2.0**500}  # above all scales that are not for zero products
@@ -192,11 +191,12 @@ def finish(sums: Array, kind: Multiplicand, result: str) -> Array:
 
 def chained(a: Array, b: Array, c: Array) -> Array:
     """f64: one fused multiply-add after the other."""
+    double = Format.of("f64")
     with np.errstate(all="ignore"):
         for k in range(a.shape[-1]):
             left = np.broadcast_to(a[..., :, k, None], c.shape)
             right = np.broadcast_to(b[..., None, k, :], c.shape)
-            c = Arithmetic.of(F64).fma(left, right, c)
+            c = double.canonical(double.fma(left, right, c), (left, right, c))
     return c
 
 

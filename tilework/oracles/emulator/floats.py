@@ -4,8 +4,10 @@
 array([1.0000001], dtype=float32)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.rounding import BF16, F16, F32, F64, Array
 
 DTYPES = {"f16": F16, "bf16": BF16, "f32": F32, "f64": F64}
-NANS = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0xFFF8000000000000}  # that operations make
+NANS = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0xFFF8000000000000}  # of operations on numbers
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,13 @@ class Format(Arithmetic):
         plain = Arithmetic.of(DTYPES[name])
         return Format(plain.dtype, plain.least, plain.dropped, name)
 
-    def canonical(self, values: Array) -> Array:
-        """NaNs as this GPU makes them."""
-        if self.name == "f64":
-            return values
-        missing = np.isnan(values)
-        if np.count_nonzero(missing):
-            values = values.copy()
-            values.view(self.bits)[missing] = NANS[self.name]
-        return values
+    @staticmethod
+    def of_numbers(dtype: np.dtype[Any]) -> "Format":
+        return Format.of(next(name for name, found in DTYPES.items() if found == dtype))
+
+    def canonical(self, values: Array, operands: Sequence[Array] = ()) -> Array:
+        """NaNs as this GPU makes them: always the same, but those of f64 keep the payload of the first operand that is NaN."""
+        return self.propagate(values, operands if self.dtype == F64 else (), NANS[self.name])
 
     def flush(self, values: Array) -> Array:
         """Denormals as zeros of the same sign."""

@@ -69,9 +69,14 @@ INTEGER: dict[str, Callable[[Type, int, int], int | None]] = {
 }
 
 
+def quiet(value: float) -> float:
+    """`value` with one NaN on every host: inf - inf has a sign on x86-64."""
+    return value if value == value else math.nan
+
+
 def float_division(a: float, b: float) -> float:
     if b != 0.0:
-        return a / b
+        return quiet(a / b)
     return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
 
 
@@ -89,9 +94,9 @@ def smaller(a: float, b: float) -> float:
 
 
 FLOAT: dict[str, Callable[[float, float], float]] = {
-    "fadd": lambda a, b: a + b,
-    "fsub": lambda a, b: a - b,
-    "fmul": lambda a, b: a * b,
+    "fadd": lambda a, b: quiet(a + b),
+    "fsub": lambda a, b: quiet(a - b),
+    "fmul": lambda a, b: quiet(a * b),
     "fdiv": float_division,
     "maximum": larger,
     "minimum": smaller,
@@ -125,7 +130,7 @@ def fold_fma(a: Value, b: Value, c: Value) -> Value | None:
 
     def rule(x: float, y: float, z: float) -> float:
         if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
-            return x * y + z if not math.isinf(z) or not (math.isfinite(x) and math.isfinite(y)) else z
+            return quiet(x * y + z) if not math.isinf(z) or not (math.isfinite(x) and math.isfinite(y)) else z
         product = math.copysign(1.0, x) * math.copysign(1.0, y)
         exact = Fraction(x) * Fraction(y)
         zero = z if exact == 0 and z != 0 else (math.copysign(0.0, product) + z if exact == 0 else 0.0)

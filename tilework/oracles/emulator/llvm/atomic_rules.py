@@ -11,7 +11,15 @@ from tilework.oracles.emulator.llvm.access_rules import addresses_of, buffer_pla
 from tilework.oracles.emulator.llvm.ir_text import Instruction
 from tilework.oracles.emulator.llvm.ir_types import Float, Int, Pointer, Type, dtype_of, leaves, size_of
 from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, bits, flatten, signed
-from tilework.oracles.emulator.llvm.translate_ir import Compute, Mask, Translator, Unsupported, intrinsic, rule
+from tilework.oracles.emulator.llvm.translate_ir import (
+    Compute,
+    Mask,
+    Translator,
+    Unsupported,
+    intrinsic,
+    quiet_nan,
+    rule,
+)
 from tilework.oracles.emulator.ports import in_turns
 
 INTEGERS: dict[str, Any] = {
@@ -35,10 +43,14 @@ BUFFER_NAMES = {"swap": "xchg", "smax": "max", "smin": "min", "inc": "uinc_wrap"
 def combiner(name: str, kind: Type, ins: Instruction) -> Change:
     """What an atomic operation does with one element."""
     if isinstance(kind, Float):
-        operations = Arithmetic.of(dtype_of(kind))
+        operations, default = Arithmetic.of(dtype_of(kind)), quiet_nan(dtype_of(kind))
+        change = FLOATS.get(name)
         if name in ("fadd", "fsub"):
-            return lambda old, new: operations.add(old, new if name == "fadd" else -new)
-        found = FLOATS.get(name)
+            change = lambda old, new: operations.add(old, new if name == "fadd" else -new)  # noqa: E731
+        if name == "xchg" or change is None:
+            found = change
+        else:
+            found = lambda old, new: operations.propagate(change(old, new), (old, new), default)  # noqa: E731
     elif name in ("max", "min"):
         width = kind.bits if isinstance(kind, Int) else 64
         choose: Any = np.maximum if name == "max" else np.minimum

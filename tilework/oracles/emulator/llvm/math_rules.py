@@ -8,7 +8,7 @@ import numpy as np
 from tilework.numerics import extremes
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.libdevice_in_numpy import round_half_away
-from tilework.numerics.rounding import F32, F64, UNSIGNED, narrow, narrow_to_zero
+from tilework.numerics.rounding import F16, F32, F64, UNSIGNED, narrow, narrow_to_zero
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Instruction
 from tilework.oracles.emulator.llvm.ir_types import Float, dtype_of
@@ -19,9 +19,11 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     Translator,
     element,
     elementwise,
+    float_elementwise,
     floating,
     intrinsic,
     literal,
+    quiet_nan,
 )
 
 LEAST = np.float32(2.0**-126)
@@ -75,13 +77,13 @@ def function(ins: Instruction, t: Translator) -> Compute:
     name = ".".join(ins.callee.split(".")[1:3]) if ins.callee.startswith("llvm.amdgcn") else ins.callee.split(".")[1]
     found = HARDWARE.get(name)
     flushes = found is not None and dtype == F32 and name not in ("amdgcn.fract", "amdgcn.fmed3")
-    return elementwise(ins, rounded_function(found or FUNCTIONS[name], dtype, flushes))
+    return float_elementwise(ins, rounded_function(found or FUNCTIONS[name], dtype, flushes))
 
 
 @intrinsic(*EXACT)
 def exact(ins: Instruction, t: Translator) -> Compute:
     name = ins.callee.removeprefix("llvm.").rpartition(".")[0]
-    return elementwise(ins, EXACT[name])
+    return float_elementwise(ins, EXACT[name])
 
 
 @intrinsic("fabs", "copysign")
@@ -102,7 +104,12 @@ def signs(ins: Instruction, t: Translator) -> Compute:
 @intrinsic("ldexp", "amdgcn.ldexp")
 def scaled(ins: Instruction, t: Translator) -> Compute:
     dtype = floating(ins)
-    return elementwise(ins, lambda a, b: narrow(np.ldexp(a.astype(F64), b.view(np.int32)), dtype))
+    operations, default = Arithmetic.of(dtype), quiet_nan(dtype)
+
+    def times_power(a: Array, b: Array) -> Array:
+        return operations.propagate(narrow(np.ldexp(a.astype(F64), b.view(np.int32)), dtype), (a,), default)
+
+    return elementwise(ins, times_power)
 
 
 @intrinsic("frexp", "amdgcn.frexp.mant", "amdgcn.frexp.exp")
@@ -114,7 +121,7 @@ def parts(ins: Instruction, t: Translator) -> Compute:
         data, undefined = value
         mantissa, power = np.frexp(data.astype(F64))
         pair = [
-            (narrow(mantissa, dtype), undefined),
+            (Arithmetic.of(dtype).propagate(narrow(mantissa, dtype), (data,), quiet_nan(dtype)), undefined),
             (power.astype(exponent).view(f"u{exponent().itemsize}"), undefined),
         ]
         return pair if "llvm.frexp" in ins.callee else pair[".exp." in ins.callee]
@@ -142,8 +149,12 @@ def is_class(ins: Instruction, t: Translator) -> Compute:
 
 @intrinsic("amdgcn.cvt.pkrtz")
 def pack_to_zero(ins: Instruction, t: Translator) -> Compute:
-    half = np.dtype(np.float16)
-    return lambda mask, *values: [(narrow_to_zero(data, half), undefined) for data, undefined in values]
+    half = Arithmetic.of(F16)
+
+    def packed(data: Array) -> Array:
+        return half.propagate(narrow_to_zero(data, F16), (data,), quiet_nan(F16))
+
+    return lambda mask, *values: [(packed(data), undefined) for data, undefined in values]
 
 
 @intrinsic("amdgcn.fdot2", "amdgcn.fdot2.f32.bf16")
@@ -152,7 +163,7 @@ def dot_two(ins: Instruction, t: Translator) -> Compute:
         total = c[0].astype(F64)
         for (x, _), (y, _) in zip(a, b, strict=True):
             total = total + x.astype(F64) * y.astype(F64)
-        return total.astype(F32), any_of([*a, *b, c])
+        return Arithmetic.of(F32).propagate(total.astype(F32), (), quiet_nan(F32)), any_of([*a, *b, c])
 
     return computed
 

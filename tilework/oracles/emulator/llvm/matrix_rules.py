@@ -11,6 +11,7 @@ from functools import cache
 
 import numpy as np
 
+from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.microscaling import decode_e2m1, decode_e8m0
 from tilework.numerics.rounding import BF16, F32, FLOATS, to_tf32
 from tilework.oracles.emulator.arenas import Array
@@ -25,6 +26,7 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     fixed,
     intrinsic,
     literal,
+    quiet_nan,
 )
 
 MFMA = re.compile(r"llvm\.amdgcn\.mfma\.(scale\.)?(f32|f64|i32)\.(\d+)x(\d+)x(\d+)\.?([a-z0-9.]*)")
@@ -135,6 +137,7 @@ def accumulated(t: Translator, shape: Shape, product: Array, acc: Value, missing
             total = (data.view(np.int32).astype(np.int64) + one.astype(np.int64)).astype(np.uint32)
         else:
             total = (data + one.astype(data.dtype)).astype(data.dtype)
+            total = Arithmetic.of(data.dtype).propagate(total, (), quiet_nan(data.dtype))
         found.append((total, either(undefined, missing)))
     return found
 

@@ -19,6 +19,7 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     Unsupported,
     element,
     elementwise,
+    float_elementwise,
     floating,
     integer,
     intrinsic,
@@ -137,20 +138,21 @@ FLOATS: dict[str, str] = {"fadd": "add", "fmul": "multiply", "fdiv": "divide"}
 
 @rule("fadd", "fsub", "fmul", "fdiv", "frem", "fneg")
 def float_arithmetic(ins: Instruction, t: Translator) -> Compute:
+    """Quotients end in V_DIV_FIXUP, whose NaN for 0 / 0 and inf / inf is negative."""
     dtype = floating(ins)
     if ins.opcode == "fneg":
         return elementwise(ins, np.negative)
     if ins.opcode == "frem":
-        return elementwise(ins, lambda a, b: narrow(np.fmod(a.astype(np.float64), b.astype(np.float64)), dtype))
+        return float_elementwise(ins, lambda a, b: narrow(np.fmod(a.astype(np.float64), b.astype(np.float64)), dtype))
     operations = Arithmetic.of(dtype)
     if ins.opcode == "fsub":
-        return elementwise(ins, np.subtract if operations.is_native else lambda a, b: operations.add(a, -b))
-    return elementwise(ins, getattr(operations, FLOATS[ins.opcode]))
+        return float_elementwise(ins, np.subtract if operations.is_native else lambda a, b: operations.add(a, -b))
+    return float_elementwise(ins, getattr(operations, FLOATS[ins.opcode]), is_negative=ins.opcode == "fdiv")
 
 
 @intrinsic("fma", "fmuladd")
 def fused(ins: Instruction, t: Translator) -> Compute:
-    return elementwise(ins, Arithmetic.of(floating(ins)).fma)
+    return float_elementwise(ins, Arithmetic.of(floating(ins)).fma)
 
 
 # conversions
@@ -170,7 +172,7 @@ def resize(ins: Instruction, t: Translator) -> Compute:
 @rule("fptrunc", "fpext")
 def resize_float(ins: Instruction, t: Translator) -> Compute:
     dtype = floating(ins)
-    return elementwise(ins, lambda a: narrow(a, dtype))
+    return float_elementwise(ins, lambda a: narrow(a, dtype))
 
 
 @rule("fptosi", "fptoui")

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.rounding import FORMAT_OF
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import (
     Expression,
@@ -228,6 +230,21 @@ def elementwise(ins: Instruction, function: Callable[..., Array], count: int | N
     if len(ins.operands) == 2 and count is None:
         return lambda mask, a, b: (function(a[0], b[0]), either(a[1], b[1]))
     return lambda mask, *values: applied(function, values[:count])
+
+
+def float_elementwise(
+    ins: Instruction, function: Callable[..., Array], count: int | None = None, is_negative: bool = False
+) -> Compute:
+    """`elementwise` of floats, with the NaNs of the hardware: the first operand that is one, quiet, else one without payload."""
+    dtype = floating(ins)
+    operations, default = Arithmetic.of(dtype), quiet_nan(dtype, is_negative)
+    return elementwise(ins, lambda *values: operations.propagate(function(*values), values, default), count)
+
+
+def quiet_nan(dtype: Any, is_negative: bool = False) -> int:
+    """The bits of the NaN that an operation on numbers gives."""
+    format = FORMAT_OF[dtype]
+    return format.nan | is_negative << format.bits - 1
 
 
 def applied(function: Callable[..., Any], operands: Row[Scalar]) -> Scalar:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from tilework.numerics.arithmetic import Arithmetic
 from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.llvm.ir_text import Instruction
-from tilework.oracles.emulator.llvm.ir_types import Int, Sequence, Struct, dtype_of, fields_of, size_of
+from tilework.oracles.emulator.llvm.ir_types import Float, Int, Sequence, Struct, dtype_of, fields_of, size_of
 from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, any_of, either, merge, signed, undefined_of
 from tilework.oracles.emulator.llvm.translate_ir import (
     Compute,
@@ -19,6 +20,7 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     fixed,
     integer,
     intrinsic,
+    quiet_nan,
     rule,
 )
 
@@ -156,7 +158,11 @@ def reduction(ins: Instruction, t: Translator) -> Compute:
 
     def computed(mask: Mask, *values: Value) -> Scalar:
         parts = [*values[:-1], *values[-1]]
-        return reduce(combined, (data for data, _ in parts)), any_of(parts)
+        found = reduce(combined, (data for data, _ in parts))
+        if isinstance(ins.type, Float):
+            dtype = dtype_of(ins.type)
+            found = Arithmetic.of(dtype).propagate(found, [data for data, _ in parts], quiet_nan(dtype))
+        return found, any_of(parts)
 
     return computed
 

@@ -235,11 +235,12 @@ def combine(name: str, dtype: Any) -> Callable[[Array, Array], Array]:
     function, canonical = FUNCTIONS[name], None
     if dtype.kind not in "iu":
         function = {"min": float_min, "max": float_max}.get(name, function)
-        canonical = Format.of("bf16" if dtype.kind != "f" else f"f{8 * dtype.itemsize}").canonical
+        canonical = Format.of_numbers(dtype).canonical
 
     def apply(old: Array, new: Array) -> Array:
+        numbers = old.view(dtype), new.view(dtype)
         with np.errstate(all="ignore"):
-            found = function(old.view(dtype), new.view(dtype)).astype(dtype)
-        return np.ascontiguousarray(found if canonical is None else canonical(found)).view(old.dtype)
+            found = function(*numbers).astype(dtype)
+        return np.ascontiguousarray(found if canonical is None else canonical(found, numbers)).view(old.dtype)
 
     return apply

@@ -3,6 +3,7 @@
 atom.global.add.f32  %f1, [%rd1], %f2        red.shared.max.s32  [%r1], %r2        atom.global.cas.b64  %rd1, [%rd2], %rd3, %rd4
 """
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.ports import in_turns
 from tilework.oracles.emulator.rules.ld_st import space_of, width_of
 from tilework.oracles.emulator.syntax import Instruction, Sink, items
@@ -42,8 +44,9 @@ def atom(ins: Instruction, t: Translator) -> Op:
     if len(names) != 1:
         raise Unsupported(ins)
     function, dtype, lanes = FUNCTIONS.get(names[0]), *element_type(ins, t, type)
-    if function is not None and names[0] in ("min", "max") and dtype.kind not in "iu":
-        function = float_min if names[0] == "min" else float_max
+    format = Format.of_numbers(dtype) if dtype.kind not in "iub" and names[0] in ("add", "min", "max") else None
+    if format is not None:
+        function = {"min": float_min, "max": float_max}.get(names[0], function)
     returns = ins.opcode == "atom"
     place, values = (ins.operands[1], ins.operands[2:]) if returns else (ins.operands[0], ins.operands[1:])
     count = width_of(ins)
@@ -64,7 +67,12 @@ def atom(ins: Instruction, t: Translator) -> Op:
         if function is None:
             swap = np.stack([source[threads] for source in sources[1]], axis=1)
             return np.where(old == new, swap, old)
-        return function(old.view(dtype), new.view(dtype)).astype(dtype).view(bits)
+        return combined(old.view(dtype), new.view(dtype)).view(bits)
+
+    def combined(old: Array, new: Array) -> Array:
+        assert function is not None
+        found = function(old, new).astype(dtype)
+        return found if format is None else format.canonical(found, (old, new))
 
     # NumPy can go through the values of all threads at one place in one call
     accumulate = getattr(function, "accumulate", None) if count == lanes == 1 and dtype.kind in "iuf" else None
@@ -73,7 +81,10 @@ def atom(ins: Instruction, t: Translator) -> Op:
         for address in np.unique(addresses):
             here = (addresses == address).nonzero()[0]
             start = port.read(addresses[here[:1]], bits, 1, threads[here[:1]])[0]
-            steps = accumulate(np.concatenate([start, sources[0][0][threads[here]]]).view(dtype), dtype=dtype)  # type: ignore[misc]
+            numbers = np.concatenate([start, sources[0][0][threads[here]]]).view(dtype)
+            steps = accumulate(numbers, dtype=dtype)  # type: ignore[misc]
+            if format is not None and np.isnan(steps).any():
+                steps = np.array(list(itertools.accumulate(numbers[:, None], combined)))[:, 0]
             before[here, 0] = steps[:-1].view(bits)
             port.write(addresses[here[-1:]], steps[-1:, None].view(bits), threads[here[-1:]])
 

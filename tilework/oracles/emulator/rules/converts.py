@@ -122,7 +122,7 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
         result,
         source,
     }:
-        return lambda mask: put(narrow.canonical(read().astype(narrow.dtype)), mask)
+        return lambda mask: put(narrow.canonical(read().astype(narrow.dtype), [read()]), mask)
 
     def op(mask: Mask) -> None:
         value = wide.flush(read()) if flush and wide.name == "f32" else read()
@@ -133,6 +133,8 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
         if source == result and rounding is None and not flush and "sat" not in ins.modifiers:
             converted = np.where(np.isnan(number), value, converted)  # a mere move keeps the bits of NaN
             converted = converted.astype(narrow.dtype)
+        elif result == "f64":
+            converted = narrow.canonical(converted, [value])
         put(converted, mask)
 
     return op

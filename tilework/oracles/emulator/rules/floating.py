@@ -76,7 +76,7 @@ def element(ins: Instruction, t: Translator, function: Function, count: int) -> 
             result = np.where(
                 result > format.dtype.type(0), result, np.where(np.isnan(result), result, format.dtype.type(0))
             )
-        put(format.canonical(np.asarray(result, format.dtype)), mask)
+        put(format.canonical(np.asarray(result, format.dtype), values), mask)
 
     return op
 

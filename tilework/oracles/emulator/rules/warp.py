@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Pair, Sink, pair
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 
@@ -175,6 +176,8 @@ def redux(ins: Instruction, t: Translator) -> Op:
         result = functions[kind].reduce(filled, axis=1).astype(dtype)
         if floating and keeps_nan:
             result = np.where((np.isnan(values) & lanes).any(axis=1), dtype.type(np.nan), result)
+        if floating:
+            result = Format.of_numbers(dtype).canonical(result)
         np.copyto(out, np.repeat(result, WARP), where=mask)
 
     return op
