@@ -1,4 +1,4 @@
-// RUN: tilework opt %s -p tritonamdgpu-coalesce-async-copy,tritongpu-remove-layout-conversions,tritonamdgpu-convert-buffer-ops,tritonamdgpu-update-async-wait-count
+// RUN: tilework opt %s --split-input-file -p tritonamdgpu-coalesce-async-copy,tritongpu-remove-layout-conversions,tritonamdgpu-convert-buffer-ops,tritonamdgpu-update-async-wait-count
 
 #blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [16, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
 #shared = #ttg.swizzled_shared<{vec = 4, perPhase = 2, maxPhase = 8, order = [1, 0]}>
@@ -22,6 +22,27 @@ tt.func public @copies(%p: !tt.ptr<f16> {tt.divisibility = 16 : i32, tt.pointer_
   %h = ttg.async_commit_group tokens %u
   %w = ttg.async_wait %g {num = 1 : i32}
   %x = ttg.async_wait %h {num = 0 : i32}
+  tt.return
+}
+}
+
+// -----
+
+#blocked = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [8, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#padded = #ttg.padded_shared<[512:+8] {offset = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [64, 0], [32, 0], [16, 0], [1, 0], [2, 0], [4, 0], [8, 0]], block = []}>
+#narrow = #ttg.padded_shared<[4:+4] {order = [1, 0], shape = [128, 64]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "hip:gfx950", "ttg.threads-per-warp" = 64 : i32} {
+
+// Lanes follow the offsets of padded LDS; 16 bytes at once, and 4 where padding comes after every 8 bytes.
+// CHECK: #[[L:.*]] = #ttg.linear<{register = {{\[\[}}0, 1], [0, 2], [0, 4], [4, 0], [8, 0]], lane = {{\[\[}}0, 8], [0, 16], [0, 32], [64, 0], [32, 0], [16, 0]], warp = {{\[\[}}1, 0], [2, 0]], block = []}>
+// CHECK: #[[N:.*]] = #ttg.linear<{register = {{\[\[}}0, 1], [8, 0], [16, 0], [32, 0], [64, 0]], lane = {{\[\[}}0, 2], [0, 4], [0, 8], [0, 16], [0, 32], [1, 0]], warp = {{\[\[}}2, 0], [4, 0]], block = []}>
+// CHECK-LABEL: @padded
+// CHECK: ttg.async_copy_global_to_local %{{.*}}, %m {contiguity = 8 : i32} : tensor<128x64x!tt.ptr<f16>, #[[L]]>
+// CHECK: ttg.async_copy_global_to_local %{{.*}}, %n {contiguity = 2 : i32} : tensor<128x64x!tt.ptr<f16>, #[[N]]>
+tt.func public @padded(%q: tensor<128x64x!tt.ptr<f16>, #blocked>, %m: !ttg.memdesc<128x64xf16, #padded, #smem, mutable>, %n: !ttg.memdesc<128x64xf16, #narrow, #smem, mutable>) {
+  %t = ttg.async_copy_global_to_local %q, %m {contiguity = 8 : i32} : tensor<128x64x!tt.ptr<f16>, #blocked> -> <128x64xf16, #padded, #smem, mutable>
+  %u = ttg.async_copy_global_to_local %q, %n {contiguity = 8 : i32} : tensor<128x64x!tt.ptr<f16>, #blocked> -> <128x64xf16, #narrow, #smem, mutable>
   tt.return
 }
 }

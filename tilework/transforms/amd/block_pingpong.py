@@ -169,7 +169,7 @@ def stagger(loop: Operation) -> None:
     """The upper half of the threads waits once more in front of `loop`, the lower half behind it."""
     code = Emitter(loop.location)
     code.ops.append(GpuBarrierOp.make(loop.location))
-    thread = code.append(amdg.WorkitemIdXOp.make(i32, loop.location))
+    thread = code.append(amdg.WorkitemIdXOp.make(loop.location))
     half = code.constant(num_warps(loop) * threads_per_warp(loop) // 2, i32)
     group, zero = code.binary(arith.DivSIOp, thread, half), code.constant(0, i32)
     lower, upper = code.compare("eq", group, zero), code.compare("ne", group, zero)

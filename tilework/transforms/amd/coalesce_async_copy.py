@@ -5,7 +5,8 @@
                                                          ttg.async_copy_global_to_local %q, %m
 
 One instruction writes lane after lane behind one place of the wave. So registers are first the neighbours that one copy moves, then
-come lanes, warps and further copies, as LDS lies without its swizzle; that permutes what the lanes of a wave read (the lowering).
+come lanes, warps and further copies, in the order of offsets in LDS without its swizzle, which permutes what the lanes of a wave read (the
+lowering). No copy crosses the padding of LDS.
 Stage: TTGIR to TTGIR. Cost: one walk.
 """
 
@@ -15,6 +16,7 @@ from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.types import Shape, bit_width, i32, int_attr, shape_of
 from tilework.layouts.encodings import Linear, SwizzledShared
+from tilework.layouts.families import Shared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.packing import log2
 from tilework.layouts.to_linear import to_linear
@@ -27,12 +29,12 @@ COPY_BYTES = {"lds_copy_16": 16, "lds_copy_4": 4}  # by the feature of a target,
 
 @op_pass("tritonamdgpu-coalesce-async-copy", ttg.AsyncCopyGlobalToLocalOp)
 def spread(copy: ttg.AsyncCopyGlobalToLocalOp) -> None:
-    bits, shape = bit_width(copy.dst.type), shape_of(copy.src.type)
-    told = copy.properties["contiguity"].value.data  # pyright: ignore[reportAttributeAccessIssue]
-    if (width := copied_together(told * bits // 8, target_of(copy)) * 8 // bits) == 0:
+    bits, shape, memory = bit_width(copy.dst.type), shape_of(copy.src.type), encoding_of(copy.dst.type)
+    assert isinstance(memory, Shared), memory
+    beside = min([copy.properties["contiguity"].value.data, *(interval for interval, _ in memory.intervals)])  # pyright: ignore
+    if (width := copied_together(beside * bits // 8, target_of(copy)) * 8 // bits) == 0:
         return
-    memory = encoding_of(copy.dst.type)
-    layout = lanes_in_order(shape, memory.order, width, threads_per_warp(copy), num_warps(copy))  # pyright: ignore
+    layout = lanes_in_order(shape, memory, width, threads_per_warp(copy), num_warps(copy))
     if layout is None:
         return
     copy.properties["contiguity"] = int_attr(width, i32)
@@ -46,9 +48,9 @@ def copied_together(bytes: int, target: Target) -> int:
     return next((size for name, size in COPY_BYTES.items() if name in target.features and size <= bytes), 0)
 
 
-def lanes_in_order(shape: Shape, order: Shape, width: int, lanes: int, warps: int) -> Linear | None:
-    """Neighbours, then lanes, then warps, then further registers, along `order`; None if the tensor is smaller."""
-    places = to_linear(SwizzledShared(1, 1, 1, order), shape)
+def lanes_in_order(shape: Shape, memory: Shared, width: int, lanes: int, warps: int) -> Linear | None:
+    """Neighbours in `memory`, then lanes, then warps, then further registers; None if the tensor is smaller."""
+    places = to_linear(SwizzledShared(1, 1, 1, memory.order) if isinstance(memory, SwizzledShared) else memory, shape)
     bases = dict(places.bases)["offset"]
     first, second = log2(width), log2(width) + log2(lanes)
     third = second + log2(warps)

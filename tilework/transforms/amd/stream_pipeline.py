@@ -144,7 +144,7 @@ def copied_width(load: Operation, encoding: SwizzledShared, facts: AxisFacts, ta
     width = copied_together(beside * bytes, target) // bytes
     if width == 0 or needs_other(load):
         return 0
-    fits = lanes_in_order(shape_of(type_), encoding.order, width, threads_per_warp(load), num_warps(load))
+    fits = lanes_in_order(shape_of(type_), encoding, width, threads_per_warp(load), num_warps(load))
     return width if fits is not None else 0
 
 
