@@ -225,6 +225,92 @@ def test_an_op_that_runs_often_and_groups_of_several_sizes() -> None:
     assert re.search(r"bar\.sync\s+2, 64", ptx) and "setmaxnreg" in ptx
 
 
+# Shared memory that is written in front of the op and read in its regions, by other threads than those that wrote it; in a loop
+# it is written again behind the op. out[0] is what the default region reads, out[1] what the partition does.
+CROSSING = f"""{HEAD}
+tt.func public @kernel(%x: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %out: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %n: i32) {{
+ %c0 = arith.constant 0 : i32
+ %c1 = arith.constant 1 : i32
+ %tile = ttg.local_alloc : () -> {TILE}
+ LOOP
+ %s = tt.splat %x : !tt.ptr<f16> -> tensor<16x64x!tt.ptr<f16>, #b>
+ OFFSETS#b_
+ %p = tt.addptr %s, %at_ : tensor<16x64x!tt.ptr<f16>, #b>, tensor<16x64xi32, #b>
+ %v = tt.load %p : tensor<16x64x!tt.ptr<f16>, #b>
+ ttg.local_store %v, %tile : tensor<16x64xf16, #b> -> {TILE}
+ ttg.warp_specialize(%out, %tile)
+ default {{
+  OFFSETS#t_1
+  %w = ttg.local_load %tile : {TILE} -> tensor<16x64xf16, #t>
+  %q = tt.splat %out : !tt.ptr<f16> -> tensor<16x64x!tt.ptr<f16>, #t>
+  %r = tt.addptr %q, %at_1 : tensor<16x64x!tt.ptr<f16>, #t>, tensor<16x64xi32, #t>
+  tt.store %r, %w : tensor<16x64x!tt.ptr<f16>, #t>
+  ttg.warp_yield
+ }}
+ partition0(%to: !tt.ptr<f16>, %from: {TILE}) num_warps(4) {{
+  %c1024 = arith.constant 1024 : i32
+  OFFSETS#t_2
+  %w = ttg.local_load %from : {TILE} -> tensor<16x64xf16, #t>
+  %second = tt.addptr %to, %c1024 : !tt.ptr<f16>, i32
+  %q = tt.splat %second : !tt.ptr<f16> -> tensor<16x64x!tt.ptr<f16>, #t>
+  %r = tt.addptr %q, %at_2 : tensor<16x64x!tt.ptr<f16>, #t>, tensor<16x64xi32, #t>
+  tt.store %r, %w : tensor<16x64x!tt.ptr<f16>, #t>
+  ttg.warp_return
+ }} : (!tt.ptr<f16>, {TILE}) -> ()
+ END
+ tt.return
+}}
+}}
+"""
+ACROSS = "#t = #ttg.blocked<{sizePerThread = [8, 1], threadsPerWarp = [2, 16], warpsPerCTA = [1, 4], order = [0, 1]}>\n"
+OFFSETS = """%c64{1} = arith.constant dense<64> : tensor<16x1xi32, {0}>
+  %r0{1} = tt.make_range {{start = 0 : i32, end = 16 : i32}} : tensor<16xi32, #ttg.slice<{{dim = 1, parent = {0}}}>>
+  %r1{1} = tt.expand_dims %r0{1} {{axis = 1 : i32}} : tensor<16xi32, #ttg.slice<{{dim = 1, parent = {0}}}>> -> tensor<16x1xi32, {0}>
+  %r2{1} = arith.muli %r1{1}, %c64{1} : tensor<16x1xi32, {0}>
+  %r3{1} = tt.broadcast %r2{1} : tensor<16x1xi32, {0}> -> tensor<16x64xi32, {0}>
+  %l0{1} = tt.make_range {{start = 0 : i32, end = 64 : i32}} : tensor<64xi32, #ttg.slice<{{dim = 0, parent = {0}}}>>
+  %l1{1} = tt.expand_dims %l0{1} {{axis = 0 : i32}} : tensor<64xi32, #ttg.slice<{{dim = 0, parent = {0}}}>> -> tensor<1x64xi32, {0}>
+  %l2{1} = tt.broadcast %l1{1} : tensor<1x64xi32, {0}> -> tensor<16x64xi32, {0}>
+  %at{1} = arith.addi %r3{1}, %l2{1} : tensor<16x64xi32, {0}>"""
+CROSSINGS = {  # around the op: nothing, a use of the memory behind it, a loop
+    "once": ("", ""),
+    "once, and written behind": ("", f"ttg.local_store %v, %tile : tensor<16x64xf16, #b> -> {TILE}"),
+    "in a loop": ("scf.for %i = %c0 to %n step %c1 : i32 {", "}"),
+}
+
+
+def crossing(around: str) -> str:
+    start, end = CROSSINGS[around]
+    text = CROSSING.replace("LOOP", start).replace("END", end).replace("#two =", f"{ACROSS}#two =")
+    return re.sub(r"OFFSETS(#\w)(\w+)", lambda found: OFFSETS.format(found[1], found[2]), text)
+
+
+def copied_twice(ptx: str) -> bool:
+    x = np.random.default_rng(0).standard_normal((16, 64)).astype(np.float16)
+    out = np.zeros((2, 16, 64), np.float16)
+    launch(ptx, "kernel", [x, out, 3], 8)
+    return bool((out == x).all())
+
+
+def problem_of(ptx: str) -> str:
+    try:
+        copied_twice(ptx)
+    except CheckFailed as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("around", CROSSINGS)
+def test_memory_that_is_written_in_front_is_read_inside(around: str) -> None:
+    """All warps meet where the op begins and ends, so neither region needs a barrier of its own at its start. The check would see it:
+    where warps do not wait for each other in one of these meetings there is a race."""
+    ptx = ptx_of(crossing(around), 90)
+    assert copied_twice(ptx)
+    meetings = list(re.finditer(r"barrier\.sync(?=\s+1, 256;)", ptx))
+    found = [problem_of(f"{ptx[: meeting.start()]}barrier.arrive{ptx[meeting.end() :]}") for meeting in meetings]
+    assert any("race" in problem for problem in found), found
+
+
 def test_a_kernel_that_asks_is_launched_with_all_its_warps(tmp_path: Path) -> None:
     """From Python to the launcher: two consumers, a ring that wraps around, and tiles that stick out of the arrays."""
     a, b = (np.random.default_rng(1).integers(-3, 4, (rows, 80)).astype(np.float16) for rows in (120, 24))
