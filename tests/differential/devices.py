@@ -1,7 +1,8 @@
 """The devices that kernels are compared on: interpreter, evaluator, machine code of the host, emulated GPU.
 
 The GPU is an H200 or one of AMD's, which the inputs decide, or what the environment says: ``DIFFERENTIAL_GPU=hip:gfx942 pytest
-tests/differential``. ``DIFFERENTIAL_EXAMPLES=40`` draws more than the few of `make test`.
+tests/differential``. ``DIFFERENTIAL_EXAMPLES=40`` draws more than the few of `make test`. ``DIFFERENTIAL_CPU=sve`` compares code for
+another CPU than this one, a name in `tests/targets/other_cpus.py`; `test_differential_cpus.py` does a part of that.
 """
 
 import os
@@ -19,6 +20,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 import tilework.language as tl
+from tests.targets.other_cpus import CPUS, run_emulated
 from tilework.errors import CompilationError, InterpreterError, PassError
 from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.options import FrontendOptions
@@ -124,6 +126,30 @@ def run_cpu(kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str
     native, interface, pack = machine_code(module, tuple(signature.values()), is_optimised=is_optimised)
     x, y, z = (*grid, 1, 1)[:3]
     driver.run(native, interface, pack([args[name] for name in signature]), (x, y, z))
+
+
+def other_cpu(name: str) -> Device:
+    """A CPU of `other_cpus.py`, whose code QEMU runs."""
+    cpu = CPUS[name]
+
+    def run_other(
+        kernel: JITFunction, args: Mapping[str, Any], constants: Mapping[str, Any], grid: Sequence[int]
+    ) -> None:
+        READY.clear()
+        module, signature = unoptimised(kernel, args, constants)
+        try:
+            run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cpu")))))
+        except PassError as error:
+            raise Refused(str(error)) from error
+        text = cpu.kernel_text(tile_loops(module))
+        interface = Interface.read(text)
+        pack = packer(interface.parameters, tuple(signature.values()), (), interface.name)
+        given = [args[name] for name in signature]
+        arrays = [one.base if isinstance(one, HostDescriptor) else one for one in given]
+        x, y, z = (*grid, 1, 1)[:3]
+        run_emulated(cpu, text, pack(given), [one for one in arrays if isinstance(one, np.ndarray)], (x, y, z))
+
+    return run_other
 
 
 # The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes. Those
@@ -272,7 +298,8 @@ def gpu_of(names: Sequence[str]) -> Device:
 
 AMD = ("hip:gfx942", "hip:gfx1100")
 GPU_NAMES = os.environ.get("DIFFERENTIAL_GPU", f"cuda:90 {AMD[0]} cuda:90 {AMD[1]}").split()
-HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": run_cpu}
+CPU = other_cpu(os.environ["DIFFERENTIAL_CPU"]) if "DIFFERENTIAL_CPU" in os.environ else run_cpu
+HOSTS: dict[str, Device] = {"interpreter": run_interpreter, "evaluator": run_evaluator, "cpu": CPU}
 DEVICES = HOSTS | {"emulator": gpu_of(GPU_NAMES)}
 ON_NVIDIA = HOSTS | {"emulator": run_emulator}
 ON_AMD = HOSTS | {"emulator": gpu_of([name for name in GPU_NAMES if name in AMD] or AMD)}
