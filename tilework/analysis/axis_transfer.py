@@ -328,9 +328,16 @@ def select(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 
 def extremum(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-    """Two runs keep their distance, so the smaller (greater) one is smaller in all its elements."""
+    """Two runs keep their distance, so the smaller (greater) one is smaller in all its elements.
+
+    Not so where one crosses an end of its type: -2, -1, 0, 1 without sign. Natural numbers do not, nor does a run that begins at a multiple
+    of its length.
+    """
     a, b = known
-    return merge(a, b, each(gcd, a.contiguity, b.contiguity), each(gcd, a.constancy, b.constancy), None)
+    contiguity = each(gcd, a.contiguity, b.contiguity)
+    if max(contiguity) > 1 and not all(map(is_natural, op.operands)):
+        contiguity = each(gcd, contiguity, each(gcd, a.divisibility, b.divisibility))
+    return merge(a, b, contiguity, each(gcd, a.constancy, b.constancy), None)
 
 
 def of_constants(rule: Rule) -> Rule:
