@@ -1,5 +1,13 @@
-"""Mistakes that drawn kernels found, as small as they became."""
+"""Mistakes that generated kernels found, as small as they became."""
 
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.devices import SAME, outcome_of
+from tests.fuzz.kernels import CPU, HEADER, Kernel
+from tests.fuzz.rules import INT32
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
@@ -30,3 +38,41 @@ def test_loop_aware_cse_reads_the_flags_of_ops_in_the_body() -> None:
     run_pipeline(module, parse_pipeline("triton-loop-aware-cse"))
     verify(module)
     assert print_module(module).count("arith.addi") == 2
+
+
+def outcome(body: str, device: str, folder: Path, seed: int = 1) -> tuple[str, str]:
+    """Of a kernel that has arrays `x` and `out` of int32, n = 37 and m = 6."""
+    found = outcome_of(
+        Kernel(
+            seed,
+            f"{HEADER}@jit\ndef kernel(x, out, n, m):\n{body}",
+            {"x": "*i32", "out": "*i32", "n": "i32", "m": "i32"},
+            (),
+            {"x": INT32, "out": INT32},
+            CPU if device == "native" else 90,
+        ),
+        device,
+        folder,
+    )
+    return found.kind, found.why
+
+
+LOOPS = {
+    "for": "for {name} in range(n & 3):\n",
+    "while": "{name} = 0\n{indent}while {name} < (m & 3):\n{indent}    {name} += 1\n",
+    "if": "if n > 3:\n",
+}
+
+
+@pytest.mark.parametrize("nest", list(product(LOOPS, repeat=3)), ids="-".join)
+def test_pointers_that_nested_loops_carry(nest: tuple[str, ...], tmp_path: Path) -> None:
+    """Each block moves the pointer in front of the inner one and behind it; AMD's offsets go around with it."""
+    lines = ["    i = tl.arange(0, 16)\n    p = x + 4096\n    v = tl.load(p + i)\n"]
+    for depth, kind in enumerate(nest, 1):
+        indent = "    " * depth
+        lines += [indent + LOOPS[kind].format(name=f"k{depth}", indent=indent), f"{indent}    p += {depth}\n"]
+    lines += [f"{'    ' * 4}v += tl.load(p + i)\n"]
+    for depth in (3, 2, 1):
+        lines += [f"{'    ' * (depth + 1)}p += {depth + 3}\n"]
+    body = "".join([*lines, "    tl.store(out + i, v + tl.load(p + i))\n"])
+    assert outcome(body, "hip:gfx942", tmp_path) == (SAME, "")

@@ -24,7 +24,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp, binary, convert
 from tilework.ir.carried import carry_beside
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import LOOPS, behind, body_of, end_of, owner_of
+from tilework.ir.nesting import LOOPS, behind, body_of, end_of, ops_around, owner_of
 from tilework.ir.rewrite import constant, constant_value, insert_before, put, recreate
 from tilework.ir.types import PointerType, bit_width, element_type, i32, is_tensor, with_element
 from tilework.transforms.passes import function_pass
@@ -73,6 +73,7 @@ class Rewrite:
         self.offsets: dict[SSAValue, Offset] = {}
         self.bases: dict[SSAValue, SSAValue | None] = {}
         self.parts: dict[SSAValue, Offset] = {}  # of integers
+        self.begun: set[Operation] = set()  # loops that hand on offsets, or are about to
         self.carried: list[
             tuple[BlockArgument, Operation, int]
         ] = []  # pointers of loops, and what hands on the next ones
@@ -98,6 +99,9 @@ class Rewrite:
         base = next(iter(roots)) if len(roots) == 1 and self.is_start(*roots) else None
         self.bases[pointers] = base
         return base
+
+    def has_offset(self, value: SSAValue) -> bool:
+        return is_pointer(value.type) and self.base_of(value) is not None
 
     def is_start(self, value: SSAValue) -> bool:
         """Whether a pointer is a small array, seen as elements of some type."""
@@ -269,7 +273,16 @@ def whole(offset: SSAValue) -> Offset:
 
 
 def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
-    """A loop hands on the offsets of all its pointers that have one, too; a branch that of one result."""
+    """A loop hands on the offsets of all its pointers that have one, too; a branch that of one result.
+
+    Outer loops come first: their ends ask for the results of inner ones, which must not be asked twice."""
+    for outer in reversed([one for one in ops_around(op) if type(one) in LOOPS and one not in rewrite.begun]):
+        for pointer in body_of(outer).args:
+            if rewrite.has_offset(pointer):
+                rewrite.of(pointer)
+    if value in rewrite.offsets:
+        return rewrite.offsets[value]
+    rewrite.begun.add(op)
     is_loop, ends = type(op) in LOOPS, (op, *(end_of(region.blocks[0]) for region in op.regions))
 
     def learn(pointer: SSAValue, offsets: Sequence[SSAValue]) -> None:
@@ -277,7 +290,7 @@ def of_control(rewrite: Rewrite, op: Operation, value: SSAValue) -> Offset:
 
     carry_beside(
         op,
-        lambda one: is_pointer(one.type) and rewrite.base_of(one) is not None if is_loop else one is value,
+        lambda one: rewrite.has_offset(one) if is_loop else one is value,
         lambda one: [offset_type(one)],
         lambda one, like, before: [rewrite.total(rewrite.of(one), offset_type(like), before)],
         learn,
