@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.explorer import kernels_to_explore as kernels
 from tests.explorer.documents import SIZE, compiled, explored, keys_by_stage, line_of, odd_tiles, request, text_of
@@ -14,6 +16,7 @@ from tilework.explorer.counting import Launch, count
 from tilework.explorer.document import NotExplored, read, write
 from tilework.explorer.layout_data import layouts_of, sizes_in
 from tilework.explorer.located import located_assembly, located_ir, located_llvm, located_sass
+from tilework.explorer.page import data_of, page
 from tilework.explorer.tables import Tables, edited
 from tilework.explorer.watching import watching
 from tilework.ir.parser import parse_module
@@ -227,3 +230,11 @@ def test_of_a_large_grid_the_first_programs_are_counted() -> None:
     found = count(asked.source, asked.target, {}, Launch.of((1000, 2), (*arrays, SIZE, 256)))
     assert (found["programs"], found["of"]) == (4, 2000)
     assert found["total"]["sectors"] == 3 * 126
+
+
+@given(st.lists(st.text(alphabet="<>!-/script{}data\\u03c \u2028\ud800é", max_size=40) | st.text(max_size=20)))
+def test_data_survive_the_page_they_are_in(texts: list[str]) -> None:
+    """Whatever a source holds, the script element ends where it should: an HTML parser reads "<!--" and "</script" in it."""
+    whole = page(json.dumps(texts), "title")
+    data = data_of(whole)
+    assert "<" not in data and json.loads(data) == texts

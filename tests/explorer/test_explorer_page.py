@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
 from tests.explorer.browser import Browser, find_chromium
 from tests.explorer.documents import compiled, line_of, odd_tiles, request
+from tilework.compiler import ASTSource
+from tilework.explorer.collect import Request
 from tilework.explorer.compare import compare, data_of
 from tilework.explorer.document import build, write
 from tilework.explorer.page import COMPARISON
 from tilework.explorer.page import page as comparison_page
+from tilework.targets.base import GPUTarget
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
 
@@ -19,10 +23,11 @@ pytestmark = pytest.mark.skipif(find_chromium() is None, reason="there is no Chr
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("page")
-    with pytest.MonkeyPatch.context() as patch, Browser(folder) as running:
+    with Browser(folder) as running:
         write(build([request("cuda:90", launched=False), request("cpu", num_warps=8)]), folder / "page.html")
-        patch.setattr("tilework.explorer.page.LARGE", 0)
-        write(compiled("hip:gfx942"), folder / "packed.html")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tilework.explorer.page.LARGE", 0)
+            write(compiled("hip:gfx942"), folder / "packed.html")
         running.prefer("light")
         yield running
 
@@ -166,4 +171,31 @@ def test_a_packed_page_opens_and_its_picture_is_taken(browser: Browser, tmp_path
     assert "amdgcn" in json.dumps(browser.evaluate("document.documentElement.dataset.tabs"))
     browser.screenshot(tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 50_000
+    assert browser.problems == []
+
+
+HOSTILE = """
+import tilework
+import tilework.language as tl
+
+
+@tilework.jit
+def größe(x):
+    # </script> <!-- <script> {{data}} ]]> & \\u003c
+    tl.store(x, 1)
+"""
+
+
+def test_a_source_may_hold_what_means_something_to_html(browser: Browser) -> None:
+    (browser.folder / "hostile.py").write_text(HOSTILE)
+    spec = spec_from_file_location("hostile", browser.folder / "hostile.py")
+    assert spec is not None and spec.loader is not None
+    spec.loader.exec_module(module := module_from_spec(spec))
+    source = ASTSource(module.größe, {"x": "*fp32"})
+    write(build([Request(source, GPUTarget.parse("cuda:90"), {}, None)]), browser.folder / "hostile.html")
+    browser.open((browser.folder / "hostile.html").as_uri())
+    shown = browser.evaluate("document.querySelector('#source').textContent")
+    assert "</script> <!-- <script> {{data}} ]]> & \\u003c" in shown and "def größe" in shown
+    assert "größe" in browser.evaluate("document.title")
+    assert "st.global" in browser.evaluate("document.querySelector('.panes').textContent")
     assert browser.problems == []

@@ -24,7 +24,7 @@ from tilework.aot.grid import parse_grid
 from tilework.aot.signature import Entry, Names, parse_signature, passed, source_of
 from tilework.compiler import compile
 from tilework.errors import CompilationError, TritonError
-from tilework.language.function import JITFunction
+from tilework.language.function import JITFunction, ascii_symbol
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.active_driver import driver
 from tilework.target import Target
@@ -101,7 +101,7 @@ def write_kernel(
     """The same for a kernel that is loaded; `settings` are further options of the compiler."""
     target = parse_target(args.target)
     entries = parse_signature(kernel, args.signature)
-    name = args.out_name or args.kernel_name or kernel.__name__
+    name = args.out_name or ascii_symbol(args.kernel_name or kernel.__name__)
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise ValueError(f"{name!r} is no name for a function in C: give another one with --out-name")
     names = Names.of(name, entries, args.num_warps, args.num_stages)

@@ -295,7 +295,7 @@ def link_headers(headers: Sequence[str | Path], out: Path) -> list[Path]:
     """Write the two files; their paths."""
     reader = HeaderParser()
     for header in headers:
-        reader.extract_linker_meta(Path(header).read_text())
+        reader.extract_linker_meta(Path(header).read_text(encoding="utf-8"))
     if not reader.kernels:
         raise LinkerError(f"no kernel in {', '.join(map(str, headers))}: they have no line for the linker")
     if len(reader.targets) > 1:
@@ -304,7 +304,7 @@ def link_headers(headers: Sequence[str | Path], out: Path) -> list[Path]:
     written = []
     for extension, text in zip((".h", SOURCES[target]), texts(reader.kernels, target), strict=True):
         written.append(out.with_suffix(extension))
-        written[-1].write_text(text)
+        written[-1].write_text(text, encoding="utf-8")
     return written
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from tilework.compiler import ASTSource
 from tilework.language import core as tl
-from tilework.language.function import JITFunction
+from tilework.language.function import JITFunction, ascii_symbol
 from tilework.runtime.devices import driver
 from tilework.runtime.launch.specialize import parse_attr
 
@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def c_name(self) -> str:
-        return f"{self.name}_" if self.name in TAKEN else self.name
+        return f"{self.name}_" if self.name in TAKEN else ascii_symbol(self.name)
 
     @property
     def c_type(self) -> str:

@@ -90,7 +90,7 @@ def recorded_cases(records: Sequence[Record]) -> tuple[list[Case], list[Finding]
             if made.get("failure"):
                 failures.append(refused(name, target, made["failure"]))
                 continue
-            module = parse_module(Path(made["path"]).read_text(), made["path"])
+            module = parse_module(Path(made["path"]).read_text(encoding="utf-8"), made["path"])
             grid = tuple(launch["grid"]) if "grid" in launch else None
             text = KeyParts.from_json(chosen["parts"]).text()
             counts = launch.get("counted", {}).get(made["target"], {})

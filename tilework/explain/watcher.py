@@ -66,7 +66,9 @@ class Watcher:
             known = {"kernel": source.fn._fn_name, "key": facts["kernel"].hash, "target": str(target)}
             settings = settings_for(vars(facts["options"]), compiled, target)
             try:
-                Path(path).write_text(print_module(module_for(source, target, settings), debuginfo=True))
+                Path(path).write_text(
+                    print_module(module_for(source, target, settings), debuginfo=True), encoding="utf-8"
+                )
                 self.recorder.write("module", path=path, settings=settings, **known)
             except (TritonError, ValueError) as error:
                 self.recorder.write("module", failure=str(error), **known)

@@ -23,12 +23,13 @@ LARGE = 4_000_000  # characters of data
 def page(data: str, title: str, scripts: tuple[str, ...] = EXPLORER) -> str:
     """The page that shows `data`, a JSON text."""
     is_large = len(data) > LARGE
-    packed = base64.b64encode(zlib.compress(data.encode(), 9)).decode() if is_large else data.replace("</", "<\\/")
+    # in a script HTML reads "</script" and "<!--"; JSON has "<" in strings only
+    packed = base64.b64encode(zlib.compress(data.encode(), 9)).decode() if is_large else data.replace("<", r"\u003c")
     parts = {
         "title": escape(title),
         "styles": "\n".join(asset(name) for name in STYLES),
         "packed": " data-packed" if is_large else "",
-        "data": packed,  # "<\\/" is the same as "</" to JSON, and no end of the script to HTML
+        "data": packed,
         "scripts": "\n".join(asset(name) for name in scripts),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("page.html"))

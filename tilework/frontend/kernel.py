@@ -6,7 +6,6 @@
 Index paths name parameters and, for tuples, their leaves: ``(2,)`` is the third parameter, ``(2, 0)`` its first element.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -18,10 +17,9 @@ from tilework.errors import CompilationError
 from tilework.frontend.semantic.type_mapping import ir_types
 from tilework.ir.types import i32, int_attr, string_attr
 from tilework.language import core as tl
-from tilework.language.function import JITFunction
+from tilework.language.function import JITFunction, ascii_symbol
 
 Path = tuple[int, ...]
-SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -60,10 +58,10 @@ class KernelSignature:
             types.append(parameter_type(code, (index,), constants))
         named = {fn.arg_names[path[0]]: value for path, value in constants.items() if len(path) == 1}
         text = fn.repr(SimpleNamespace(constants=named, signature=dict(signature)))
-        symbol = text.rpartition(".")[2]
-        if not SYMBOL.fullmatch(symbol):
-            raise CompilationError(fn.src, fn.parse().body[0], f"invalid kernel name {symbol!r}", where=fn.where)
-        return cls(fn, tuple(types), attrs, symbol)
+        name = text.rpartition(".")[2]
+        if not name.isidentifier():
+            raise CompilationError(fn.src, fn.parse().body[0], f"invalid kernel name {name!r}", where=fn.where)
+        return cls(fn, tuple(types), attrs, ascii_symbol(name))
 
     @staticmethod
     def _path(fn: JITFunction, key: Any) -> Path:

@@ -5,13 +5,16 @@
 The text is for people (and for tests that look for parts of it); it does not tell everything apart: the constants 1 and
 "1" look the same, and so do two functions made by the same factory. What makes two calls the same function are
 equal types of their arguments, constants among them; of two that would share a symbol, the later one gets a number.
+
+Symbols are ASCII, as identifiers of PTX and of most assemblers are: a character beyond it is written as its code, ``größe`` is
+``gr_u00f6__u00df_e``.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.language.function import JITCallable
+from tilework.language.function import JITCallable, ascii_symbol
 
 REPLACEMENTS = ((".", "_d_"), ("'", "_sq_"), ("[", "_"), ("]", "_"))
 
@@ -33,7 +36,7 @@ class Mangler:
         for old, new in REPLACEMENTS:
             constants = constants.replace(old, new)
         name = f"{fn.fn.__module__}.{fn.fn.__qualname__}".replace(".<locals>.", ".")
-        text = f"{name}__{runtime}__{constants}"
+        text = ascii_symbol(f"{name}__{runtime}__{constants}")
         count = self.used[text] = self.used.get(text, -1) + 1
         return f"{text}.{count}" if count else text
 

@@ -480,3 +480,8 @@ def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
         assert bits(1024) == 10 and call(bits, 1024) == 10  # called by the host, and by a kernel
     """
     return ConstexprFunction(fn)
+
+
+def ascii_symbol(name: str) -> str:
+    """A name of Python as identifiers of PTX, of C and of most assemblers are: ``größe`` is ``gr_u00f6__u00df_e``."""
+    return "".join(char if char.isascii() else f"_u{ord(char):04x}_" for char in name)

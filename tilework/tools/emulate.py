@@ -98,7 +98,7 @@ def emulate(args: argparse.Namespace) -> None:
     given = [argument(text, random) for text in args.args]
     dumps = [dump(text, given) for text in args.dump]
     try:
-        text = Path(args.file).read_text()
+        text = Path(args.file).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise UsageError(f"{args.file} is not text; PTX is needed, not a cubin") from None
     if (processor := PROCESSOR.search(text)) is not None:

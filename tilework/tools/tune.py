@@ -72,7 +72,7 @@ def report(store: EntryStore, before: Mapping[Path, tuple[int, int]]) -> str:
 
 def line_of(path: Path) -> str:
     """``matmul (1024, 'fp16'): 0.041 ms with {'BLOCK': 128, ...}, of 12 configurations``"""
-    data = json.loads(path.read_text())
+    data = json.loads(path.read_text(encoding="utf-8"))
     timings = {text: decode_timing(value) for text, value in data["timings"].items()}
     best = min(timings, key=lambda text: order(timings[text]))
     failed = sum(map(has_failed, timings.values()))
@@ -127,7 +127,9 @@ def measure_part(
         program = Program(script, tuple(arguments), as_triton=as_triton)
         with log.open("wb") as output:
             code = run_program(program, variables, stdout=output, stderr=subprocess.STDOUT)
-        files = {str(path.relative_to(cache)): path.read_text() for path in cache.glob(f"*/*.{TIMING}.json")}
+        files = {
+            str(path.relative_to(cache)): path.read_text(encoding="utf-8") for path in cache.glob(f"*/*.{TIMING}.json")
+        }
         return code, log.read_text(errors="replace")[-TAIL:], files
 
 

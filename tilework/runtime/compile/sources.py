@@ -138,7 +138,7 @@ class IRSource:
         self.ext = self.path.suffix.lstrip(".")
         if self.ext not in (*IR_STAGES, *TEXT_STAGES):
             raise ValueError(f"{self.path.name}: a source is a .{' or .'.join((*IR_STAGES, *TEXT_STAGES))} file")
-        self.text = self.path.read_text()
+        self.text = self.path.read_text(encoding="utf-8")
         found = re.search(ENTRY, self.text)
         self.name = self.path.stem if found is None else f"@{found['ir']}" if found["ir"] else found["ptx"]
 

@@ -194,7 +194,7 @@ def on_disk(name: str, new: KeyParts, own: str) -> list[KeyParts]:
     found: list[KeyParts] = []
     for path in sorted(paths, key=modified):
         try:
-            data = json.loads(path.read_text())
+            data = json.loads(path.read_text(encoding="utf-8"))
             parts = stored_parts(data["key_parts"], data)
         except (OSError, ValueError, KeyError, TypeError):  # removed meanwhile, damaged, or of an older version
             continue

@@ -107,7 +107,7 @@ class TuningResults:
         if path is None:
             return {}
         try:
-            found = json.loads(Path(path).read_text())["timings"]
+            found = json.loads(Path(path).read_text(encoding="utf-8"))["timings"]
             return {str(text): decode_timing(value) for text, value in found.items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}

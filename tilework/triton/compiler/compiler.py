@@ -80,7 +80,11 @@ def parse(full_name: str, ext: str, context: Any) -> Any:
         from tilework.triton._C.libtriton.ir import parse_mlir_module
 
         return parse_mlir_module(full_name, context)
-    return Path(full_name).read_bytes() if ext in ("cubin", "hsaco", "obj") else Path(full_name).read_text()
+    return (
+        Path(full_name).read_bytes()
+        if ext in ("cubin", "hsaco", "obj")
+        else Path(full_name).read_text(encoding="utf-8")
+    )
 
 
 def __dir__() -> list[str]:

@@ -332,7 +332,7 @@ class module(OpState):
 
     def create_location_snapshot(self, path: builtins.str) -> None:
         """Locate every operation in the text of this module, which is written to `path`."""
-        Path(path).write_text(print_module(self.wrapped))
+        Path(path).write_text(print_module(self.wrapped), encoding="utf-8")
         self.wrapped = snapshot_locations(self.wrapped, path)
 
 
@@ -343,7 +343,7 @@ def signature_text(found: Attribute) -> str:
 
 def parse_mlir_module(path: str, context: "context") -> module:
     """The module in a file."""
-    return context.adopt(parse_module(Path(path).read_text(), str(path)))
+    return context.adopt(parse_module(Path(path).read_text(encoding="utf-8"), str(path)))
 
 
 class pass_manager:
