@@ -113,7 +113,7 @@ class CompileOptions:
 def content_digest(path: str) -> bytes:
     """SHA-256 of a file, which is read again when it has changed: libdevice is half a megabyte, and part of every key."""
     found = Path(path).stat()
-    is_settled = time.time_ns() - found.st_mtime_ns > RECENTLY  # two versions of one moment look alike
+    is_settled = abs(time.time_ns() - found.st_mtime_ns) > RECENTLY  # two versions of one moment look alike
     digest = digest_of_version if is_settled else digest_of_version.__wrapped__
     return digest(path, found.st_mtime_ns, found.st_size, found.st_ino)
 

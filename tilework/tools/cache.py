@@ -10,6 +10,7 @@ Only entries that tilework made are shown or deleted. All of this may run while 
 """
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from tilework.runtime.kernel_cache.evict import (
     entries_of,
     evict,
     foreign_entries,
+    oldest_first,
     remove_stale,
     verify,
 )
@@ -67,8 +69,8 @@ def info(store: EntryStore, args: argparse.Namespace, bound: int) -> int:
 
 def show(store: EntryStore, args: argparse.Namespace, bound: int) -> int:
     now = time.time()
-    for entry in sorted(entries_of(store), key=lambda entry: entry.used):
-        age = age_text(now - entry.used)
+    for entry in oldest_first(entries_of(store), now):
+        age = age_text(entry.age(now)) if math.isfinite(entry.age(now)) else "?"
         print(f"{entry.folder}  {size_text(entry.bytes):>9}  {age:>5} ago  {entry.files:>2} files  {entry.title}")
     return 0
 
@@ -90,8 +92,8 @@ def check(store: EntryStore, args: argparse.Namespace, bound: int) -> int:
 def prune(store: EntryStore, args: argparse.Namespace, bound: int) -> int:
     deleted: list[Entry] = []
     if args.older_than is not None:
-        limit = disk_time(store) - args.older_than * DAY
-        deleted = [entry for entry in entries_of(store) if entry.used < limit]
+        now = disk_time(store)
+        deleted = [entry for entry in entries_of(store) if entry.age(now) > args.older_than * DAY]
         discard(store, deleted)
     if bound > 0 or args.max_size is not None:
         deleted += evict(store, bound, grace=0)

@@ -373,9 +373,9 @@ def touch(folder: int | str) -> None:
     """Note the use of an entry, given open or by path; not more often than needed, for a write costs more than a read."""
     try:
         if isinstance(folder, int):
-            if time.time() - os.stat(STAMP, dir_fd=folder).st_mtime > TOUCH_EVERY:
+            if abs(time.time() - os.stat(STAMP, dir_fd=folder).st_mtime) > TOUCH_EVERY:
                 os.utime(STAMP, dir_fd=folder)
-        elif time.time() - os.stat(stamp := os.path.join(folder, STAMP)).st_mtime > TOUCH_EVERY:
+        elif abs(time.time() - os.stat(stamp := os.path.join(folder, STAMP)).st_mtime) > TOUCH_EVERY:
             os.utime(stamp)
     except OSError:  # deleted meanwhile, or a read-only disk: the order of eviction is a guess there anyway
         return

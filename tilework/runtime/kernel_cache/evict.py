@@ -6,8 +6,12 @@ Scanning the cache costs milliseconds, so most stores do not: one that wrote `n`
 ``32 n / bound``. That needs no shared counter and no lock, and however many processes write, about one scan happens for
 each 1/32 of the bound. A scan deletes down to 90% of the bound, skips what was used in the last minute, and also clears
 away what killed writers left behind. Only entries with our mark are counted or deleted: Triton may use the same folder.
+
+A time stamp that lies in the future, because a clock was wrong, says nothing about the last use: such an entry is the first to go, and gets a
+right stamp when it is used (`entry.py`).
 """
 
+import math
 import os
 import stat
 from contextlib import suppress
@@ -32,6 +36,10 @@ class Entry:
 
     def __init__(self, folder: str, size: int, used: float, groups: tuple[str, ...], files: int) -> None:
         self.folder, self.bytes, self.used, self.groups, self.files = folder, size, used, groups, files
+
+    def age(self, now: float) -> float:
+        """Seconds since the last use; infinite if its time is not known."""
+        return math.inf if self.used > now + GRACE else max(now - self.used, 0.0)
 
     @property
     def title(self) -> str:
@@ -96,20 +104,24 @@ def after_store(store: EntryStore, folder: str, written: int, bound: int) -> Non
 def evict(store: EntryStore, bound: int, keep: str = "", grace: float | None = None) -> list[Entry]:
     """Delete the least recently used entries until the rest fits into `bound` bytes; those that were deleted."""
     remove_stale(store)
-    entries = sorted(entries_of(store), key=lambda entry: entry.used)
+    entries = entries_of(store)
     total = sum(entry.bytes for entry in entries)
     if total <= bound:
         return []
     now, grace = disk_time(store), GRACE if grace is None else grace
     deleted: list[Entry] = []
-    for entry in entries:
-        if total <= bound * (1 - LEAVE_FREE) or now - entry.used < grace:
+    for entry in oldest_first(entries, now):
+        if total <= bound * (1 - LEAVE_FREE) or entry.age(now) < grace:
             break
         if entry.folder != keep:
             store.discard(entry.folder)
             deleted.append(entry)
             total -= entry.bytes
     return deleted
+
+
+def oldest_first(entries: list[Entry], now: float) -> list[Entry]:
+    return sorted(entries, key=lambda entry: (-entry.age(now), entry.used))
 
 
 def remove_stale(store: EntryStore, age: float = STALE_AFTER) -> int:
@@ -124,7 +136,7 @@ def remove_stale(store: EntryStore, age: float = STALE_AFTER) -> int:
     for name in left:
         path = os.path.join(scratch, name)
         with suppress(OSError):  # another process may be clearing up too
-            if now - os.lstat(path).st_mtime >= age:
+            if abs(now - os.lstat(path).st_mtime) >= age:  # a writer that lives has written now
                 moved = os.path.join(scratch, unique_name())
                 os.rename(path, moved)  # a writer that was only slow finds nothing, rather than half of its files
                 remove_tree(moved)

@@ -104,7 +104,8 @@ def hash_of_sources(root: str) -> str:
     paths = [root, *(path for path, _ in places)]
     states = states_of(paths)
     found = hash_of_files(root, [path for path, is_source in places if is_source])
-    settled = time.time_ns() - max(changed for _, changed in states) > TICK
+    now = time.time_ns()
+    settled = all(abs(now - changed) > TICK for _, changed in states)  # a change now would have another time
     if settled and not sys.dont_write_bytecode and states_of(paths) == states:
         keep(kept, found.encode() + marshal.dumps((paths, states)))
     return found
