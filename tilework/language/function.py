@@ -61,7 +61,9 @@ class JITCallable:
             raise TypeError(f"{fn.__qualname__}: a function made by a plain `def` is needed")
         self.fn = self._written = fn
         self._file: str = fn.__code__.co_filename
-        self.starting_line_number: int = fn.__code__.co_firstlineno  # of `raw_src[0]`, the first decorator
+        self._line = self._first_line = (
+            fn.__code__.co_firstlineno
+        )  # of the first decorator: as it is told, and in `_lines`
         # the lines are taken now (the file may change later); the block is cut out of them at first use
         self._lines = source_lines(fn)
         self._is_updated = False
@@ -96,7 +98,7 @@ class JITCallable:
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process can use."""
-        for name in ("src", "def_line", "where", *self._of_function):  # so that the lines of the file can stay behind
+        for name in ("src", "_header", *self._of_function):  # so that the lines of the file can stay behind
             getattr(self, name)
         return {
             name: value for name, value in self.__dict__.items() if name not in DERIVED and not is_method(value, self)
@@ -119,7 +121,7 @@ class JITCallable:
 
     @property
     def _has_lines(self) -> bool:
-        return len(self._lines) >= self.starting_line_number
+        return len(self._lines) >= self._first_line
 
     @cached_property
     def raw_src(self) -> list[str]:
@@ -133,18 +135,36 @@ class JITCallable:
         """The function in its file."""
         from tilework.language.source_block import block_of  # lazily: not every kernel is launched
 
-        return self._parsed(lambda: block_of(self._lines[self.starting_line_number - 1 :]))
+        return self._parsed(lambda: block_of(self._lines[self._first_line - 1 :]))
 
     @cached_property
-    def _indent(self) -> str:
-        """The white space in front of the function."""
-        first = self.raw_src[0]
-        return first[: len(first) - len(first.lstrip())]
+    def _header(self) -> tuple[int, str]:
+        """How many lines stand before the `def` in its file, and the white space in front of it; of a replaced source whose
+        place in the file is not known, none."""
+        if not self._has_lines:
+            return 0, ""
+        try:
+            block = self._block
+        except ValueError:
+            if self._is_updated:
+                return 0, ""
+            raise
+        first = block.lines[0]
+        return block.header, first[: len(first) - len(first.lstrip())]
 
-    @cached_property
+    @property
+    def starting_line_number(self) -> int:
+        """The line of the first decorator; programs that replace the source may say where the new one comes from."""
+        return self._line
+
+    @starting_line_number.setter
+    def starting_line_number(self, line: int) -> None:
+        self._change_text(_line=line)
+
+    @property
     def def_line(self) -> int:
         """The line of the `def` in its file."""
-        return self.starting_line_number + (self._block.header if self._has_lines else 0)
+        return self._line + self._header[0]
 
     @property
     def _place(self) -> str:
@@ -157,21 +177,24 @@ class JITCallable:
         """The dedented text from `def` on; read-only."""
         if self._src is None:
             # lines inside a long string may be indented less than the function
-            lines = (line.removeprefix(self._indent) for line in self.raw_src[self._block.header :])
+            header, indent = self._header
+            lines = (line.removeprefix(indent) for line in self.raw_src[header:])
             self._src = "".join(lines).rstrip() + "\n"
         return self._src
 
-    @cached_property
+    @property
     def where(self) -> SourceMap:
         """Where line 1 of `src` stands in the user's file."""
-        indent = len(self._indent) if self._has_lines else 0
-        return SourceMap(self._file, self.def_line, indent)
+        return SourceMap(self._file, self.def_line, len(self._header[1]))
 
     def _unsafe_update_src(self, new_src: str) -> None:
-        """Replace the source; the hash and everything derived from the text is forgotten."""
+        """Replace the source."""
+        self._change_text(_src=new_src, _is_updated=True)
+
+    def _change_text(self, **attributes: Any) -> None:
+        """Change the source or its place; the hash and everything derived from the text is forgotten."""
         with HASHING:
-            self._src = new_src
-            self._is_updated = True
+            vars(self).update(attributes)
             self._hash = self._tree = self._dependencies = None
             self.__dict__.pop("_used_global_vals", None)
             SOURCES["revision"] += 1

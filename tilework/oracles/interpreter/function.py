@@ -116,8 +116,8 @@ class Interpreter:
 
 
 def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]:
-    """The maker of a function's Python form, kept with it until its source changes."""
-    cached, text = fn.__dict__.get("_interpreted"), fn.src if fn.has_source else None
+    """The maker of a function's Python form, kept with it until its source or its place changes."""
+    cached, text = fn.__dict__.get("_interpreted"), (fn.src, fn.def_line) if fn.has_source else None
     if cached is None or cached[0] != text:
         cached = fn.__dict__["_interpreted"] = (text, FunctionRewriter(fn).rewrite())
     return cached[1]

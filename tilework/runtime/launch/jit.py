@@ -384,8 +384,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         found = kernels.get(specialization.key)
         return found if found is not None else self.compile_for(specialization, target, backend, kernels, True)
 
-    def _unsafe_update_src(self, new_src: str) -> None:
-        super()._unsafe_update_src(new_src)
+    def _change_text(self, **attributes: Any) -> None:
+        super()._change_text(**attributes)
         self.device_caches.clear()
 
     __call__ = LanguageFunction.__call__

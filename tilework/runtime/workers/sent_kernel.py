@@ -93,7 +93,7 @@ class Sender:
             "qualname": fn.fn.__qualname__,
             "file": fn._file,
             "line": fn.def_line,
-            "lines": fn.raw_src[fn._block.header :],
+            "lines": fn.raw_src[fn._header[0] :],
             "names": {name: self.value(scope[name], members) for name in found.names if name in scope},
             "defaults": constants(fn.fn.__defaults__),
             "kwdefaults": constants(fn.fn.__kwdefaults__),
