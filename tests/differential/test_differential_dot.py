@@ -165,12 +165,12 @@ def test_dot_scaled_at_every_scale(format: str) -> None:
     b, scales = np.ones((32, 4), np.float32).astype(codes[BESIDE[format]]), kept.astype(np.uint8)[:, None]
     with np.errstate(over="ignore"):
         wanted = np.broadcast_to(exact[kept].astype(np.float32)[:, None], (256, 4))
-    got = agree(scaled_left, a, scales, b, params=(format, BESIDE[format]))[0]
-    np.testing.assert_array_equal(got, wanted)
-    got = agree(
-        scaled_right, np.ascontiguousarray(b.T), np.ascontiguousarray(a.T), scales, params=(BESIDE[format], format)
-    )[0]
-    np.testing.assert_array_equal(got, wanted.T)
+    for bytes_as in (np.uint8, np.int8):  # the same bits
+        given, turned = scales.view(bytes_as), [np.ascontiguousarray(operand.T) for operand in (b, a)]
+        got = agree(scaled_left, a, given, b, params=(format, BESIDE[format]))[0]
+        np.testing.assert_array_equal(got, wanted)
+        got = agree(scaled_right, *turned, given, params=(BESIDE[format], format))[0]
+        np.testing.assert_array_equal(got, wanted.T)
 
 
 def test_dot_scaled_packed_along_m() -> None:

@@ -71,7 +71,7 @@ def dot_scaled(
 
         acc = tl.dot_scaled(a, a_scale, "e4m3", b, b_scale, "e2m1", acc)
 
-    Formats are "e2m1" (two fp4 in a uint8), "e4m3", "e5m2", "bf16" and "fp16". Scales are uint8 exponents (127 is 1.0, 128 is 2.0) of
+    Formats are "e2m1" (two fp4 in a uint8), "e4m3", "e5m2", "bf16" and "fp16". Scales are exponents (127 is 1.0, 128 is 2.0) in uint8 or int8 of
     shape (M, K / 32) and (N, K / 32), or None. Two fp4 of a byte are neighbours along K; with `lhs_k_pack` (or `rhs_k_pack`) False,
     along M (or N). `fast_math` leaves out what is needed where a scale is NaN.
 

@@ -15,6 +15,7 @@ from tilework.language.dtypes import (
     float16,
     float32,
     float64,
+    int8,
     int32,
     uint8,
     uint16,
@@ -169,8 +170,10 @@ class Dots(Windows):
         factors = self.optional_tensor(scale)
         if factors is None:
             return None
+        if factors.dtype == int8:
+            factors = self.bitcast(factors, uint8)
         have = factors.dtype
-        assert have in (uint8, float8e4nv), f"{name} must hold uint8 (e8m0) or fp8e4nv elements, got {have}"
+        assert have in (uint8, float8e4nv), f"{name} must hold uint8 or int8 (e8m0) or fp8e4nv elements, got {have}"
         group = scale_group(have)
         assert k % group == 0, (
             f"{name} has one scale for {group} neighbours along K, which is {k}: no multiple of {group}"
