@@ -1,4 +1,4 @@
-"""Triton's kernel library for mixtures of experts, compared with float64 references: routing, matmul_ogs, swiglu, topk, mxfp.
+"""Triton's kernel library for mixtures of experts, compared with float64: routing, matmul_ogs, swiglu, topk, mxfp.
 
     python -m tests.device.check_triton_kernels [NAME ...]                    on the GPU, else on the CPU
     TILEWORK_DEVICE=emulator:sm_90 python -m tests.device.check_triton_kernels [NAME ...]
@@ -285,9 +285,9 @@ def matmul_mxfp(kind: torch.dtype, how: str) -> str:
 
 
 def stand_in() -> None:
-    """Provide what the library takes for granted of torch with a GPU: multiprocessors, and memory in aligned units of 512 bytes.
+    """Provide what the library expects of torch with a GPU: multiprocessors, and memory in aligned units of 512 bytes.
 
-    One of its kernels writes beyond a view, up to the end of its storage; the emulator allows that in registered memory.
+    One of its kernels writes beyond a view, up to the end of its storage; the emulator allows that where it is registered.
     """
     from tilework.oracles.interpreter import register_memory
 

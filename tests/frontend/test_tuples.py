@@ -282,3 +282,41 @@ def compare_runtime(out, n):
 def test_refused(kernel, argument, message: str) -> None:
     problem = error(kernel, np.zeros(1, np.int32), argument)
     assert message in message_of(problem)
+
+
+class Sizes(NamedTuple):
+    rows: int
+    columns: int
+
+
+class Problem(NamedTuple):
+    sizes: Sizes
+    scale: int
+
+
+@tilework.constexpr_function
+def area(sizes, factor=1):
+    return sizes.rows * sizes.columns * (factor.scale if isinstance(factor, tuple) else factor)
+
+
+@tilework.constexpr_function
+def sizes_of(problem):
+    return problem.sizes
+
+
+@tilework.jit
+def named_constants(out, problem: tl.constexpr, runtime_problem):
+    tl.store(out, area(problem.sizes, factor=problem))
+    tl.store(out + 1, area(sizes_of(problem)) + sizes_of(problem).rows)
+    tl.store(out + 2, area(Sizes(problem.scale, 2)))
+    tl.store(out + 3, area(runtime_problem.sizes, factor=runtime_problem))
+    sizes: tl.constexpr = Sizes(columns=10, rows=problem.sizes.columns)
+    tl.store(out + 4, area(sizes))
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_functions_at_compile_time_see_fields(interpret: bool) -> None:
+    out = np.zeros(5, np.int32)
+    given = Problem(Sizes(tl.constexpr(2), tl.constexpr(3)), tl.constexpr(5))
+    tilework.jit(named_constants.fn, interpret=interpret)[(1,)](out, Problem(Sizes(2, 3), 5), given)
+    assert out.tolist() == [30, 8, 10, 30, 30]

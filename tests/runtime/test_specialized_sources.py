@@ -1,4 +1,4 @@
-"""Kernels whose source a program writes, as kernel libraries do: a function without a body gets globals, a signature and a text.
+"""Kernels whose source a program writes, as kernel libraries do: a template gets globals, a signature and a text.
 
 A ragged product of matrices is specialised with epilogues this way, and fed by a top-k that also writes a bit matrix.
 """
@@ -172,7 +172,7 @@ def test_mistakes_are_shown_in_the_new_text() -> None:
 
 @tilework.jit
 def top_k(x, values, indices, bits, N: tl.constexpr, K: tl.constexpr):
-    """The K largest of a row by a sort of packed keys, in the order of their columns, and their columns as a bit matrix."""
+    """Store the K largest of a row in the order of their columns, and their columns as a bit matrix."""
     row, n, k = tl.program_id(0), tl.arange(0, N), tl.arange(0, K)
     raw = tl.load(x + row * N + n).to(tl.uint32, bitcast=True)
     key = tl.where(raw >> 31 != 0, ~raw, raw | 0x80000000)

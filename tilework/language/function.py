@@ -16,7 +16,9 @@ import inspect
 import linecache
 import os
 import threading
+from collections import namedtuple
 from collections.abc import Callable, Iterable
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,6 +27,7 @@ from tilework.forks import cached_property, held_at_fork
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import FunctionSignature, signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
+from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.constant_text import EMPTY_CELL, is_of_language
 from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
 from tilework.language.parameters import KernelParam, params_of
@@ -456,13 +459,22 @@ class ConstexprFunction(JITCallable):
 
 
 def unwrap_nested(value: Any, unwrap: Callable[[Any], Any]) -> Any:
-    """Replace constexprs by their values, also inside lists and tuples."""
+    """Replace constexprs by their values, also inside lists and tuples; a tuple with named fields keeps them."""
     value = unwrap(value)
     if type(value) in (list, tuple):
         return type(value)(unwrap_nested(item, unwrap) for item in value)
-    if hasattr(value, "values") and type(value).__name__ == "tuple":  # tl.tuple
-        return tuple(unwrap_nested(item, unwrap) for item in value.values)
+    if isinstance(value, tuple) and (make := getattr(value, "_make", None)) is not None:
+        return make(unwrap_nested(item, unwrap) for item in value)
+    if isinstance(value, kernel_tuple):
+        items = (unwrap_nested(item, unwrap) for item in value.values)
+        return tuple(items) if value.fields is None else named_tuple_class(tuple(value.fields))._make(items)
     return value
+
+
+@cache
+def named_tuple_class(fields: tuple[str, ...]) -> Any:
+    """Return the class of tuples with these fields; a kernel's tuple does not know the one that it was made from."""
+    return namedtuple("tuple", fields)  # noqa: PYI024  # its fields are not known before
 
 
 def is_language_value(value: Any) -> bool:

@@ -278,7 +278,8 @@ class Helpers:
         if issubclass(type(function), JITCallable) or tl.is_builtin(getattr(function, "__func__", function)):
             return plain(function(*args, **kwargs))
         if getattr(function, "__module__", None) in COMPILE_TIME_MODULES or belongs_to_constant(function):
-            result = function(*(unwrap_nested(arg, plain) for arg in args), **{k: plain(v) for k, v in kwargs.items()})
+            named = {name: unwrap_nested(value, plain) for name, value in kwargs.items()}
+            result = function(*(unwrap_nested(arg, plain) for arg in args), **named)
             return tl.tuple(result) if type(result) is tuple else result
         return plain(function(*args, **kwargs, **self.hidden_arguments(function)))
 
