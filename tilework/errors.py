@@ -360,6 +360,17 @@ def warn_beyond_triton(refusal: str | Exception, file: str, line: int) -> None:
     warnings.warn_explicit(f"Triton refuses this: {refusal}", BeyondTriton, file, line)
 
 
+RETURNING: set[tuple[str, int]] = set()  # the lines that `warn_returned` has warned of
+
+
+def warn_returned(name: str, file: str, line: int) -> None:
+    """Warn once at the line where a kernel returns a value."""
+    if (file, line) not in RETURNING:
+        RETURNING.add((file, line))
+        text = f"the kernel {name} returns a value, which its launches drop: store it through a pointer"
+        warnings.warn_explicit(text, UserWarning, file, line)
+
+
 class PerformanceWarning(UserWarning):
     """What a kernel did in the emulator that makes it slow on a GPU: see docs/emulator.md.
 

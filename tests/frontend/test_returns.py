@@ -1,11 +1,14 @@
 """`return`: early exits of kernels and functions, types, dead code, undefined results."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import tilework
 import tilework.language as tl
 from tests.frontend.run import after_passes, error, innermost, result, text, ttir
+from tilework.errors import RETURNING
 from tilework.ir.printer import print_module
 
 
@@ -258,3 +261,34 @@ def test_refused(function, message: str, line: int) -> None:
     assert str(problem).startswith("at 2:18:")
     inner = innermost(problem)
     assert message in str(inner) and str(inner).startswith(f"at {line}:4:")
+
+
+@tilework.jit
+def stores(out):
+    tl.store(out, 1)
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_kernel_that_returns_a_value_warns_once_at_its_line(interpret: bool) -> None:
+    def returning(out, N: tl.constexpr):
+        if N < 4:
+            return tl.load(out) + N
+        return stores(out)
+
+    def returning_nothing(out, N: tl.constexpr):
+        if N > 4:
+            return stores(out)
+        return None
+
+    out, line = np.zeros(1, np.int32), returning.__code__.co_firstlineno + 2
+    kernel, silent = (tilework.jit(function, interpret=interpret) for function in (returning, returning_nothing))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for N in (1, 8):
+            silent[(2,)](out, N)
+        kernel[(2,)](out, 8)
+    RETURNING.discard((__file__, line))  # which the other case has warned of
+    with pytest.warns(UserWarning, match="returning returns a value, which its launches drop") as seen:
+        for N in (1, 2, 1):
+            kernel[(2,)](out, N)
+    assert [(one.filename, one.lineno) for one in seen] == [(__file__, line)]

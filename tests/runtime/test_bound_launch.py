@@ -60,6 +60,7 @@ def test_only_what_changes_is_passed(made: Any) -> None:
     outs = [of(np.zeros(48, "f4")) for _ in range(2)]
     launch = kernel.bind(ones, outs[0], 40, 3.0, BLOCK=16, grid=programs)
     assert read(outs[0]).sum() == 0, "binding launches nothing"
+    assert "axpy.bind(x, y, n, s, BLOCK)" in repr(launch)
     expected = np.zeros((2, 48), "f4")
 
     def check(call: Any, out: int, n: int, added: Any) -> None:

@@ -7,6 +7,7 @@ them. Nothing else is converted.
 import ast
 from typing import Any
 
+from tilework.errors import warn_returned
 from tilework.frontend.exits import RESULT, RETURN, leave, visit_body
 from tilework.frontend.expressions import apply_binary
 from tilework.frontend.known_values import (
@@ -173,7 +174,8 @@ def visit_return(gen: FunctionGenerator, node: ast.Return) -> None:
     value = decay(gen, gen.visit(node.value)) if node.value is not None else None
     if value is not None and unwrap(value) is None:
         value = None
-    if gen.is_kernel:
+    if gen.is_kernel and value is not None:
+        warn_returned(gen.fn.__name__, gen.where.file, gen.where.first_line + node.lineno - 1)
         value = None
     if value is not None and not is_storable(value):
         raise TypeError(f"cannot return {value!r}: only values of the tile language can be returned")

@@ -10,6 +10,7 @@ atomics) it is the innermost. An exception in the kernel is raised as an
 `InterpreterError` (`failures.py`) whose `__cause__` is that exception, with the traceback through the lines of the kernel.
 """
 
+import ast
 import bdb
 import itertools
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -21,7 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tilework import knobs
-from tilework.errors import ArgumentError, OptionError, did_you_mean
+from tilework.errors import ArgumentError, OptionError, did_you_mean, warn_returned
 from tilework.language.active import ACTIVE
 from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
@@ -144,6 +145,13 @@ def takes_turns(fn: Callable[..., Any], seen: frozenset[Any] = frozenset()) -> b
     return any(takes_turns(callee.fn, seen | {code}) for callee in called if isinstance(callee, JITCallable))
 
 
+def returning_line(fn: JITCallable) -> int:
+    """Return the first line of a function that returns a value."""
+    nodes = ast.walk(fn.parse()) if fn.has_source else ()
+    lines = [node.lineno for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+    return fn.def_line + min(lines, default=1) - 1
+
+
 def is_ordered(interpreter: Interpreter, fn: Callable[..., Any]) -> bool:
     """Whether the order of programs is promised."""
     return interpreter.options.reproducible or takes_turns(fn)
@@ -230,7 +238,8 @@ class InterpretedFunction(JITFunction):
         kernel = interpreter.python_function(self)
         for program in programs_of(grid, is_ordered(interpreter, self.fn)):
             interpreter.semantic.enter_program(program)
-            kernel(*map(passed, values.values()))
+            if kernel(*map(passed, values.values())) is not None:
+                warn_returned(self.__name__, self.where.file, returning_line(self))
 
     def bound_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
         """The value of every parameter, and the options among the keywords, of which some may be parameters, too."""

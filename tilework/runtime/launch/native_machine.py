@@ -311,7 +311,8 @@ def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:
         return bound
     names, values = (*bound.names, "grid"), (*bound.values, bound.grid)
     images = bytearray(native.IMAGE_TABLE), [None] * native.IMAGE_PLACES
-    return make_function(loaded.bound, (state, bound, names, values, keywords or None, *images))
+    named = type(repr(bound), (tuple,), {})  # what Python calls the object that a built-in method is of
+    return make_function(loaded.bound, named((state, bound, names, values, keywords or None, *images)))
 
 
 @cache
