@@ -153,7 +153,8 @@ def other_cpu(name: str) -> Device:
 
 
 # The last kernel that the evaluator ran, its parameters, what it was compiled for, and its module behind the passes. Those
-# for the CPU are the same ones where there are no descriptors and no odd tiles (`test_the_cpu_shares_the_passes_of_ttir`).
+# for the CPU are the same ones where there are no descriptors, odd tiles and arguments that overlap
+# (`test_the_cpu_shares_the_passes_of_ttir`).
 READY: list[tuple[JITFunction, dict[str, str], dict[str, Any], ModuleOp]] = []
 
 

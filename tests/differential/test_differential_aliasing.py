@@ -172,9 +172,18 @@ def chosen(a, b, N: tl.constexpr):
     tl.store(a + i, tl.load(p) + 1)
 
 
+@jit
+def left_early(a, b, N: tl.constexpr):
+    for k in tl.range(N, num_stages=2):
+        x = tl.load(a + k)
+        if x % 8 == 5:
+            break
+        tl.store(b + k + 1, x + 1)
+
+
 KERNELS = (
     *(shifted, reversed_copy, elementwise, reductions, written_twice, transposed, scanned, looped, products),
-    *(numbers, gathered, called, chosen),
+    *(numbers, gathered, called, chosen, left_early),
 )
 PLACES: tuple[Places, ...] = ((8, 8), (8, 9), (9, 8), (8, 24), (70, 8), (None, 8), (8, None))
 

@@ -31,10 +31,11 @@ def ttir_pipeline(
     ['inline', 'tt-spin-loads', 'triton-count-exits']
     """
     has_descriptors = Feature.TMA in target.features
+    is_ordered = target.warp_size == 1 or reproducible  # accesses of a program, also through arguments that overlap
     return [
         "inline",
         *([] if finds_races else ["tt-spin-loads"]),
-        "triton-count-exits",
+        f"triton-count-exits{'{may-alias=true}' if is_ordered else ''}",
         *(["triton-lift-skipped-loads"] if target.warp_size > 1 else []),
         "triton-rewrite-tensor-pointer",
         *(COPIED_DESCRIPTORS if has_descriptors else ["triton-rewrite-tensor-descriptor-to-pointer"]),

@@ -34,7 +34,7 @@ PASSES: dict[str, str] = {
     "triton-rewrite-tensor-descriptor-to-pointer": "tt.rewrite_tensor_descriptor:rewrite_tensor_descriptor",
     "tt-odd-descriptors-to-pointers": "tt.rewrite_tensor_descriptor:odd_descriptors_to_pointers",
     "tt-scaled-maximum": "tt.scaled_maximum:scaled_maximum",
-    "triton-count-exits": "tt.loop_exits:count_marked_exits",
+    "triton-count-exits": "tt.loop_exits:CountExitsPass",
     "triton-lift-skipped-loads": "tt.loop_exits:lift_marked_loads",
     "tt-spin-loads": "tt.spin_loads:mark_spins",
     "tt-visible-nans": "tt.visible_nans:visible_nans",
@@ -222,7 +222,7 @@ def run_pipeline(
 ) -> None:
     """Apply `passes` in order, in place; `after` sees the module behind each one (to print or to check it)."""
     for item in passes:
-        stage = make_pass(item) if isinstance(item, str) else item
-        stage.run(module)
-        if after is not None:
-            after(stage, module)
+        for stage in parse_pipeline(item) if isinstance(item, str) else (item,):
+            stage.run(module)
+            if after is not None:
+                after(stage, module)

@@ -52,9 +52,9 @@ PRODUCTS = (tt.DotOp, tt.DotScaledOp)
 Mapping = dict[SSAValue, SSAValue]
 
 
-def count_exits(loop: Operation, module: ModuleOp) -> None:
+def count_exits(loop: Operation, module: ModuleOp, may_alias: bool = False) -> None:
     """Make an `scf.for` of a loop that the frontend has marked; if it cannot be, a remark says why."""
-    exiting = ExitingLoop(loop, module)
+    exiting = ExitingLoop(loop, module, may_alias)
     if (reason := exiting.problem()) is None:
         exiting.convert()
     elif exiting.is_worth_counting:
@@ -67,9 +67,9 @@ class ExitingLoop:
     All places are those of the inputs of the loop; `arguments` are what the body gets of them.
     """
 
-    def __init__(self, loop: Operation, module: ModuleOp) -> None:
+    def __init__(self, loop: Operation, module: ModuleOp, may_alias: bool) -> None:
         self.loop = loop
-        self.module = module
+        self.module, self.may_alias = module, may_alias
         self.body = loop.regions[1].blocks[0]
         self.condition = end_of(loop.regions[0].blocks[0])
         self.yields = tuple(end_of(self.body).operands)
@@ -350,12 +350,15 @@ class Decision:
         return list(op.operands)
 
     def are_fixed_in_memory(self) -> bool:
-        """Nothing in the loop writes what its loads read; parameters are taken to be different memory, as by the pipeliner."""
+        """Nothing in the loop writes what its loads read.
+
+        Parameters are taken to be different memory, as by the pipeliner, unless they may alias.
+        """
         effects = [op for op in self.exiting.body.walk() if not op.regions and writes(op)]
         if any(type(op) is not tt.StoreOp for op in effects):
             return False
-        if not effects:
-            return True
+        if not effects or self.exiting.may_alias:
+            return not effects
         origins = module_origins(self.exiting.module)
         own = self.parameters(self.loads, origins)
         return UNKNOWN not in own and not own & self.parameters(effects, origins)

@@ -8,17 +8,22 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilework.ir.functions import ops_in_order
 from tilework.ir.hints import COUNTED, SKIPS
-from tilework.transforms.passes import module_pass
+from tilework.transforms.passes import Pass, module_pass
 
 
-@module_pass("triton-count-exits")
-def count_marked_exits(module: ModuleOp) -> None:
-    found = [op for op in ops_in_order(*module.regions) if type(op) is scf.WhileOp and COUNTED in op.attributes]
-    for loop in reversed(found):  # inner ones first
-        from tilework.transforms.tt.count_exits import count_exits  # lazily: few kernels need it
+class CountExitsPass(Pass):
+    """Count the iterations of loops that end early; with `may_alias` any two parameters may be the same memory."""
 
-        del loop.attributes[COUNTED]
-        count_exits(loop, module)
+    name = "triton-count-exits"
+    may_alias: bool = False
+
+    def run(self, module: ModuleOp) -> None:
+        found = [op for op in ops_in_order(*module.regions) if type(op) is scf.WhileOp and COUNTED in op.attributes]
+        for loop in reversed(found):  # inner ones first
+            from tilework.transforms.tt.count_exits import count_exits  # lazily: few kernels need it
+
+            del loop.attributes[COUNTED]
+            count_exits(loop, module, self.may_alias)
 
 
 @module_pass("triton-lift-skipped-loads")
