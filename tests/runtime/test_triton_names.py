@@ -160,6 +160,7 @@ def test_small_functions() -> None:
 
 
 STAGES = """
+import os
 import triton, triton.language as tl
 from triton._C.libtriton import ir, llvm, nvidia, passes
 from triton.backends.compiler import GPUTarget
@@ -248,6 +249,10 @@ assert again.asm["ttir"] == compiled.asm["ttir"] and again.metadata == compiled.
 file = next(path for name, path in compiled.metadata_group.items() if name.endswith(".ttgir"))
 read = IRSource(file, context, backend)
 assert (read.name, read.signature, read.parse_options()) == ("@kernel", {0: "*f32", 1: "i32"}, {"num_ctas": 1, "num_warps": 4})
+marked = os.path.join(os.path.dirname(file), "marked.ttir")
+with open(marked, "w") as out:
+    out.write("tt.func public @k(%a: !tt.ptr<i8, 0> {tt.nv_tma_desc = 1 : i32}, %b: !tt.ptr<i8>, %n: i32) { tt.return }")
+assert IRSource(marked, context, backend).signature == {0: "nvTmaDesc", 1: "*i8", 2: "i32"}
 assert read.make_ir(target, options, None, None, context).get_entry_func_name() == "kernel"
 assert ir.parse_mlir_module(file, context).get_int_attr("ttg.num-warps") == 4
 assert (int(ir.MEM_SEMANTIC.ACQUIRE_RELEASE), int(ir.EVICT_LAST), ir.CACHE_MODIFIER.CG.name, ir.NONE) == (4, 3, "CG", ir.CACHE_MODIFIER.NONE)

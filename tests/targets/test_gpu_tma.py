@@ -1,5 +1,7 @@
 """TMA: blocks of host descriptors and of descriptors that kernels make, copied and combined in the emulator."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -9,12 +11,16 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.pipeline.gpu import Config
+from tests.runtime.emulator_fixture import emulator
 from tests.targets.gpu_descriptors import Block, compiled, drawn, run
 from tests.targets.gpu_run import check
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
+from tilework.runtime.devices.cuda.tensor_map import fill_tma_descriptor
 from tilework.runtime.devices.gpu.parameters import packer_for
+from tilework.target import GPUTarget, Target
+from tilework.targets.amd.lower.emit import emit_module as emit_for_amd
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
 from tilework.transforms.registry import parse_pipeline, run_pipeline
@@ -43,6 +49,57 @@ def transpose(x, y, row, column):
 @tilework.jit
 def scale(x, y, row, column):
     y.store([row, column], x.load([row, column]) * 2)
+
+
+BY_VALUE = """
+#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#nv = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
+#one = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+tt.func public @kernel(%map: !tt.ptr<i8, 0> {tt.nv_tma_desc = 1 : i32}, %y: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %row: i32, %x: !tt.ptr<f16>) {
+  %c0 = arith.constant 0 : i32
+  %true = arith.constant true
+  %d = ttng.reinterpret_tensor_descriptor %map : !tt.ptr<i8, 0> to !tt.tensordesc<tensor<16x64xf16, #nv>>
+  %bar = ttg.local_alloc : () -> !ttg.memdesc<1xi64, #one, #smem, mutable>
+  ttng.init_barrier %bar, 1 : !ttg.memdesc<1xi64, #one, #smem, mutable>
+  %m = ttg.local_alloc : () -> !ttg.memdesc<16x64xf16, #nv, #smem, mutable>
+  ttng.barrier_expect %bar, 2048, %true : !ttg.memdesc<1xi64, #one, #smem, mutable>
+  ttng.async_tma_copy_global_to_local %d[%row, %c0] %m, %bar, %true : !tt.tensordesc<tensor<16x64xf16, #nv>>, !ttg.memdesc<1xi64, #one, #smem, mutable> -> !ttg.memdesc<16x64xf16, #nv, #smem, mutable>
+  ttng.wait_barrier %bar, %c0 : !ttg.memdesc<1xi64, #one, #smem, mutable>
+  %v = ttg.local_load %m : !ttg.memdesc<16x64xf16, #nv, #smem, mutable> -> tensor<16x64xf16, #b>
+  %c64 = arith.constant dense<64> : tensor<16x1xi32, #b>
+  %r0 = tt.make_range {start = 0 : i32, end = 16 : i32} : tensor<16xi32, #ttg.slice<{dim = 1, parent = #b}>>
+  %r1 = tt.expand_dims %r0 {axis = 1 : i32} : tensor<16xi32, #ttg.slice<{dim = 1, parent = #b}>> -> tensor<16x1xi32, #b>
+  %r2 = arith.muli %r1, %c64 : tensor<16x1xi32, #b>
+  %r3 = tt.broadcast %r2 : tensor<16x1xi32, #b> -> tensor<16x64xi32, #b>
+  %l0 = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32, #ttg.slice<{dim = 0, parent = #b}>>
+  %l1 = tt.expand_dims %l0 {axis = 0 : i32} : tensor<64xi32, #ttg.slice<{dim = 0, parent = #b}>> -> tensor<1x64xi32, #b>
+  %l2 = tt.broadcast %l1 : tensor<1x64xi32, #b> -> tensor<16x64xi32, #b>
+  %at = arith.addi %r3, %l2 : tensor<16x64xi32, #b>
+  %s = tt.splat %y : !tt.ptr<f16> -> tensor<16x64x!tt.ptr<f16>, #b>
+  %p = tt.addptr %s, %at : tensor<16x64x!tt.ptr<f16>, #b>, tensor<16x64xi32, #b>
+  tt.store %p, %v : tensor<16x64x!tt.ptr<f16>, #b>
+  tt.return
+}
+}
+"""
+
+
+def test_a_tensor_map_that_is_passed_by_value(tmp_path: Path) -> None:
+    """``tt.nv_tma_desc`` in an IR file: its kernel takes the 128 bytes of a tensor map, which the launch is given."""
+    path = tmp_path / "kernel.ttgir"
+    path.write_text(BY_VALUE)
+    x, y = drawn((64, 64), np.float16), np.zeros((16, 64), np.float16)
+    with emulator("sm_90", str(tmp_path)):
+        kernel = tilework.compile(path, GPUTarget("cuda", 90, 32))
+        assert re.search(r"\.param \.align 128 \.b8 kernel_param_0\[128\]", kernel.asm["ptx"])
+        map = fill_tma_descriptor(x.ctypes.data, 3, 2, 6, (16, 64), x.shape, (64, 1))
+        kernel[(1, 1, 1)](map, y, 32, x)
+    np.testing.assert_array_equal(y, x[32:48])
+    with pytest.raises(PassError, match="a tensor map as argument cannot be compiled for hip:gfx942"):
+        other = BY_VALUE.replace("cuda:90", "hip:gfx942").replace('threads-per-warp" = 32', 'threads-per-warp" = 64')
+        emit_for_amd(parse_module(other), Target.parse("hip:gfx942"))
 
 
 DTYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.int8, np.uint8, np.int16, np.int32, np.int64]

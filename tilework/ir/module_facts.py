@@ -27,6 +27,7 @@ MAX_REGISTERS = "ttg.maxnreg"  # of a thread
 SANITIZER_FACTS = "tilework.sanitizer"  # JSON: what the sanitizer's checks are about
 LONGEST_FIRST = "tilework.longest-first"  # programs with the largest number along x start first
 RECTANGLES = "tilework.rectangles"  # JSON: how a launch makes the descriptors among the hidden arguments
+TENSOR_MAP = "tt.nv_tma_desc"  # of a pointer argument: what it points to, a tensor map, is passed by value
 DESCRIBED = "tilework.described"  # of an argument: with the next ones it stands for a descriptor, of which a launch makes no map
 ANY_GPU = Target("gpu", "any", warp_size=32, limits=Limits(threads=1024, registers=1 << 16))
 

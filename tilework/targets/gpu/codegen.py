@@ -29,11 +29,13 @@ from tilework.ir.module_facts import (
     MAX_REGISTERS,
     RECTANGLES,
     SANITIZER_FACTS,
+    TENSOR_MAP,
     TOTAL_WARPS,
     integer,
     num_ctas,
     num_warps,
 )
+from tilework.ir.property_text import is_true
 from tilework.ir.reproducible import is_reproducible
 from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import TensorDescType
@@ -164,6 +166,11 @@ class Emitter:
                     )
                 by_value[position], told = found
                 self.descriptors.append(told)
+                params.append((ptr, f"a{position}"))
+            elif is_true(given[position].get(TENSOR_MAP)):
+                if self.gpu.map_parameter is None:
+                    raise PassError(f"a tensor map as argument cannot be compiled for {self.gpu.name}", op.location)
+                by_value[position] = self.gpu.map_parameter
                 params.append((ptr, f"a{position}"))
             else:
                 if DESCRIBED in given[position]:

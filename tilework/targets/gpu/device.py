@@ -147,6 +147,7 @@ class Gpu(ABC):
     line_tables: ClassVar[str] = "LineTablesOnly"  # what LLVM is told about source lines
     shared_alignment: ClassVar[int] = 16  # of the start of shared memory
     argument_space: ClassVar[int] = 0  # the address space of pointers that are arguments
+    map_parameter: ClassVar[str | None] = None  # the attributes of a parameter that is a tensor map, if there are such
 
     @abstractmethod
     def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:

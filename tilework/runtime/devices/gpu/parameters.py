@@ -24,6 +24,7 @@ from tilework.targets.cpu.run.launcher_layout import SLOT
 
 MAP_BYTES = 128
 HIDDEN_MAP = "tensormap"  # the type of an argument that is the bytes of a tensor map
+GIVEN_MAP = "nvTmaDesc"  # of one that the user gives
 WIDTHS = {"ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1, "map": MAP_BYTES}
 WIDTHS |= {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 KINDS = {"u1": "i1", "i1": "i1", "bf16": "bf16", "f32": "f32", "f64": "f64"}
@@ -91,6 +92,8 @@ class GpuSlots(pack.Slots):
     def add_plain(self, type: Any, text: str) -> None:
         if type == HIDDEN_MAP:
             self.add_map(text)
+        elif type == GIVEN_MAP:
+            self.add_bytes(MAP_BYTES, text)
         else:
             self.add_kind(self.kind_of(type), text)
 
@@ -198,7 +201,7 @@ def finish(slots: GpuSlots) -> Packer:
 
 def raw(arg: Any, size: int) -> bytes:
     """The bytes of an argument for a parameter of which only the size is known."""
-    if isinstance(arg, bytes | bytearray | memoryview):
+    if isinstance(arg, bytes | bytearray | memoryview) or hasattr(type(arg), "__bytes__"):
         data = bytes(arg)
     elif hasattr(arg, "dtype") and getattr(arg, "shape", None) == () and hasattr(arg, "tobytes"):
         data = arg.tobytes()

@@ -83,6 +83,7 @@ class NvidiaGpu(AtomicInstructions):
     kernel_convention = "ptx_kernel"
     line_tables = "DebugDirectivesOnly"
     shared_alignment = 1024
+    map_parameter = BY_VALUE
     copy_bytes = (4, 16)
     carried_bit = i32  # ptxas mistakes predicates that a loop carries and negates for their negations
     fast_functions = fast_math.FAST
@@ -109,7 +110,7 @@ class NvidiaGpu(AtomicInstructions):
         return found if self.least_blocks is None else [*found, f'"nvvm.minctasm"="{self.least_blocks}"']
 
     def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]]:
-        """128 bytes by value."""
+        """A tensor map."""
         return BY_VALUE, describe(type, rows)
 
     def around(self, module: ModuleOp) -> CopyOrder | None:

@@ -20,9 +20,12 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.traits import IsTerminator
 
 from tilework.ir.attr_text import AttributeText
+from tilework.ir.module_facts import TENSOR_MAP
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
+from tilework.ir.property_text import is_true
 from tilework.ir.snapshot import snapshot_locations
+from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import PointerType
 from tilework.ir.verify import first_problem
 from tilework.targets.base import run_passes
@@ -319,8 +322,13 @@ class module(OpState):
         return ""
 
     def get_function_signature(self, fn: function) -> list[builtins.str]:
-        """The types of the parameters: ``["*f32", "i32"]``."""
-        return [signature_text(argument.type) for argument in fn.wrapped.regions[0].block.args]
+        """The types of the parameters: ``["*f32", "i32"]``; a tensor map that is passed by value is ``nvTmaDesc``."""
+        args = fn.wrapped.regions[0].block.args
+        given = dictionaries(fn.wrapped.properties.get("arg_attrs"), len(args))
+        return [
+            "nvTmaDesc" if is_true(attributes.get(TENSOR_MAP)) else signature_text(argument.type)
+            for argument, attributes in zip(args, given, strict=True)
+        ]
 
     def get_int_attr(self, name: builtins.str) -> int | None:
         found = self.wrapped.attributes.get(name)
