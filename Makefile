@@ -4,11 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# tests are independent of each other: a process per core, at most four, and one more where nothing else uses the cores while some wait
-CORES := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
-JOBS ?= $(if $(filter check,$(MAKECMDGOALS)),$(CORES),$(shell echo $$(($(CORES) + 1))))
-# the cores are taken
-BESIDE_TESTS := $(filter test,$(MAKECMDGOALS))
+# tests are independent of each other: a process per core, at most four, for each takes up to a gigabyte
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || echo $$n)
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -31,17 +28,16 @@ docs: $(STAMP)            ## site/index.html: guides, tutorials and the referenc
 # products are small: threads would mostly wait for each other, awake
 test test-quick: export OPENBLAS_NUM_THREADS := 1
 test: $(STAMP)            ## all tests; no GPU needed
-	$(BIN)/python -m compileall -q -j $(JOBS) tilework
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
 
 test-quick: $(STAMP)      ## some of every folder, in a minute
-	$(BIN)/python -m pytest -n $(CORES) --dist worksteal --quick tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --quick tests
 
 check: $(STAMP)           ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(if $(BESIDE_TESTS),NODE_OPTIONS='--require "$(CURDIR)/.ci/fewer_recompilations.cjs"') $(BIN)/pyright $(if $(BESIDE_TESTS),,--threads $(JOBS))  # more of them end sooner, and take half as much again
-	$(if $(BESIDE_TESTS),,$(BIN)/python -m pytest -q tests/test_layers.py)  # `test` has them too
+	$(BIN)/pyright --threads $(JOBS)
+	$(BIN)/python -m pytest -q tests/test_layers.py
 
 wheel: $(STAMP)           ## dist/tilework-*.whl, dist/tilework_compiler-*.whl
 	rm -rf build dist packages/compiler/build

@@ -3,13 +3,8 @@
 Tests are about the CPU and emulated GPUs, also on a machine that has a real one (for that there is tests/device).
 """
 
-import contextlib
-import gc
-import importlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -50,48 +45,3 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     place = collection_path.relative_to(HERE)
     return None if {str(place), *map(str, place.parents)} & set(QUICK) else True
-
-
-def import_share(config: pytest.Config) -> None:
-    """Each worker imports some files first: pytest rewrites their asserts, which takes longer than everything else that a worker does
-    before its first test, and the others find them rewritten."""
-    number, count = int(config.workerinput["workerid"][2:]), config.workerinput["workercount"]  # type: ignore[attr-defined]
-    files = sorted(
-        file for name in config.args if (path := Path(name)).is_dir() for file in path.resolve().rglob("test_*.py")
-    )
-    for file in [file for file in files if pytest_ignore_collect(file, config) is None][number::count]:
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will tell
-            importlib.import_module(".".join(file.relative_to(HERE.parent).with_suffix("").parts))
-
-
-def say_less(interactor: Any) -> None:
-    """A worker tells how a test ended. That it began, and that it was set up and torn down well, is half of what it sends, and nobody's
-    news."""
-    send = interactor.sendevent
-
-    def sendevent(name: str, **facts: Any) -> None:
-        report = facts.get("data", {}) if name == "testreport" else {}
-        if name != "logstart" and (report.get("when", "call") == "call" or report["outcome"] != "passed"):
-            send(name, **facts)
-
-    interactor.sendevent = sendevent
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    for plugin in session.config.pluginmanager.get_plugins():
-        if type(plugin).__name__ == "WorkerInteractor" and session.config.getoption("durations") is None:
-            say_less(plugin)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Nothing that is imported or collected becomes garbage: the collector does not look through all of it again and again."""
-    gc.disable()
-    if hasattr(session.config, "workerinput"):
-        import_share(session.config)
-    try:
-        return (yield)
-    finally:
-        gc.freeze()
-        gc.set_threshold(100_000, 20, 20)  # garbage is modules, which live for a test
-        gc.enable()

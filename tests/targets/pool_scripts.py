@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import tilework
-from tests.python_programs import Programs
+from tests.python_programs import run_python
 
 ROOT = Path(tilework.__file__).parent.parent
 KERNELS = """
@@ -77,7 +77,7 @@ def until(condition):
 
 
 class Scripts:
-    """Runs scripts, each in a process of its own that has imported everything and launched nothing."""
+    """Runs scripts, each in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.variables = {
@@ -85,13 +85,12 @@ class Scripts:
             "PYTHONPATH": str(ROOT),
             "PYTHONWARNINGS": "ignore::DeprecationWarning",
         }
-        modules = ["numpy", "numpy.random", "tilework", "tilework.language", "tilework.targets.cpu.run.pool"]
-        self.script, self.programs = folder / "attack.py", Programs(modules, {**os.environ, **self.variables})
+        self.script = folder / "attack.py"
 
     def run(self, text: str, *, limit: float = 240, **environment: str) -> str:
         """What a script prints; it must end by itself, and well."""
         self.script.write_text(KERNELS + text)
         variables = {**os.environ, **self.variables, "TILEWORK_NUM_THREADS": "4", **environment}
-        done = self.programs.run(str(self.script), env=variables, timeout=limit)
+        done = run_python(str(self.script), env=variables, timeout=limit)
         assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
         return done.stdout
