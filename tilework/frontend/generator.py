@@ -41,12 +41,12 @@ from tilework.ir.locations import file_loc, name_loc, place
 from tilework.ir.reproducible import mark_reproducible
 from tilework.language import core as tl
 from tilework.language import target_info
+from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_words
 
 MANY_CALLS = 10
 ENDLESS = "`{}` is called inside itself again and again\nhelp: recursion must end at compile time, for example by a constexpr that counts down"
-TOO_DEEP = "this is nested too deeply\nhelp: give parts of it names, in statements of their own"
 
 
 def compile_to_ttir(
@@ -134,7 +134,7 @@ class ModuleGenerator:
         self.semantic.called_at = (*calls, self.builder.loc)
         with self.builder.saved(), self.builder.enter_function(entry):
             self.builder.loc = loc
-            function.compile_body()
+            deeply(levels_of(fn.parse()), function.compile_body)
         self.semantic.called_at = calls
         result = function.result
         target.result = result

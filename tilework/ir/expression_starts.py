@@ -33,17 +33,16 @@ def starts(source: str) -> Mapping[Position, Position]:
     """
     found: dict[Position, Position] = {}
 
-    def visit(node: ast.AST, around: Position | None) -> None:
-        for child in ast.iter_child_nodes(node):
-            inner = around
-            if isinstance(child, ast.expr | ast.keyword):
-                here = child.lineno, child.col_offset
-                found.setdefault(here, around or here)
-                inner = here if isinstance(child, ast.expr) else around
-            visit(child, None if isinstance(child, ast.stmt) else inner)
-
     try:
-        visit(ast.parse(source), None)
+        waiting: list[tuple[ast.AST, Position | None]] = [(ast.parse(source), None)]
     except (SyntaxError, ValueError, RecursionError):
         return {}
+    while waiting:
+        node, around = waiting.pop()
+        if isinstance(node, ast.expr | ast.keyword):
+            here = node.lineno, node.col_offset
+            found.setdefault(here, around or here)
+            around = here if isinstance(node, ast.expr) else around
+        inner = None if isinstance(node, ast.stmt) else around
+        waiting += [(child, inner) for child in reversed(list(ast.iter_child_nodes(node)))]
     return found

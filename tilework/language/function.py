@@ -29,6 +29,7 @@ from tilework.language.annotations import FunctionSignature, signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
 from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.constant_text import EMPTY_CELL, is_of_language
+from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of
 from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
 from tilework.language.parameters import KernelParam, params_of
 
@@ -221,6 +222,8 @@ class JITCallable:
             block = find()
         except SyntaxError as error:
             raise ValueError(f"{self._fn_name}: its file does not have the text of this function: {error}") from None
+        except (RecursionError, MemoryError):  # of Python's parser
+            raise RecursionError(f"{self._fn_name}: {TOO_DEEP}") from None
         if block is None:
             raise ValueError(f"{self._fn_name}: the source of a jit function must be one `def`")
         return block
@@ -245,7 +248,8 @@ class JITCallable:
     def dependencies(self) -> Dependencies:
         """The functions and global values that the text refers to."""
         if self._dependencies is None:
-            self._dependencies = dependencies_of(self.parse(), self)
+            tree = self.parse()
+            self._dependencies = deeply(levels_of(tree), lambda: dependencies_of(tree, self))
         return self._dependencies
 
     @property

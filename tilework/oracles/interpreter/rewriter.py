@@ -19,6 +19,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.language.deep_trees import SHALLOW, deeply, levels_of
 from tilework.language.function import JITCallable
 from tilework.language.typing import triton_words
 from tilework.language.typing.python_names import names_constexpr
@@ -41,7 +42,11 @@ class FunctionRewriter:
         """A maker of the Python function: give it the globals it shall see."""
         if not self.function.has_source:
             return lambda namespace: copy_of(self.function, namespace)
-        tree = ast.parse(self.function.src)
+        levels = levels_of(self.function.parse())
+        make = deeply(levels, lambda: self.rewritten(ast.parse(self.function.src)))
+        return make if levels <= SHALLOW else lambda namespace: running_deeply(levels, make(namespace))
+
+    def rewritten(self, tree: ast.Module) -> Callable[[dict[str, Any]], Callable[..., Any]]:
         definition = tree.body[0]
         assert isinstance(definition, ast.FunctionDef), "the source of a jit function must be one `def`"
         where = self.function.where
@@ -54,6 +59,11 @@ class FunctionRewriter:
         Rewriter(definition, self.function.get_capture_scope()).rewrite()
         code = compile(ast.fix_missing_locations(tree), where.file, "exec")
         return lambda namespace: make_function(code, definition.name, namespace, self.function)
+
+
+def running_deeply(levels: int, made: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose conditional expressions and calls are nested so deeply."""
+    return lambda *args, **kwargs: deeply(levels, lambda: made(*args, **kwargs))
 
 
 def make_function(code: CodeType, name: str, namespace: dict[str, Any], original: JITCallable) -> Callable[..., Any]:

@@ -6,7 +6,7 @@
 import json
 import time
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
 from tilework.ir.deferred_definitions import deferred_definitions
+from tilework.language.deep_trees import deeply
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.times import Timer, microseconds
@@ -26,6 +27,7 @@ from tilework.targets.llvm.library_ahead import open_ahead
 from tilework.targets.options import CompileOptions
 from tilework.version import __version__
 
+CALLS_PER_REGION = 3  # a region counts as so many levels of a syntax tree
 # of the device that kernels are for, where those that it cannot run shall be refused as soon as that is known
 device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits", default=None)
 
@@ -73,14 +75,14 @@ def lower(
     failure: StageError | None = None
     for name, stage in remaining.items():
         try:
-            product = stage(product)
+            product = nested(product, stage)
         except StageError as error:
             if _missing is None:
                 raise
             failure = error
             break
         if name in wanted:
-            data = stage_data(product)
+            data = nested(product, stage_data)
             products[name] = data if name not in (*IR_STAGES, *TEXT_STAGES) else data.decode()
         if len(products) == len(wanted):
             break
@@ -116,6 +118,15 @@ def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: Co
 def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
     """What a backend does with a file that the user brings as the product of a stage."""
     return backend.entering(options).get(stage, lambda product: product)
+
+
+def nested(product: Any, run: Callable[[Any], Any]) -> Any:
+    """``run(product)``, which recurses through the regions of a module: a chain of `elif` becomes as many, each inside the one before."""
+    levels, level = 0, [] if isinstance(product, str | bytes) else [product]
+    while level:
+        inside = (block for op in level for region in op.regions for block in region.blocks)
+        levels, level = levels + 1, [op for block in inside for op in block.ops if op.regions]
+    return deeply(CALLS_PER_REGION * levels, lambda: run(product))
 
 
 def stage_data(product: Any) -> bytes:
@@ -160,7 +171,7 @@ def build(
         stages = backend.inspected(inspect, stages, options, facts)
     product = source.product(frontend_options(target, options))
     name = cache.file_stem(source.name)
-    files = {f"{name}.source": stage_data(product)}
+    files = {f"{name}.source": nested(product, stage_data)}
     facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
     overrides = Overrides(source, name, options, stages, backend)
     binary = backend.binary_after(overrides.last or source.ext, options)
@@ -171,13 +182,13 @@ def build(
             progress.step(stage)
             start = time.perf_counter()
             file = overrides.product(stage)
-            product = run(product) if file is None else entry_of(backend, options, stage)(file)
+            product = nested(product, run) if file is None else entry_of(backend, options, stage)(file)
             if (limits := device_limits.get()) is not None:
                 backend.check_fit(stage, product, options, limits)
             is_located = isinstance(source, IRSource) and source.ext == stage  # in the user's own file
             if stage == knobs.compilation.use_ir_loc and stage in IR_STAGES and not is_located:
                 product = located_in_file(product, stage, name, key)
-            data = stage_data(product)
+            data = nested(product, stage_data)
             facts |= backend.kernel_facts(stage, product, facts["name"], options, given)
             timer.lowering_stages.append((stage, microseconds(start)))
             overrides.dump(stage, data)
