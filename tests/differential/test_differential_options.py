@@ -77,7 +77,7 @@ ONLY_GPUS = ("pad-tiles", "triton-lift-skipped-loads")
 
 
 def test_the_cpu_shares_the_passes_of_ttir() -> None:
-    """The harness relies on it; what is done with descriptors, odd tiles, pipelines and arguments that overlap differs."""
+    """The harness relies on it, but for descriptors, odd tiles, pipelines and arguments that overlap."""
     shared, own = (
         [name.partition("{")[0] for name in ttir_pipeline(target) if "descriptor" not in name and name not in ONLY_GPUS]
         for target in map(Target.parse, ("cpu", "cuda:90"))

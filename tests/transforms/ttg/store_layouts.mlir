@@ -67,6 +67,32 @@ tt.func public @two_users(%x: !H, %p: !tt.ptr<f16>) -> tensor<128x64xf16, #rows>
   tt.return %y : tensor<128x64xf16, #rows>
 }
 
+// What is stored is read again, through another parameter, which may be the same memory.
+// CHECK-LABEL: @read_by_another_name(
+// CHECK: tt.store {{.*}} : tensor<128x64x!tt.ptr<f16>, [[ROWS]]>
+// CHECK: tt.load {{.*}} : tensor<128x64x!tt.ptr<f16>, [[ROWS]]>
+tt.func public @read_by_another_name(%x: !H, %p: !tt.ptr<f16>, %o: !tt.ptr<f16>) -> tensor<128x64xf16, #rows> {
+  %q = tt.splat %p : !tt.ptr<f16> -> !P
+  %r = tt.splat %o : !tt.ptr<f16> -> !P
+  %y = ttg.convert_layout %x : !H -> tensor<128x64xf16, #rows>
+  tt.store %q, %y : !P
+  %z = tt.load %r : !P
+  tt.return %z : tensor<128x64xf16, #rows>
+}
+
+// What was read before the store is at hand then.
+// CHECK-LABEL: @read_before(
+// CHECK: tt.load {{.*}} : tensor<128x64x!tt.ptr<f16>, [[ROWS]]>
+// CHECK: tt.store {{.*}} : tensor<128x64x!tt.ptr<f16>, [[OWN]]>
+tt.func public @read_before(%x: !H, %p: !tt.ptr<f16>, %o: !tt.ptr<f16>) -> tensor<128x64xf16, #rows> {
+  %q = tt.splat %p : !tt.ptr<f16> -> !P
+  %r = tt.splat %o : !tt.ptr<f16> -> !P
+  %z = tt.load %r : !P
+  %y = ttg.convert_layout %x : !H -> tensor<128x64xf16, #rows>
+  tt.store %q, %y : !P
+  tt.return %z : tensor<128x64xf16, #rows>
+}
+
 // What is stored is read again: each thread reads what it has written itself.
 // CHECK-LABEL: @read_again(
 // CHECK: tt.store {{.*}} : tensor<128x64x!tt.ptr<f16>, [[ROWS]]>

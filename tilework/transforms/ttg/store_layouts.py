@@ -24,7 +24,7 @@ from tilework.ir import tt, ttg
 from tilework.ir.encodings import layout_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import find_num_warps, find_target
-from tilework.ir.nesting import loop_around, ops_around
+from tilework.ir.nesting import LOOPS, loop_around, ops_around
 from tilework.ir.rewrite import defining_op
 from tilework.ir.types import bit_width, is_tensor, shape_of, tile_bits
 from tilework.layouts.construct import default_blocked
@@ -76,16 +76,32 @@ def store_layouts(function: Operation) -> None:
 
 
 def is_by_itself(store: Operation, ops: Sequence[Operation]) -> bool:
-    """Nothing else reads or writes what may be the same memory. As long as all accesses have the layout of their pointers each thread
-    reads what it has written itself, and kernels may count on it; parameters are taken to be different memory.
+    """Return True if nothing else reads or writes what may be the same memory.
+
+    As long as all accesses have the layout of their pointers each thread reads what it has written itself, and kernels
+    may count on it. Parameters may be the same memory: a tile that is read in that layout after the store counts too.
     """
-    own = parameter_of(store.operands[0])
-    places = [parameter_of(op.operands[0]) for op in ops if type(op) in ACCESSES and op is not store]
+    own, others = parameter_of(store.operands[0]), [op for op in ops if type(op) in ACCESSES and op is not store]
     return (
         own is not None
-        and not any(place is None or place is own for place in places)
+        and not any((place := parameter_of(op.operands[0])) is None or place is own for op in others)
         and not any(type(op) is tt.CallOp for op in ops)
+        and not any(type(op) is not tt.StoreOp and lies_like(op, store) and may_follow(op, store, ops) for op in others)
     )
+
+
+def lies_like(access: Operation, store: Operation) -> bool:
+    """Whether each thread accesses the same elements of both tiles."""
+    one, other = access.operands[0].type, store.operands[0].type
+    return is_tensor(one) and shape_of(one) == shape_of(other) and spread_of(one) == spread_of(other)
+
+
+def may_follow(op: Operation, store: Operation, ops: Sequence[Operation]) -> bool:
+    """Whether `op` may run after `store`: it comes behind it, or a loop runs both again."""
+    if ops.index(op) > ops.index(store):
+        return True
+    loops = {outer for outer in ops_around(store) if type(outer) in LOOPS}
+    return any(outer in loops for outer in ops_around(op))
 
 
 def choose(store: Operation, source: Operation, buffers: int) -> None:
