@@ -3,8 +3,8 @@
     python -m tests.targets.cpu_code_cases                     all of it: an hour of one core
     python -m tests.targets.cpu_code_cases cast_i64 --size 3   casts of int64 to all types
 
-A row is a source type of casts, whose functions for all result types are compiled together, or a kernel of `odd_tiles.py`. Cases run in
-processes of their own: LLVM ends the process where it finds a mistake of its own.
+A row is a source type of casts, whose functions for all result types are compiled together, a type with the functions of `OPS`, or a kernel
+of `odd_tiles.py`. Cases run in processes of their own: LLVM ends the process where it finds a mistake of its own.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 import tilework.language as tl
-from tests.differential.devices import unoptimised
+from tests.differential.devices import FLOATS, INTS, unoptimised
 from tests.sweep import chosen, options, size_text, sweep
 from tests.targets.odd_tiles import LINE, PAIR
 from tests.targets.other_cpus import CPUS, MACHINES, OtherCpu
@@ -33,6 +33,7 @@ from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 TYPES = "u1 i8 i16 i32 i64 u8 u16 u32 u64 fp16 bf16 fp32 fp64 fp8e5 fp8e4nv fp8e4b8 fp8e5b16".split()
 CASTS = {f"cast_{source}": source for source in TYPES}
+NUMBERS = {f"ops_{code}": code for code in (*INTS, *FLOATS)}
 SIZES = range(1, 41)
 # of libc and libm, which every process has; on x86-64 before SSE 4.1 floats are rounded by functions
 CALLED = {
@@ -48,6 +49,54 @@ def cast(x, out, N: tl.constexpr):
     tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
 
 
+@jit
+def choice(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a, b = tl.load(x + i), tl.load(x + N + i)
+    tl.store(out + i, tl.where((a < b) | (a == 3), a, tl.maximum(a, -b)), mask=a != b)
+
+
+@jit
+def masked(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(
+        out + i * 2, tl.load(x + i * 3, mask=i < N - 1, other=1) + tl.load(x + i, mask=i > 1, other=2), mask=i < N - 1
+    )
+
+
+@jit
+def reductions(x, out, N: tl.constexpr):
+    a = tl.load(x + tl.arange(0, N))
+    tl.store(out, tl.sum(a, 0))
+    tl.store(out + 1, tl.max(a, 0) + tl.min(a, 0))
+    tl.store(out + 2, tl.argmax(a, 0) + tl.argmin(a, 0))
+
+
+@jit
+def scans(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    a = tl.load(x + i)
+    tl.store(out + i, tl.cumsum(a, 0) + tl.flip(a) + tl.sort(a))
+
+
+@jit
+def rows(x, out, N: tl.constexpr):
+    i = tl.arange(0, 5)[:, None] * N + tl.arange(0, N)[None, :]
+    a = tl.load(x + i)
+    tl.store(out + i, a - tl.max(a, 1)[:, None] * tl.sum(a, 0)[None, :])
+    tl.store(out + 5 * N + tl.arange(0, N)[:, None] * 5 + tl.arange(0, 5)[None, :], tl.trans(a))
+
+
+@jit
+def updates(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.atomic_add(out + i, tl.load(x + i), mask=i < N - 1)
+
+
+OPS = (choice, masked, reductions, scans, rows)
+ATOMIC = ("i32", "i64", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+
+
 def nests_of(module: ModuleOp) -> ModuleOp:
     run_pipeline(module, parse_pipeline(",".join(ttir_pipeline(Target.parse("cpu")))))
     return tile_loops(module)
@@ -57,16 +106,28 @@ def casts(source: str, size: int) -> ModuleOp:
     """Functions that cast a tile to each type that the language casts to."""
     functions: list[Any] = []
     for target in TYPES:
-        signature = {"x": f"*{source}", "out": f"*{target}", "N": "constexpr"}
         try:
-            module = compile_to_ttir(cast, signature, {"N": size}, {}, FrontendOptions(backend_name="cpu"))
+            functions.append(function_of(cast, source, target, size))
         except CompilationError:  # fp8 and integers
             continue
-        (function,) = (op for op in nests_of(module).body.block.ops if isinstance(op, tt.FuncOp))
-        function.detach()
-        function.properties |= {"sym_name": StringAttr(f"to_{target}"), "sym_visibility": StringAttr("private")}
-        functions.append(function)
     return ModuleOp(functions)
+
+
+def operations(code: str, size: int) -> ModuleOp:
+    """The functions of `OPS` for one type."""
+    chosen_ops = (*OPS, updates) if code in ATOMIC else OPS
+    return ModuleOp([function_of(fn, code, code, size) for fn in chosen_ops])
+
+
+def function_of(fn: Any, source: str, target: str, size: int) -> tt.FuncOp:
+    """Loop nests of a kernel, as a function that is no kernel: without what runs it over a grid."""
+    signature = {"x": f"*{source}", "out": f"*{target}", "N": "constexpr"}
+    module = compile_to_ttir(fn, signature, {"N": size}, {}, FrontendOptions(backend_name="cpu"))
+    (function,) = (op for op in nests_of(module).body.block.ops if isinstance(op, tt.FuncOp))
+    function.detach()
+    name = StringAttr(f"{fn.__name__}_{target}")
+    function.properties |= {"sym_name": name, "sym_visibility": StringAttr("private")}
+    return function
 
 
 def kernel(row: str, size: tuple[int, ...]) -> ModuleOp:
@@ -83,22 +144,27 @@ def check(cpu: OtherCpu, module: ModuleOp) -> None:
 
 
 def run_case(row: str, cpu: str, size: tuple[int, ...]) -> None:
-    check(CPUS[cpu], casts(CASTS[row], *size) if row in CASTS else kernel(row, size))
+    if row in CASTS:
+        module = casts(CASTS[row], *size)
+    else:
+        module = operations(NUMBERS[row], *size) if row in NUMBERS else kernel(row, size)
+    check(CPUS[cpu], module)
 
 
 def cases() -> Iterator[tuple[str, str, tuple[int, ...]]]:
     for cpu in CPUS:
-        yield from ((row, cpu, (size,)) for row in (*CASTS, *LINE) for size in SIZES)
+        yield from ((row, cpu, (size,)) for row in (*CASTS, *NUMBERS, *LINE) for size in SIZES)
         yield from ((row, cpu, (size, other)) for row in PAIR for size in SIZES for other in (3, 7, 35))
 
 
 def few_cases() -> list[tuple[str, str, tuple[int, ...]]]:
-    """Some of all rows for all CPUs: the sizes in turn, so that neighbouring rows and CPUs have others."""
+    """Some of all rows for all CPUs: the sizes in turn, so that neighbouring rows and CPUs have others, and a third of `OPS`."""
     lines, pairs = (3, 11, 5, 7, 19, 35, 13), ((3, 11), (7, 5), (11, 35), (5, 3))
     found = []
     for number, cpu in enumerate(CPUS):
+        rows = [*CASTS, *LINE, *(row for place, row in enumerate(NUMBERS) if (place + number) % 3 == 0)]
         found += [(row, cpu, (3,)) for row in ("cast_i64", "cast_fp64")]
-        found += [(row, cpu, (lines[(place + number) % len(lines)],)) for place, row in enumerate((*CASTS, *LINE))]
+        found += [(row, cpu, (lines[(place + number) % len(lines)],)) for place, row in enumerate(rows)]
         found += [(row, cpu, pairs[(place + number) % len(pairs)]) for place, row in enumerate(PAIR)]
     return found
 
