@@ -564,3 +564,115 @@ def test_torch_finds_what_a_kernel_writes(run) -> None:
         "print(sorted(dep.name for dep in found.writes), sorted(dep.name for dep in found.reads))\n"
     )
     assert printed == "['out'] ['x', 'y']\n"
+
+
+HABITS = """
+import collections
+import numpy as np, triton, triton.language as tl
+import triton.testing
+from triton import knobs
+from triton._C.libtriton import amd, ir, native_specialize_impl
+from triton.backends.amd.compiler import get_min_dot_size
+from triton.backends.compiler import GPUTarget
+from triton.experimental.gluon.language import NVMMASharedLayout as Layout
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as WithLayout
+from triton.runtime import driver
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+Pair = collections.namedtuple("Pair", "a b")
+default, matrix = Layout.get_default_for, np.zeros((64, 64), np.float16)
+described = WithLayout.from_tensor(matrix, [64, 64], Layout(128, 16))
+
+@triton.jit
+def loops(x, out, n, N: tl.constexpr, MARKED: tl.constexpr, ROUNDS: tl.constexpr):
+    offsets = tl.arange(0, N)
+    total = tl.zeros((N,), tl.float32)
+    for i in tl.range(0, ROUNDS if ROUNDS else n, disable_licm=MARKED):
+        total += tl.load(x + offsets) * i
+    tl.store(out + offsets, total)
+
+def llir(marked=False, rounds=0, **settings):
+    with knobs.compilation.scope():
+        for name, value in settings.items():
+            setattr(knobs.compilation, name, value)
+        x = np.zeros(16, np.float32)
+        loops.device_caches.clear()
+        return loops.warmup(x, x, 5, 16, marked, rounds, grid=(1,)).asm["llir"]
+
+def swizzle(*args, **kwargs):
+    found = default(*args, **kwargs)
+    return found.swizzle_byte_width, found.rank
+
+def refused(call):
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+def passes():
+    pm = ir.pass_manager(ir.context())
+    amd.passes.ttgpuir.add_accelerate_matmul(pm, "gfx942", 16, 2)
+    amd.passes.ttgpuir.add_pipeline(pm, True, False)
+    amd.passes.ttgpuir.add_convert_to_buffer_ops(pm, "gfx942", True, False)
+    amd.load_dialects(ir.context())
+    return pm.items
+"""
+ROWS = {
+    "native_specialize_impl(None, Pair(1, 16), False, True, True)": '(Pair("constexpr", "i32"), (1, "D"))',
+    "native_specialize_impl(None, (2, Pair(2.0, (3,))), False, True, True)[1]": '("", (None, ("",)))',
+    "isinstance(described, TensorDescriptor) or issubclass(TensorDescriptor, WithLayout)": "False",
+    "(described.layout, described.padding, described.strides)": '(Layout(128, 16), "zero", [64, 1])',
+    "refused(lambda: WithLayout(matrix, [64, 64], [64, 2], [64, 64], Layout(128, 16)))[:43]": (
+        '"AssertionError: Last dimension must be contiguous"[:43]'
+    ),
+    "native_specialize_impl(None, described, False, True, True)[0][:22]": '"tensordesc<fp16[64, 64]"[:22]',
+    # debug info is asked for by one variable and refused by another
+    '"!DILocalVariable" in llir(dump_ir_extract_di_local_variables=True)': "True",
+    '"!DI" in llir(dump_ir_extract_di_local_variables=True, disable_line_info=True)': "False",
+    # short loops, long ones, and those of unknown length have code of their own
+    '["llvm.licm.disable" in llir(True, rounds) for rounds in (0, 3, 10**6)]': "[True] * 3",
+    '["llvm.licm.disable" in llir(False, rounds) for rounds in (0, 3, 10**6)]': "[False] * 3",
+    'sorted(set("load store arange constexpr dtype float32 jit Any import_module".split()) & set(tl.__all__))': (
+        'sorted("load store arange constexpr dtype float32".split())'
+    ),
+    "[name for name in tl.__all__ if not hasattr(tl, name)]": "[]",
+    "driver.active._obj is driver.active": "True",
+    "driver._create_driver().get_current_target() == driver.active.get_current_target()": "True",
+    "__import__('triton.runtime.driver', fromlist=['x'])._create_driver().get_current_target().backend": '"cpu"',
+    'llir() and loops.device_caches["cpu"] is loops.device_caches[0]': "True",
+    "list(loops.device_caches)": "[0]",
+    'refused(lambda: loops.device_caches["nothing"])': "\"KeyError: 'nothing'\"",
+    "triton.testing.runtime is triton.runtime": "True",
+    'triton.testing._summarize_statistics(np.arange(5.0), [0.5], "mean")': "2.0",
+    'triton.testing._summarize_statistics(np.arange(5.0), [0.25, 0.5], "mean")': "[1.0, 2.0]",
+    '[triton.testing._summarize_statistics([3, 1, 2], None, mode) for mode in ("min", "max", "mean", "median")]': (
+        "[1.0, 3.0, 2.0, 2.0]"
+    ),
+    'get_min_dot_size(GPUTarget("hip", "gfx942", 64))(tl.float16, tl.float16)': "(1, 1, 1)",
+    "passes()": (
+        '["tritonamdgpu-accelerate-matmul{matrix-instruction-size=16 kpack=2}", "tritonamdgpu-pipeline{use-async-copy=true}",'
+        ' "tritonamdgpu-convert-buffer-ops{allow-buffer-atomics=true analyze-small-tensor-ofst=false}"]'
+    ),
+    "swizzle((64, 64), tl.float16)": "(128, 2)",
+    "swizzle((64, 32), tl.float16)": "(64, 2)",
+    "swizzle((64, 16), tl.float16)": "(32, 2)",
+    "swizzle((64, 8), tl.float16)": "(0, 2)",
+    "swizzle((4, 64), tl.float16)": "(0, 2)",
+    "swizzle((64,), tl.float16)": "(0, 1)",
+    "swizzle((64, 128), tl.float8e5, transposed=True)": "(64, 2)",
+    "swizzle((128, 64), tl.uint8, fp4_padded=True)": "(128, 2)",
+    "swizzle((2, 64, 64), tl.float32)": "(128, 3)",
+    "swizzle((64, 64), tl.float16, cga_layout=[[0, 1]])": "(64, 2)",
+    "refused(lambda: default((64, 3), tl.float16, cga_layout=[[0, 1]]))": (
+        '"AssertionError: Shape [64, 3] is not divisible by CGA layout [[0, 1]]"'
+    ),
+}
+
+
+def test_what_projects_rely_on(run) -> None:
+    """Names and small behaviours of Triton, a row each: an expression and what it gives."""
+    checks = "".join(
+        f"found, wanted = {said}, {wanted}\nif found != wanted: print({said!r}, found, wanted)\n"
+        for said, wanted in ROWS.items()
+    )
+    assert run(HABITS + checks, TILEWORK_DEVICE="native") == ""

@@ -55,28 +55,7 @@ class TensorDescriptor:
     padding: str = "zero"
 
     def __post_init__(self) -> None:
-        rank = len(self.shape)
-        assert len(self.strides) == rank, f"rank mismatch: {rank} sizes but {len(self.strides)} strides"
-        assert len(self.block_shape) == rank, f"rank mismatch: {rank} sizes but a block of rank {len(self.block_shape)}"
-        assert rank > 0, "rank must not be zero"
-        assert rank <= MAX_RANK, f"a descriptor has 1 to {MAX_RANK} dimensions, not {rank}"
-        assert address_of(self.base) % ALIGNMENT == 0, f"base must be {ALIGNMENT}-byte aligned"
-        check_block_shape(self.block_shape)
-        assert all(size > 0 for size in self.shape), f"every size must be positive, got {list(self.shape)}"
-        assert all(size <= LARGEST_SIZE for size in self.shape), f"every size must fit in int32, got {list(self.shape)}"
-        self._check_strides()
-        assert self.padding in PADDINGS, (
-            f"Illegal value for padding: {self.padding!r}, use one of {', '.join(PADDINGS)}"
-        )
-        if self.padding == "nan":
-            assert is_floating(self.base), "Padding option `nan` is only supported for floating point tensors"
-
-    def _check_strides(self) -> None:
-        assert self.strides[-1] == 1, f"Last dimension must be contiguous, its stride is {self.strides[-1]}"
-        size = itemsize_of(self.base)
-        for axis, stride in enumerate(self.strides[:-1]):
-            refusal = refused_stride(axis, stride, size)
-            assert refusal is None, refusal
+        check_descriptor(self)
 
     @staticmethod
     def from_tensor(tensor: Any, block_shape: Sequence[int], padding: str = "zero") -> "TensorDescriptor":
@@ -89,6 +68,38 @@ class TensorDescriptor:
             assert blocks.shape == [64, 128] and blocks.strides == [128, 1]
         """
         return TensorDescriptor(tensor, list(tensor.shape), strides_of(tensor), list(block_shape), padding)
+
+
+def check_descriptor(descriptor: Any) -> None:
+    """Refuse a descriptor that breaks a rule of TMA."""
+    rank = len(descriptor.shape)
+    assert len(descriptor.strides) == rank, f"rank mismatch: {rank} sizes but {len(descriptor.strides)} strides"
+    assert len(descriptor.block_shape) == rank, (
+        f"rank mismatch: {rank} sizes but a block of rank {len(descriptor.block_shape)}"
+    )
+    assert rank > 0, "rank must not be zero"
+    assert rank <= MAX_RANK, f"a descriptor has 1 to {MAX_RANK} dimensions, not {rank}"
+    assert address_of(descriptor.base) % ALIGNMENT == 0, f"base must be {ALIGNMENT}-byte aligned"
+    check_block_shape(descriptor.block_shape)
+    assert all(size > 0 for size in descriptor.shape), f"every size must be positive, got {list(descriptor.shape)}"
+    assert all(size <= LARGEST_SIZE for size in descriptor.shape), (
+        f"every size must fit in int32, got {list(descriptor.shape)}"
+    )
+    check_strides(descriptor)
+    assert descriptor.padding in PADDINGS, (
+        f"Illegal value for padding: {descriptor.padding!r}, use one of {', '.join(PADDINGS)}"
+    )
+    if descriptor.padding == "nan":
+        assert is_floating(descriptor.base), "Padding option `nan` is only supported for floating point tensors"
+
+
+def check_strides(descriptor: Any) -> None:
+    """Refuse strides that TMA cannot use."""
+    strides, size = descriptor.strides, itemsize_of(descriptor.base)
+    assert strides[-1] == 1, f"Last dimension must be contiguous, its stride is {strides[-1]}"
+    for axis, stride in enumerate(strides[:-1]):
+        refusal = refused_stride(axis, stride, size)
+        assert refusal is None, refusal
 
 
 def check_block_shape(shape: Sequence[int]) -> None:

@@ -109,7 +109,7 @@ class DriverConfig:
     """
 
     def __init__(self, make: "Callable[[], Driver]" = default_driver) -> None:
-        self._make = make
+        self._create_driver = make
         self._default: Driver | None = None
         self._active: Driver | None = None
         self._host: Driver | None = None  # where launches on memory of the host go, if that is not `_active`
@@ -120,7 +120,7 @@ class DriverConfig:
     def default(self) -> "Driver":
         """The driver that was found on this machine."""
         if self._default is None:
-            self._default = self._make()
+            self._default = self._create_driver()
         return self._default
 
     @property
@@ -219,6 +219,14 @@ class DriverConfig:
         """What kernels for the current device of a driver are kept under: its number, if the driver is the usual one."""
         device = active.get_current_device()
         return device if active is not self._host else (active.get_current_target().backend, device)
+
+    def key_of_kind(self, kind: str) -> Any:
+        """Return the `cache_key` of the driver for targets of a kind; KeyError if launches use none."""
+        drivers = [self.active, *([self._host] if self._host is not None else ())]
+        for each in drivers:
+            if each.get_current_target().backend == kind:
+                return self.cache_key(each)
+        raise KeyError(kind)
 
     def of_key(self, key: Any) -> "Driver | None":
         """The driver that has this `cache_key`, as `using` takes it."""

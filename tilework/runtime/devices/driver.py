@@ -44,6 +44,11 @@ class Driver(ABC):
     utils: "Utils"
     launcher_cls: Callable[..., Any]  # (source, metadata) to what launches the kernel
 
+    @property
+    def _obj(self) -> "Driver":
+        """The driver itself: programs for older Tritons, where `driver.active` was a proxy, ask it for what is behind it."""
+        return self
+
     @classmethod
     @abstractmethod
     def is_active(cls) -> bool:

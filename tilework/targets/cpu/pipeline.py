@@ -122,7 +122,8 @@ def llvm_text(module: Any, fuses: bool = True, arch: str = "host") -> str:
     from tilework.targets.cpu.machines import named_machine
     from tilework.targets.recording import is_recording
 
-    lines = knobs.compilation.dump_ir_extract_di_local_variables or is_recording()
+    asked = knobs.compilation.dump_ir_extract_di_local_variables and not knobs.compilation.disable_line_info
+    lines = asked or is_recording()
     machine = named_machine(arch)
     text = emit_module(module, machine.facts, fuses=fuses, lines=lines, layout=machine.layout)
     interface = interface_of(module, arena_size(module))

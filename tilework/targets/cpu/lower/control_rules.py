@@ -6,6 +6,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt, ttc
 from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import licm_hints
 from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.arena import buffer_bytes
 from tilework.targets.cpu.lower.interface_of import may_wait
@@ -25,27 +26,27 @@ def lower_for(low: Lowering, op: Operation) -> list[Value]:
     start, end, step, *carried = (low[operand] for operand in op.operands)
     b, block, type_ = low.builder, op.regions[0].block, start.type
     cost = 1 + cost_of(block.ops)
-    trips, rounds = trip_count(op), rounds_at_once(cost)
+    trips, rounds, hints = trip_count(op), rounds_at_once(cost), licm_hints(op)
     if trips is not None and trips * cost <= SHORT:
-        with for_loop(b, start, end, step, carried, may_wrap(end, step)) as (loop, index):
+        with for_loop(b, start, end, step, carried, may_wrap(end, step), hints=hints) as (loop, index):
             loop.next(low.region(block, [index, *loop.carried]))
         return list(loop.results)
     if rounds > 1 and type_.bits < 64:
         first, last, wide = (b.sext(value, i64) for value in (start, end, step))
         stride = b.mul(wide, rounds)
-        with b.loop_carrying(first, last, stride, carried) as outer:
+        with b.loop_carrying(first, last, stride, carried, hints=hints) as outer:
             burn(low, cost * rounds)
             bound = b.smin(b.add(outer.index, stride), last)
             begin, limit, by = outer.index, bound, wide
             if step.constant == 1:  # the last sum fits
                 begin, limit, by = b.trunc(begin, type_), b.trunc(limit, type_), step
-            with b.loop_carrying(begin, limit, by, outer.carried, runs=True) as loop:
+            with b.loop_carrying(begin, limit, by, outer.carried, runs=True, hints=hints) as loop:
                 index = loop.index if loop.index.type is type_ else b.trunc(loop.index, type_)
                 loop.next(low.region(block, [index, *loop.carried]))
             outer.next(loop.results)
         return list(outer.results)
     counted = Counted(low, cost)
-    with for_loop(b, start, end, step, [*counted.start, *carried], may_wrap(end, step)) as (loop, index):
+    with for_loop(b, start, end, step, [*counted.start, *carried], may_wrap(end, step), hints=hints) as (loop, index):
         left, *values = loop.carried
         following = low.region(block, [index, *values])
         loop.next([*counted.next([left]), *following])

@@ -5,7 +5,7 @@ from tilework.runtime.kernel_cache.environment import cache_invalidating_env_var
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 from tilework.triton.serving.submodules import on_demand
 
-PARTS = ("ir", "linear_layout", "llvm", "nvidia", "passes")
+PARTS = ("amd", "ir", "linear_layout", "llvm", "nvidia", "passes")
 __all__ = ["get_cache_invalidating_env_vars", "getenv", "getenv_bool", "native_specialize_impl", *PARTS]
 
 

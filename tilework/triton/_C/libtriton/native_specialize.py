@@ -16,4 +16,9 @@ def native_specialize_impl(
     is_tensor = specialize_value and isinstance(type, str) and type.startswith("*")
     if backend is not None and not backend.supports_native_tensor_specialization and is_tensor:
         key = backend.get_tensor_specialization(arg, align=align)
-    return (type, key)
+    return (type, plain_keys(key))
+
+
+def plain_keys(key: Any) -> Any:
+    """Return keys of a tuple as a tuple that equals others; those of launches also know the class of what they are for."""
+    return tuple(map(plain_keys, key)) if isinstance(key, tuple) else key

@@ -86,6 +86,26 @@ NVIDIA_TTGPUIR = {
     "add_allocate_shared_memory_nv": "allocate-shared-memory-nv",
     "add_to_llvmir": "convert-triton-gpu-to-llvm",
 }
+AMD_TTGPUIR = {
+    "add_accelerate_matmul": "tritonamdgpu-accelerate-matmul{{matrix-instruction-size={1} kpack={2}}}",
+    "add_block_pingpong": "tritonamdgpu-block-pingpong{{num-stages={0}}}",
+    "add_canonicalize_pointers": "tritonamdgpu-canonicalize-pointers",
+    "add_coalesce_async_copy": "tritonamdgpu-coalesce-async-copy",
+    "add_convert_to_buffer_ops": (
+        "tritonamdgpu-convert-buffer-ops{{allow-buffer-atomics={1} analyze-small-tensor-ofst={2}}}"
+    ),
+    "add_fold_true_cmpi": "tritonamdgpu-fold-true-cmpi",
+    "add_hoist_layout_conversions": "tritonamdgpu-hoist-layout-conversions",
+    "add_in_thread_transpose": "tritonamdgpu-in-thread-transpose",
+    "add_optimize_epilogue": "tritonamdgpu-optimize-epilogue",
+    "add_optimize_lds_usage": "optimize-amd-lds-usage",
+    "add_pipeline": "tritonamdgpu-pipeline{{use-async-copy={0}}}",
+    "add_reorder_instructions": "tritonamdgpu-reorder-instructions",
+    "add_schedule_loops": "tritonamdgpu-schedule-loops{{num-stages={0}}}",
+    "add_to_llvmir": "convert-triton-amdgpu-to-llvm",
+    "add_update_async_wait_count": "tritonamdgpu-update-async-wait-count",
+    "insert_instruction_sched_hints": "triton-amdgpu-insert-instruction-sched-hints{{variant={0}}}",
+}
 HOPPER = {"add_hopper_warpspec": "nvgpu-warp-specialization{{num-stages={0}}}"}
 
 

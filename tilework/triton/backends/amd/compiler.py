@@ -9,6 +9,7 @@ from typing import Any
 from tilework import knobs
 from tilework.runtime.launch.small_arrays import is_small
 from tilework.runtime.launch.specialize import parse_attr
+from tilework.target import Target
 from tilework.targets.amd.options import HipOptions as HIPOptions
 from tilework.targets.amd.pipeline import HipBackend
 from tilework.targets.base import GPUTarget
@@ -16,7 +17,7 @@ from tilework.targets.options import CompileOptions
 from tilework.triton.backends.compiler import BaseBackend
 from tilework.triton.backends.listed import ListedBackend, known
 
-__all__ = ["GPUTarget", "HIPBackend", "HIPOptions"]
+__all__ = ["GPUTarget", "HIPBackend", "HIPOptions", "get_min_dot_size"]
 
 
 class HIPBackend(HipBackend, ListedBackend):
@@ -41,3 +42,8 @@ class HIPBackend(HipBackend, ListedBackend):
     def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
         key = BaseBackend.get_tensor_specialization(arg, **kwargs)
         return key + "S" if knobs.amd.use_buffer_ops and is_small(arg) else key
+
+
+def get_min_dot_size(target: GPUTarget) -> Any:
+    """Return what gives the smallest dot (m, n, k) that a target takes, for two operand types."""
+    return Target.of(target).min_dot_size

@@ -9,34 +9,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilework.tools import tensor_descriptor
-from tilework.tools.tensor_descriptor import strides_of
+from tilework.tools.tensor_descriptor import check_descriptor, strides_of
 from tilework.triton.experimental.gluon.language._layouts import NVMMASharedLayout
 
 __all__ = ["TensorDescriptor"]
 
 
-@dataclass(init=False)
-class TensorDescriptor(tensor_descriptor.TensorDescriptor):
-    """`block_shape` blocks of a tensor, laid out in shared memory as `layout` says."""
+@dataclass
+class TensorDescriptor:
+    """`block_shape` blocks of a tensor, laid out in shared memory as `layout` says; no relative of the plain descriptor."""
 
+    base: Any
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
     layout: NVMMASharedLayout
+    padding: str = "zero"
 
-    def __init__(
-        self,
-        base: Any,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        block_shape: Sequence[int],
-        layout: NVMMASharedLayout,
-        padding: str = "zero",
-    ) -> None:
-        assert isinstance(layout, NVMMASharedLayout), f"layout must be an NVMMASharedLayout, got {layout!r}"
-        self.layout = layout
-        super().__init__(base, shape, strides, block_shape, padding)
+    def __post_init__(self) -> None:
+        assert isinstance(self.layout, NVMMASharedLayout), f"layout must be an NVMMASharedLayout, got {self.layout!r}"
+        check_descriptor(self)
 
     @staticmethod
-    def from_tensor(  # pyright: ignore[reportIncompatibleMethodOverride]
+    def from_tensor(
         tensor: Any, block_shape: Sequence[int], layout: NVMMASharedLayout, padding: str = "zero"
     ) -> "TensorDescriptor":
         """The descriptor of a whole NumPy array or torch tensor."""
