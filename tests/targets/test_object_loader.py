@@ -11,6 +11,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
+from tilework.targets.llvm import object_loader
 from tilework.targets.llvm.compile import initialize_all, jit_load, to_object
 from tilework.targets.llvm.object_loader import (
     _UNUSED,
@@ -144,6 +145,17 @@ def test_what_is_unusual_is_left_to_llvm() -> None:
     threads = to_object("@x = thread_local global i32 3\ndefine i32 @f() {\n %v = load i32, ptr @x\n ret i32 %v\n}")
     with pytest.raises(Unknown):
         mapped(threads, ["f"], {})
+
+
+def test_a_defect_of_the_loader_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM loads what is unusual, and does not stand in for mistakes of ours."""
+
+    def failing(*_: object) -> None:
+        raise IndexError("a mistake")
+
+    monkeypatch.setattr(object_loader, "mapped", failing)
+    with pytest.raises(IndexError, match="a mistake"):
+        load_object(to_object("define i32 @f() {\n ret i32 7\n}"), ["f"])
 
 
 def relocations(data: bytes) -> list[tuple[int, ...]]:

@@ -90,7 +90,7 @@ def made_bar(progress: "Progress") -> Any:
         if find_spec(library) is not None:
             try:
                 return make(progress)
-            except Exception:
+            except Exception:  # another package's; the next bar shows the same
                 continue
     return LineBar(progress)
 

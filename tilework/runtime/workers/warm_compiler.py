@@ -115,7 +115,7 @@ def exercises(targets: Sequence[Sequence[Any]], all_of_them: bool = True) -> Ite
 
     kernels = islice(sources(), None if all_of_them else 1)
     for source, target in product(kernels, [GPUTarget(*target) for target in targets]):
-        with suppress(Exception), TemporaryDirectory() as folder:
+        with suppress(Exception), TemporaryDirectory() as folder:  # as `load_compiler`: a request will show it
             backend, context = find_backend(target), context_of_process()
             key = get_cache_key(source, backend, backend.parse_options({}), cache_invalidating_env_vars())
             assert context is not None

@@ -264,7 +264,7 @@ def load_object(data: bytes, symbols: Iterable[str], imports: Mapping[str, int] 
     symbols = list(symbols)
     try:
         return mapped(data, symbols, imports or {})
-    except (Unknown, OSError, ValueError, IndexError, struct.error) as error:
+    except (Unknown, OSError) as error:  # other files than ours, other systems, memory that may not be executed
         try:
             from tilework.targets.llvm.compile import jit_load  # lazily: loads LLVM, needed for unusual files only
         except ImportError:
