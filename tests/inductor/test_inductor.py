@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 def run(tmp_path: Path):
     """Run a module of tests/inductor under as_triton, with caches of its own, and return what it printed."""
 
-    def runner(module: str, *arguments: str, **environment: str) -> str:
+    def runner(module: str, *arguments: str, prefix=("-m", "tilework.as_triton"), **environment: str) -> str:
         tools = tmp_path / "tools"
         tools.mkdir(exist_ok=True)
         for tool in ("env", "ldconfig", "uname"):  # no compiler among them
@@ -28,7 +28,7 @@ def run(tmp_path: Path):
             "PYTHONPATH": str(ROOT), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"), "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "CXX": "/nonexistent", "PATH": str(tools), **environment,
         }  # fmt: skip
-        command = [sys.executable, "-m", "tilework.as_triton", "-m", f"tests.inductor.{module}", *arguments]
+        command = [sys.executable, *prefix, "-m", f"tests.inductor.{module}", *arguments]
         done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-3000:]}"
         return done.stdout
@@ -60,3 +60,25 @@ def test_warm_starts_compile_nothing(run, tmp_path: Path) -> None:
     assert "compiled here: 0" in run("processes", "warm")
     shutil.rmtree(tmp_path / "cache")
     assert "compiled here: 0" in run("processes", "load", file)
+
+
+IN_GRAPH = {
+    "cdiv": {"True": 1, "None": 2, "False": 4},  # one graph, one more when a size has changed, one for each size
+    "next_power_of_2": {"True": 3, "None": 4, "False": 4},  # one for each block size
+}
+
+
+def test_dynamo_takes_no_frame_of_the_launcher(run) -> None:
+    """At graph breaks too, whatever is launched; sizes of grids and blocks stay symbolic."""
+    printed = run("frames").splitlines()
+    assert len(printed) == 21 and all(line.endswith("others={}") for line in printed), printed
+    for name, counts in IN_GRAPH.items():
+        for dynamic, count in counts.items():
+            start = f"{name} dynamic={dynamic} "
+            found = [line.split()[3] for line in printed if line.startswith(start)]
+            assert found == [f"frames={count}"] * 2, (start, found)
+
+
+def test_dynamo_takes_no_frame_of_the_launcher_by_our_own_name(run) -> None:
+    printed = run("frames", prefix=()).splitlines()
+    assert len(printed) == 15 and all(line.endswith("others={}") for line in printed), printed

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import tilework
 import tilework.language as tl
 from tilework.language.core import _unwrap_if_constexpr, _unwrap_iterable, _unwrap_shape
 
@@ -171,3 +172,10 @@ def test_unwrapping() -> None:
     assert _unwrap_shape(tl.tuple([tl.constexpr(4)])) == [4]
     assert list(_unwrap_iterable((4, 8))) == [4, 8] and list(_unwrap_iterable(([4, 8],))) == [4, 8]
     assert list(_unwrap_iterable((tl.tuple([4, 8]),))) == [4, 8] and list(_unwrap_iterable((4,))) == [4]
+
+
+@pytest.mark.parametrize("bits", range(64))
+def test_next_power_of_2_is_the_next_one(bits: int) -> None:
+    power = 1 << bits
+    assert tilework.next_power_of_2(power) == power
+    assert tilework.next_power_of_2(power + 1) == 2 * power

@@ -20,4 +20,7 @@ def next_power_of_2(n: int) -> int:
     Example:
         assert [tilework.next_power_of_2(n) for n in (1, 3, 64, 781)] == [1, 4, 64, 1024]
     """
-    return 1 << (n - 1).bit_length() if n > 0 else n
+    n -= 1
+    for shift in (1, 2, 4, 8, 16, 32):  # sets all bits below the highest one; torch.compile keeps it symbolic
+        n |= n >> shift
+    return n + 1

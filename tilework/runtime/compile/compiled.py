@@ -22,6 +22,7 @@ from tilework.errors import OutOfResources
 from tilework.knobs.hooks import above
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
+from tilework.runtime.launch.dynamo_rules import untraced
 
 if TYPE_CHECKING:
     from tilework.target_name import GPUTarget
@@ -376,6 +377,7 @@ class CompiledKernel:
         return runner
 
 
+@untraced
 def launch_kernel(
     kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any], given: Any = None
 ) -> CompiledKernel:

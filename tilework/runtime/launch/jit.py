@@ -26,6 +26,7 @@ from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.device_caches import DeviceCaches
+from tilework.runtime.launch.dynamo_rules import untraced
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
 from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder, native_bound
 from tilework.runtime.launch.small_arrays import specialize_small
@@ -78,6 +79,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self.sanitize: bool | str | None = None
         self.reproducible: bool | None = None
 
+    @untraced
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the grid.
 
@@ -154,6 +156,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         """Kernels by device and key, as Triton 3.0 had them."""
         return {device: entry[0] for device, entry in self.device_caches.items()}
 
+    @untraced
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> Any:
         """Launch over `grid`, or only compile; returns the compiled kernel. ``kernel[grid](...)`` and `warmup` are made of it.
 

@@ -21,6 +21,7 @@ from tilework.language.function import ON_CHANGE
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
+from tilework.runtime.launch.dynamo_rules import untraced
 from tilework.runtime.launch.globals import Captured
 from tilework.runtime.launch.kernel_interface import by_python
 from tilework.runtime.launch.launch_log import is_refusing
@@ -80,6 +81,7 @@ def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]
     """What is called for a launch that fits no entry: launch, then describe it."""
     left = MOST_DESCRIPTIONS
 
+    @untraced
     def launch(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
         nonlocal left
         if driver._host is not None and (elsewhere := driver.elsewhere(fn, args, kwargs)) is not None:

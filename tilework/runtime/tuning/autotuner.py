@@ -33,6 +33,7 @@ from tilework.errors import CompileTimeAssertionFailure, OutOfResources, PTXASEr
 from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.launch.dynamo_rules import untraced
 from tilework.runtime.launch.jit import JITFunction
 from tilework.runtime.launch.kernel_interface import KernelInterface as KernelInterface
 from tilework.runtime.launch.kernel_interface import first_binder, native_bound
@@ -143,6 +144,7 @@ class Autotuner(Wrapper):
     def nargs(self, named: dict[str, Any] | None) -> None:
         LAUNCH.named = named
 
+    @untraced
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """`kernel[grid]`; launches like earlier ones run no Python code, see `native_launch.py`."""
         bind = self.__dict__.get("_bind_grid") or first_binder(self)
@@ -187,6 +189,7 @@ class Autotuner(Wrapper):
         contents += (config.kwargs, (MISSING,) * len(config.kwargs))
         return Tuned(config.all_kwargs(), exact, tuple(watched), contents)
 
+    @untraced
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the best configuration for these arguments, which is found first if need be."""
         if (elsewhere := driver.elsewhere(self, args, kwargs)) is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilework.language.annotations import signature_of
 from tilework.language.function import FunctionSignature
+from tilework.runtime.launch.dynamo_rules import untraced
 from tilework.runtime.launch.jit import JITFunction, KernelInterface
 
 
@@ -67,6 +68,7 @@ class Heuristics(Wrapper):
             extended[name] = rule({**named, **extended})
         return extended
 
+    @untraced
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Launch with the computed parameters."""
         return launch_inside(self.fn, args, self.extend(args, kwargs))
