@@ -82,3 +82,9 @@ def test_dynamo_takes_no_frame_of_the_launcher(run) -> None:
 def test_dynamo_takes_no_frame_of_the_launcher_by_our_own_name(run) -> None:
     printed = run("frames", prefix=()).splitlines()
     assert len(printed) == 15 and all(line.endswith("others={}") for line in printed), printed
+
+
+def test_copied_kernels_find_what_they_import(run, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    assert run("imported_names", str(folder)).count(" ok\n") == 10

@@ -25,6 +25,7 @@ from tilework.language.compile_time import tuple as kernel_tuple
 PLAIN = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), range})
 LANGUAGE = __name__.rpartition(".")[0]
 STANDARD = os.path.dirname(os.__file__) + os.sep
+OWN_MODULES: dict[int, str] = {}  # by the id of an object whose `__module__` shows another one
 EMPTY_CELL = CellType()  # a closure variable that is assigned later, or deleted
 
 
@@ -173,7 +174,7 @@ def digest(data: bytes) -> str:
 def name_of(value: Any) -> str:
     """``module:qualname`` of a class, a function, or the class of something else."""
     named = value if hasattr(value, "__qualname__") else type(value)
-    return f"{named.__module__}:{named.__qualname__}"
+    return f"{module_of(named)}:{named.__qualname__}"
 
 
 def members_of(cls: type) -> list[tuple[str, Any]]:
@@ -211,7 +212,21 @@ def is_generated(function: FunctionType) -> bool:
 
 def is_of_language(value: Any) -> bool:
     """Whether a function or a class belongs to this package, whose version is part of every key."""
-    return f"{getattr(value, '__module__', None)}.".startswith(f"{LANGUAGE}.")
+    return f"{module_of(value)}.".startswith(f"{LANGUAGE}.")
+
+
+def module_of(value: Any) -> str:
+    """The module that defines a function or a class, or the class of something else; see `set_shown_module`."""
+    for named in (value, type(value)):
+        if (module := OWN_MODULES.get(id(named))) is not None:
+            return module
+    return getattr(value, "__module__", None) or ""
+
+
+def set_shown_module(value: Any, module: str) -> None:
+    """Set the `__module__` of a function or a class, by which other programs import it; `module_of` still gives the real one."""
+    OWN_MODULES.setdefault(id(value), value.__module__)
+    value.__module__ = module
 
 
 def is_installed(function: FunctionType) -> bool:

@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tilework.language.compile_time import base_type, base_value, constexpr
-from tilework.language.constant_text import constant_text, is_of_language, names_in
+from tilework.language.constant_text import constant_text, is_of_language, module_of, names_in
 
 COMPILE_TIME_MODULES = ("math", "copy")
 ARRAY_LIBRARIES = ("numpy", "torch", "cupy", "jax")
@@ -179,7 +179,7 @@ class _Finder:
             self.found.members[owner.__name__, node.attr] = None
         holders = (vars(cls) for cls in owner.__mro__) if isinstance(owner, type) else (vars(owner),)
         holder = next((members for members in holders if node.attr in members), None)
-        module = owner.__module__ if isinstance(owner, type) else owner.__name__
+        module = module_of(owner) if isinstance(owner, type) else owner.__name__
         is_ours = module.split(".")[0] in (PACKAGE, *COMPILE_TIME_MODULES)
         self.record(getattr(owner, node.attr, None), None if is_ours or holder is None else node.attr, holder)
 
@@ -341,5 +341,4 @@ def is_language_member(value: Any) -> bool:
         return False
     if getattr(value, "__triton_builtin__", False):
         return True
-    module = getattr(value, "__module__", None)
-    return isinstance(module, str) and module.startswith(f"{PACKAGE}.language")
+    return is_of_language(value)

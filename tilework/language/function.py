@@ -28,7 +28,7 @@ from tilework.language.active import ACTIVE
 from tilework.language.annotations import FunctionSignature, signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
 from tilework.language.compile_time import tuple as kernel_tuple
-from tilework.language.constant_text import EMPTY_CELL, is_of_language
+from tilework.language.constant_text import EMPTY_CELL, is_of_language, module_of
 from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of
 from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
 from tilework.language.parameters import KernelParam, params_of
@@ -180,11 +180,14 @@ class JITCallable:
     def src(self) -> str:
         """The dedented text from `def` on; read-only."""
         if self._src is None:
-            # lines inside a long string may be indented less than the function
-            header, indent = self._header
-            lines = (line.removeprefix(indent) for line in self.raw_src[header:])
-            self._src = "".join(lines).rstrip() + "\n"
+            self._src = self._text()
         return self._src
+
+    def _text(self) -> str:
+        """The text of the file: lines inside a long string may be indented less than the function."""
+        header, indent = self._header
+        lines = (line.removeprefix(indent) for line in self.raw_src[header:])
+        return "".join(lines).rstrip() + "\n"
 
     @property
     def where(self) -> SourceMap:
@@ -457,6 +460,15 @@ class ConstexprFunction(JITCallable):
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundConstexprFunction(instance, self)
+
+    def _text(self) -> str:
+        """The text, which Inductor copies into its own files. A function of the library calls others of its module there, so its
+        text is an import of it."""
+        if not is_of_language(self.fn):
+            return super()._text()
+        name = self.fn.__name__
+        found = f"    from {module_of(self.fn)} import {name} as function\n"
+        return f"def {name}(*args, **kwargs):\n{found}    return function(*args, **kwargs)\n"
 
     def __repr__(self) -> str:
         return f"ConstexprFunction({self.fn.__module__}:{self.fn.__qualname__})"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilework.language.compile_time import constexpr
-from tilework.language.constant_text import LANGUAGE, PROCESS, Writer, digest
+from tilework.language.constant_text import PROCESS, Writer, digest, is_of_language
 from tilework.language.function import SOURCES, JITCallable
 
 
@@ -54,7 +54,7 @@ def portable_key(fn: JITCallable) -> str:
 def key_of(fn: JITCallable, seen: dict[int, str]) -> str:
     if fn.fn is None:  # it was pickled without its text
         return fn.cache_key
-    if fn.fn.__module__.startswith(f"{LANGUAGE}."):
+    if is_of_language(fn.fn):
         return fn.__qualname__
     if id(fn) not in seen:
         seen[id(fn)] = fn.__qualname__  # for functions that call each other

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tilework.language.constant_text import is_of_language
 from tilework.language.function import JITFunction
 from tilework.language.portable_key import globals_of, is_portable, portable_key, portable_text
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
@@ -182,4 +183,4 @@ def is_kernel(value: Any) -> bool:
 
 
 def is_ours(function: Any) -> bool:
-    return function.fn.__module__.startswith("tilework.language.")
+    return is_of_language(function.fn)

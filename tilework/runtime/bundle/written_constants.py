@@ -19,6 +19,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.language.constant_text import module_of
 from tilework.language.function import JITCallable
 from tilework.runtime.launch.specialize import python_number
 
@@ -91,9 +92,10 @@ RULES: dict[type, Callable[[Any], Any]] = {
 def name_of(value: Any) -> str:
     """``module:qualname``, by which another process finds it."""
     owner = getattr(value, "fn", value)
-    module, name = module_name(owner.__module__), owner.__qualname__
+    own, name = module_of(owner), owner.__qualname__
+    module = module_name(own)
     try:
-        found = attrgetter(name)(sys.modules[owner.__module__])
+        found = attrgetter(name)(sys.modules[own])
     except (KeyError, AttributeError):
         found = None
     if found is not value and unwrapped(found) is not unwrapped(value):

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from tilework.language.constant_text import constant_text
+from tilework.language.constant_text import constant_text, module_of
 from tilework.language.function import JITCallable
 from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.launch.specialize import leaves_of, letters
@@ -56,7 +56,7 @@ def code_parts(fn: JITCallable) -> dict[str, str]:
             name = f"function {getattr(other, '__qualname__', repr(other))}"
             if not isinstance(other, JITCallable) or other.fn is None:
                 parts[name] = digest(constant_text(other))
-            elif not other.fn.__module__.startswith("tilework."):  # ours are a part of the package
+            elif not module_of(other.fn).startswith("tilework."):  # ours are a part of the package
                 parts[name] = digest(other.src, str(other.def_line), other._place)
                 waiting.append(other)
     return parts

@@ -19,6 +19,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.language.constant_text import module_of
 from tilework.language.dependencies import COMPILE_TIME_MODULES, PACKAGE
 from tilework.language.function import JITFunction
 from tilework.runtime.workers.line_channel import Message
@@ -53,7 +54,7 @@ class Sender:
             return {kind.__name__: [self.value(item) for item in value]}
         if kind is dict and all(type(key) is str for key in value):
             return {"dict": {key: self.value(item) for key, item in value.items()}}
-        if isinstance(value, JITFunction) and not (value.fn is not None and is_ours(value.fn.__module__)):
+        if isinstance(value, JITFunction) and not (value.fn is not None and is_ours(module_of(value.fn))):
             return {"function": self.function(value)}
         if kind is ModuleType and (is_ours(value.__name__) or value.__name__ in COMPILE_TIME_MODULES):
             return {"module": value.__name__}
@@ -63,8 +64,8 @@ class Sender:
                 "made": value.__name__,
                 "members": {name: self.value(item, members) for name, item in named.items()},
             }
-        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-        if isinstance(module, str) and isinstance(name, str) and is_ours(module):
+        module, name = module_of(value), getattr(value, "__qualname__", None)
+        if isinstance(name, str) and is_ours(module):
             for place in (module, tl.__name__):  # the second has builtins as kernels call them
                 if named_object(place, name) is value:
                     return {"part": [place, name]}

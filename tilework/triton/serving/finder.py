@@ -9,11 +9,11 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from tilework import plugins
@@ -39,6 +39,8 @@ PLACES = {
     "triton.tools.link": "tilework.triton.tools.link",
 }
 GLUON = "triton.experimental.gluon"
+# modules whose functions and classes carry Triton's names; one that is in several carries the first of these
+SHOWN = tuple(f"triton.language{inner}" for inner in (".core", ".math", ".standard", ".random", ".target_info", ""))
 TRITON_VERSION = "3.6.0"  # programs choose their code paths by it
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.dirname(os.path.dirname(HERE))
@@ -138,7 +140,9 @@ def extend(module: ModuleType) -> None:
     def find(name: str) -> Any:
         for mirror in additions()[module.__name__] if not name.startswith("__") else ():
             if offers(added := addition(mirror), name):
-                return names.setdefault(name, getattr(added, name))
+                value = names.setdefault(name, getattr(added, name))
+                show_names(ROOT + mirror.removeprefix(MIRROR), module, [name])
+                return value
         if own is not None:
             return own(name)
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
@@ -169,7 +173,21 @@ def offers(mirror: ModuleType, name: str) -> bool:
         return name in getattr(mirror, "__all__", ())
     value = getattr(mirror, name, os)
     home = getattr(value, "__name__" if isinstance(value, ModuleType) else "__module__", OURS)
-    return str(home).partition(".")[0] == OURS
+    return str(home).partition(".")[0] in (OURS, ROOT)
+
+
+def show_names(name: str, module: ModuleType, members: Iterable[str] = ()) -> None:
+    """Let functions and classes of the language carry the name of Triton's module that has them: programs that write source text,
+    as Inductor does, import them by it."""
+    if not name.startswith("triton.language"):
+        return
+    language = importlib.import_module("tilework.language.constant_text")
+    callables = importlib.import_module("tilework.language.function").JITCallable
+    for member in members or list(vars(module)):
+        value = vars(module)[member]
+        if isinstance(value, FunctionType | type | callables) and value.__name__ == member:
+            if value.__module__.startswith(("tilework.language", "tilework.triton.language")):
+                language.set_shown_module(value, name)
 
 
 class AliasLoader(Loader):
@@ -184,6 +202,7 @@ class AliasLoader(Loader):
             return root_module()
         self.own_spec = module.__spec__
         adopt_children(spec.name, module)
+        show_names(spec.name, module)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -239,6 +258,7 @@ def adopt_children(name: str, module: ModuleType) -> None:
         if inner.startswith(f"{module.__name__}.") and place_of(alias := name + inner[len(module.__name__) :]) == inner:
             if alias not in sys.modules:
                 sys.modules[alias] = sys.modules[inner]
+                show_names(alias, sys.modules[inner])
                 adopt_inside(alias, sys.modules[inner])
     adopt_inside(name, module)
 
@@ -283,6 +303,8 @@ def as_triton() -> ModuleType:
                 extend(sys.modules[name])
         importlib.import_module(f"{OURS}.runtime.devices.active_driver").driver.only_active()
         importlib.import_module(f"{OURS}.knobs").language.is_triton = True
+        for name in SHOWN:
+            show_names(name, importlib.import_module(place_of(name)))
         reach_children()
     return importlib.import_module(ROOT)
 

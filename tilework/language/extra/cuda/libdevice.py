@@ -10,6 +10,8 @@ every function, ``name: {argument dtypes: (symbol, result dtype)}``.
 from collections.abc import Callable
 from typing import Any
 
+from tilework import knobs
+from tilework.language.constant_text import set_shown_module
 from tilework.language.core import (
     dtype,
     extern,
@@ -65,6 +67,8 @@ def function(module: str, name: str, text: str, arity: int, body: Callable[[list
     made.__doc__ = text
     made = extern(made)
     made._libdevice_name = name
+    if knobs.language.is_triton:
+        set_shown_module(made, module.replace("tilework.", "triton.", 1))
     return made
 
 
