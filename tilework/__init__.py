@@ -25,7 +25,6 @@ with quick_definitions():
     from tilework.language.function import constexpr_function
     from tilework.language.host import cdiv, next_power_of_2
     from tilework.runtime.failures.uncaught import show_diagnostics
-    from tilework.runtime.launch.dynamo_rules import skip_launcher
     from tilework.runtime.launch.jit import JITFunction, KernelInterface, jit
     from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
     from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
@@ -69,7 +68,6 @@ __all__ = [
 ]
 
 show_diagnostics()
-skip_launcher()
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,8 @@ skips frames by the path of their file (`torch._dynamo.trace_rules`), so the rul
 marked `untraced` call, generated code and other packages included, is not offered to Dynamo at all. Functions that traced code
 calls itself, such as `cdiv`, are still traced through.
 
-Nothing here imports torch: the rules are added once a program has loaded Dynamo.
+Nothing here imports torch. Dynamo has no hook for packages, so the rules are added when a kernel is defined or launched after a
+program has loaded it.
 """
 
 import os
@@ -29,14 +30,8 @@ def untraced(function: Function) -> Function:
     return function
 
 
-def skip_launcher() -> None:
-    """Add the rules now if Dynamo is loaded, and else as soon as it is."""
-    if not add_rules():
-        sys.meta_path.insert(0, DynamoWatch())  # pyright: ignore[reportArgumentType]
-
-
 def add_rules() -> bool:
-    """Add the rules that Dynamo does not have yet; returns False while it is not loaded to its end."""
+    """Add the rules that Dynamo does not have yet; return False if there are none, or if it is not loaded to its end."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     frames: Any = sys.modules.get("torch._dynamo.eval_frame")
     if not hasattr(rules, "is_torch_inline_allowed") or not hasattr(frames, "skip_code"):
@@ -45,18 +40,7 @@ def add_rules() -> bool:
         rules.BUILTIN_INLINE_WHEN_CALLED.update(f"{folder}{traced}/" for traced in TRACED)
         rules.SKIP_DIRS.append(folder)
         rules._recompile_re()
+    is_new, skip = bool(UNTRACED), frames.FrameAction.SKIP
     while UNTRACED:
-        skip = frames.FrameAction.SKIP
         frames.set_code_exec_strategy(UNTRACED.pop(), frames.FrameExecStrategy(skip, skip))
-    return True
-
-
-class DynamoWatch:
-    """A finder that finds no module. It sees every import and adds the rules when Dynamo has loaded its own, which is before the
-    last of Dynamo's imports, and then removes itself."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        if name.startswith("torch.") and add_rules():
-            sys.meta_path = [
-                finder for finder in sys.meta_path if finder is not self
-            ]  # another thread may read the old list
+    return is_new

@@ -26,7 +26,7 @@ from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
 from tilework.runtime.launch.binder import make_binder
 from tilework.runtime.launch.device_caches import DeviceCaches
-from tilework.runtime.launch.dynamo_rules import untraced
+from tilework.runtime.launch.dynamo_rules import UNTRACED, add_rules, untraced
 from tilework.runtime.launch.globals import check_globals, collect_globals, globals_of_constants, unless_same
 from tilework.runtime.launch.kernel_interface import KernelInterface, first_binder, native_bound
 from tilework.runtime.launch.small_arrays import specialize_small
@@ -78,6 +78,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         ] = {}  # revision of sources, and `cache_key` if it was known
         self.sanitize: bool | str | None = None
         self.reproducible: bool | None = None
+        add_rules()
 
     @untraced
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
@@ -97,6 +98,8 @@ class JITFunction(KernelInterface, LanguageFunction):
             kernel[lambda meta: (tilework.cdiv(meta["n"], meta["BLOCK"]),)](out, 10, BLOCK=4, num_warps=4)
             assert out.tolist() == list(range(10))
         """
+        if UNTRACED and add_rules():
+            return self[grid]  # a call that the rules are for
         bind = self._bind_grid or first_binder(self) or native_binder(self)
         return bind(grid) if bind is not None else super().__getitem__(grid)
 
