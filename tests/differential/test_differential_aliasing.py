@@ -205,6 +205,29 @@ def test_what_the_order_gives() -> None:
 
 
 @jit
+def in_place(a, row, column, ROW: tl.constexpr, COLUMN: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    p = a + 256 + i * (ROW if ROW is not None else row) + j * (COLUMN if COLUMN is not None else column)
+    tl.store(p, tl.load(p) * 2 + 1)
+
+
+STRIDES = ((16, 1), (1, 16), (15, 1), (1, 1), (2, 3), (-16, 1), (1, -1), (0, 1), (8, 2), (5, -7), (3, 11))
+
+
+@pytest.mark.parametrize("strides", STRIDES, ids=str)
+def test_pointers_of_a_tile_that_meet(strides: tuple[int, int]) -> None:
+    """All of a tile is loaded before any of it is stored, also where rows or columns overlap."""
+    for known in ((True, True), (False, True), (True, False)):
+        constants = [stride if is_known else None for stride, is_known in zip(strides, known, strict=True)]
+        whole, (a,) = memory((0,))
+        i, j = np.ogrid[:8, :16]
+        at = 256 + i * strides[0] + j * strides[1]
+        a[at] = a[at] * 2 + 1
+        found = check(in_place, (0,), (*strides, *constants, 8, 16), ("native", "native, reproducible", "evaluator"))
+        np.testing.assert_array_equal(found[0], whole)
+
+
+@jit
 def step(a, b, c, v, w, KIND: tl.constexpr, WHICH: tl.constexpr, OFFSET: tl.constexpr, STRIDE: tl.constexpr):
     """One statement of a generated program; `v` is what was loaded last, `w` what is stored."""
     N: tl.constexpr = v.shape[0]

@@ -12,9 +12,11 @@ overlap, and else runs code compiled without the rule (`may_alias`). Functions t
 one call may pass the same array twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
@@ -24,8 +26,9 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.enums import MemSemantic, RMWOp
 from tilework.ir.nesting import body_of, end_of
 from tilework.ir.property_text import is_true
+from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, element_type, is_tensor, number_of, shape_of
-from tilework.transforms.ttc.loops.index_maps import Digits, is_lazy, sources, whole
+from tilework.transforms.ttc.loops.index_maps import Digits, Source, is_lazy, sources, whole
 
 THROUGH = frozenset(
     {tt.AddPtrOp, tt.BitcastOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.SplitOp}
@@ -34,6 +37,8 @@ ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
 MEMORY = frozenset({tt.LoadOp, tt.StoreOp, *ATOMICS})
 # Ops that keep different pointers different, given operands that do.
 SPREADING = frozenset({tt.AddPtrOp, arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ExtSIOp, arith.ExtUIOp})
+WIDENING = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.SplatOp, arith.ExtSIOp})
+Steps = dict[tuple[int, int], int]  # (divisor, radix) of a digit of the nest's index to what one more of it adds
 VIEWS = frozenset({tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.SplatOp, tt.TransOp, tt.MakeRangeOp})
 
 
@@ -101,42 +106,89 @@ class Bases:
         return found.pop() if len(found) == 1 else None
 
     def is_spread(self, pointer: SSAValue) -> bool:
-        """The elements of a tile of pointers are all different, as far as strides are not 0."""
+        """The elements of a tile of pointers are all different; with strides that only the launch knows they may not be."""
         if pointer not in self.spread:
             count = prod(shape_of(pointer.type))
-            found: set[tuple[int, int]] = set()
-            self.spread[pointer] = is_sum_of_ranges(pointer, whole(count), found) and covered(found) == count
+            self.spread[pointer] = are_different(steps_of(pointer, whole(count)), count)
         return self.spread[pointer]
 
 
-def covered(found: Iterable[tuple[int, int]]) -> int:
-    """What the index is known modulo, if these parts of it are: from a step on to a number of which it is a divisor."""
-    known = 1
-    for low, high in sorted(found):
-        if known % low == 0 and high % known == 0:
-            known = high
-    return known
-
-
-def is_sum_of_ranges(value: SSAValue, digits: Digits, found: set[tuple[int, int]]) -> bool:
-    """Whether `value` is a sum of ranges and uniform numbers; what of the index the ranges have is added to `found`."""
-    stack, seen = [(value, digits)], set[tuple[SSAValue, Digits]]()
+def steps_of(value: SSAValue, digits: Digits) -> Steps | None:
+    """What each part of the nest's index adds to the element `digits` of a sum of ranges; None if that is not known."""
+    known: dict[Source, Steps] = {}
+    stack: list[Source] = [(value, digits)]
     while stack:
-        value, digits = stack.pop()
-        if not is_tensor(value.type) or (value, digits) in seen:
+        source = stack[-1]
+        needed = operands_of(*source)
+        if needed is None:
+            return None
+        if missing := [operand for operand in needed if operand not in known]:
+            stack += missing
             continue
-        seen.add((value, digits))
-        if not isinstance(value, OpResult) or not is_lazy(value.op):
+        if (steps := combined(*source, [known[operand] for operand in needed])) is None:
+            return None
+        known[source] = steps
+        stack.pop()
+    return known[value, digits]
+
+
+def operands_of(value: SSAValue, digits: Digits) -> Sequence[Source] | None:
+    """What an element of a sum of ranges is computed from; None for anything else."""
+    if not is_tensor(value.type):
+        return ()
+    if not isinstance(value, OpResult) or not is_lazy(value.op):
+        return None
+    kind = type(value.op)
+    if kind is arith.ConstantOp or kind is tt.MakeRangeOp:
+        return ()
+    return sources(value, digits) if kind in SPREADING or kind in VIEWS else None
+
+
+def combined(value: SSAValue, digits: Digits, steps: Sequence[Steps]) -> Steps | None:
+    """The steps of a value, from those of its operands."""
+    op = value.op if isinstance(value, OpResult) and is_tensor(value.type) else None
+    kind = type(op)
+    if op is None or kind is arith.ConstantOp:
+        return {}
+    if kind is tt.MakeRangeOp:
+        places = accumulate((digit.radix for digit in digits), mul, initial=1)
+        moving = [(digit, place) for digit, place in zip(digits, places, strict=False) if digit.divisor]
+        return None if any(digit.of for digit, _ in moving) else {(d.divisor, d.radix): place for d, place in moving}
+    if len(steps) == 1:
+        return steps[0]
+    one, other = steps
+    if kind is not arith.MuliOp:
+        sign = -1 if kind is arith.SubiOp else 1
+        added = {part: one.get(part, 0) + sign * other.get(part, 0) for part in one | other}
+        return {part: step for part, step in added.items() if step}
+    if one and other:
+        return None
+    moving, factor = one or other, uniform_number(op.operands[1] if one else op.operands[0])
+    if not moving or factor == 0:
+        return {}
+    return None if factor is None else {part: step * factor for part, step in moving.items()}
+
+
+def uniform_number(value: SSAValue) -> int | None:
+    """The integer that all elements of `value` are, if it is a constant."""
+    while isinstance(value, OpResult) and type(value.op) in WIDENING:
+        value = value.op.operands[0]
+    number = constant_value(value)
+    return number if isinstance(number, int) else None
+
+
+def are_different(steps: Steps | None, count: int) -> bool:
+    """Whether all `count` elements of a sum of ranges are different numbers: no step is reached by smaller ones together."""
+    known, reached = 1, 0
+    for divisor, radix in sorted(steps or ()):
+        if divisor != known:
             return False
-        kind = type(value.op)
-        if kind is tt.MakeRangeOp:
-            found.update((d.divisor, d.divisor * d.radix) for d in digits if d.divisor and not d.of)
-        if kind is arith.ConstantOp:
-            continue
-        if kind not in SPREADING and kind not in VIEWS:
+        known *= radix
+    for (_, radix), step in sorted((steps or {}).items(), key=lambda item: abs(item[1])):
+        if abs(step) <= reached:
             return False
-        stack += sources(value, digits)
-    return True
+        reached += abs(step) * (radix - 1)
+    return known == count
 
 
 def access_of(op: Operation, bases: Bases) -> Access:
