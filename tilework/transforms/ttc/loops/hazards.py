@@ -106,7 +106,7 @@ class Bases:
         return found.pop() if len(found) == 1 else None
 
     def is_spread(self, pointer: SSAValue) -> bool:
-        """The elements of a tile of pointers are all different; with strides that only the launch knows they may not be."""
+        """Whether the elements of a tile of pointers are known to be different: strides of the launch are not."""
         if pointer not in self.spread:
             count = prod(shape_of(pointer.type))
             self.spread[pointer] = are_different(steps_of(pointer, whole(count)), count)
@@ -178,7 +178,7 @@ def uniform_number(value: SSAValue) -> int | None:
 
 
 def are_different(steps: Steps | None, count: int) -> bool:
-    """Whether all `count` elements of a sum of ranges are different numbers: no step is reached by smaller ones together."""
+    """Whether all `count` elements of a sum of ranges are different: smaller steps together reach no larger one."""
     known, reached = 1, 0
     for divisor, radix in sorted(steps or ()):
         if divisor != known:
