@@ -83,7 +83,7 @@ def test_a_folder_for_records(
     before = list(LISTENERS)
     kernel = tilework.jit(add.fn)
     x = np.ones(64, np.float32)
-    kernel[(1,)](x, x, x, 64, 1, BLOCK=64)
+    kernel[(1,)](x, x, x.copy(), 64, 1, BLOCK=64)
     for made in recording.ACTIVE[:]:
         recording.stop(made)
     assert before == LISTENERS
@@ -106,11 +106,15 @@ def test_recompilations_are_told_while_a_program_runs(
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         for block in (16, 32):
-            kernel[(1,)](x, x, x, 64, 1, BLOCK=block)
-    for made in recording.ACTIVE[:]:
-        recording.stop(made)
+            kernel[(1,)](x, x, x.copy(), 64, 1, BLOCK=block)
     told = capsys.readouterr().err
     assert told.count("add is compiled again") == 1 and "the constant `BLOCK` is 32, not 16" in told
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        kernel[(1,)](x, x, x, 64, 1, BLOCK=32)
+    for made in recording.ACTIVE[:]:
+        recording.stop(made)
+    assert "its arguments overlap (may_alias is True)" in capsys.readouterr().err
 
 
 def test_a_copy_of_the_process_may_die() -> None:

@@ -183,8 +183,14 @@ def plain(part: str, words: str, help: str = "") -> Callable[[str, str | None, s
     return row
 
 
+OPTION = plain("option", "the option {name} is {after}, not {before}", "give it the same value in every launch")
+OVERLAP = plain(
+    "option",
+    "its arguments overlap ({name} is {after}), so that it loads and stores in program order",
+    "pass arrays of their own, if speed matters",
+)
 PARTS: dict[str, Callable[[str, str | None, str | None], Difference]] = {
-    "option": plain("option", "the option {name} is {after}, not {before}", "give it the same value in every launch"),
+    "option": lambda name, before, after: (OVERLAP if name == "may_alias" else OPTION)(name, before, after),
     "environment": plain(
         "environment",
         "the variable {name} is {after}, not {before}: it changes what is compiled",
