@@ -19,6 +19,7 @@ from tests.runtime.launch_kernels import add_one
 from tilework import knobs
 from tilework.errors import InterpreterError
 from tilework.oracles.interpreter import InterpretedFunction
+from tilework.oracles.interpreter.function import InterpretedLaunch
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 ROOT = Path(__file__).parent.parent.parent
@@ -194,7 +195,8 @@ def test_warmup_hooks_heuristics_and_autotuning(tmp_path: Path) -> None:
         for _ in range(2):
             configs = [tilework.Config({"BLOCK": size}) for size in (8, 16)]
             tuned = tilework.autotune(configs, ["n"], do_bench=bench, cache_results=True)(fill)
-            assert tuned[lambda meta: (tilework.cdiv(20, meta["BLOCK"]),)](out, 2.0, 20) is None
+            launch = tuned[lambda meta: (tilework.cdiv(20, meta["BLOCK"]),)](out, 2.0, 20)
+            assert isinstance(launch, InterpretedLaunch)
             assert tuned.best_config == configs[0] and (out == 2).all()
     assert len(measured) == 4 and not list(tmp_path.rglob("*.json"))
 
@@ -317,9 +319,50 @@ def test_autotune_heuristics_and_hooks() -> None:
     kernel.add_pre_run_hook(lambda *args, **kwargs: seen.append(kwargs["BLOCK"]))
     x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     chosen = tilework.heuristics({"BLOCK": lambda args: args["n"]})(kernel)
-    assert chosen[(1,)](x, y, 64) is None and (y == x + 1).all()
+    assert chosen[(1,)](x, y, 64).name == "add_one" and (y == x + 1).all()
     assert chosen.warmup(x, y, 64, grid=(1,)) is None and seen == [64, 64]
     tuned = tilework.autotune([tilework.Config({"BLOCK": 32}), tilework.Config({"BLOCK": 64})], key=["n"])(kernel)
     y[:] = 0
     tuned[lambda meta: (tilework.cdiv(64, meta["BLOCK"]),)](x, y, 64)
     assert (y == x + 1).all()
+
+
+def test_launches_return_what_the_compiler_would_make() -> None:
+    """Programs that look at the code of a kernel run on; it is compiled when they do, and not before."""
+
+    @interpreted
+    def plus_one(x):
+        return x + 1
+
+    @interpreted
+    def kernel(out, N: tl.constexpr):
+        tl.store(out + tl.arange(0, N), plus_one(tl.arange(0, N)))
+
+    out, compiled = np.zeros(4, np.int32), []
+    with knobs.runtime.scope():
+        knobs.runtime.jit_post_compile_hook = lambda **facts: compiled.append(facts["fn"].name)
+        launch = kernel[(1,)](out, N=4, num_warps=2)
+        assert out.tolist() == [1, 2, 3, 4] and not compiled and not hasattr(launch, "__len__")
+        assert launch.name == "kernel" and "tt.store" in launch.asm["ttir"] and launch.metadata.num_warps == 2
+    assert len(compiled) == 1
+    with pytest.raises(AttributeError, match="nothing_known"):
+        _ = launch.nothing_known
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_constants_have_a_value_and_a_type(interpret: bool) -> None:
+    def constants(out, N: tl.constexpr):
+        one: tl.constexpr = 1
+        text: tl.constexpr = "abc"
+        nothing: tl.constexpr = None
+        tl.static_assert(one.type == tl.constexpr(1).type)
+        tl.static_assert(N.type.value == 4)
+        tl.static_assert(text.type.value == text.value)
+        tl.static_assert(nothing.value is None)
+        count = 3
+        tl.static_assert(count.type == tl.int32)
+        tl.store(out, one.value + one.type.value + N.value + len(text.value) + count)
+
+    out = np.zeros(1, np.int32)
+    tilework.jit(constants, interpret=interpret)[(1,)](out, 4)
+    assert out[0] == 12

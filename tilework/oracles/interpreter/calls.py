@@ -232,8 +232,8 @@ class Helpers:
         """``x.name``, also of the value inside a constexpr."""
         if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
             owner = owner.value
-        if name == "value" and not isinstance(owner, tl.base_value) and not hasattr(owner, "value"):
-            return owner  # of a constexpr, which is a plain value here
+        if name in ("value", "type") and not isinstance(owner, tl.base_value) and not hasattr(owner, name):
+            owner = tl.constexpr(owner)  # which is a plain value here
         return plain(getattr(owner, name))
 
     def item(self, owner: Any, index: Any) -> Any:

@@ -15,7 +15,7 @@ import bdb
 import itertools
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -166,10 +166,31 @@ def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[
     return sorted(programs, key=lambda program: program[::-1]) if is_ordered else programs
 
 
+class InterpretedLaunch:
+    """The result of a launch of an interpreted kernel.
+
+    Asked for what a compiled kernel has (`asm`, `name`, `metadata` ...), it compiles the kernel for such a launch.
+    """
+
+    def __init__(self, compiled_form: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self._launch = compiled_form, args, kwargs
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # Python and its tools look for these in any object
+            raise AttributeError(f"the result of an interpreted launch has no {name}")
+        return getattr(self._compiled, name)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        compiled_form, args, kwargs = self._launch
+        return compiled_form().warmup(*args, grid=(1,), **kwargs)
+
+
 class InterpretedFunction(JITFunction):
     """A kernel, or a function for kernels, that runs as Python. See the module docstring."""
 
     needs_source = False
+    compiled_form: Callable[[], Any] | None = None  # makes the kernel that is compiled from the same function
     rewritten_fn: ClassVar[MutableMapping[Any, Callable[..., Any]]] = WeakKeyDictionary()
     sanitize: bool | None = None
     reproducible: bool | None = None
@@ -207,13 +228,13 @@ class InterpretedFunction(JITFunction):
         """There is nothing to compile."""
         self.run(*args, grid=grid, warmup=True, **kwargs)
 
-    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> "InterpretedLaunch | None":
         """Run the kernel for every program of `grid`."""
         for hook in self.pre_run_hooks:
             hook(*args, **kwargs)
         bound, options = self.bound_values(args, kwargs)
         if warmup:
-            return
+            return None
         shape = grid_extent(grid(dict(bound)) if callable(grid) else grid)
         interpreter = Interpreter(options, shape)
         token = ACTIVE.set(interpreter)
@@ -222,6 +243,7 @@ class InterpretedFunction(JITFunction):
                 self.run_programs(interpreter, bound, shape)
         finally:
             ACTIVE.reset(token)
+        return None if self.compiled_form is None else InterpretedLaunch(self.compiled_form, args, kwargs)
 
     def run_programs(self, interpreter: Interpreter, bound: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         convert = Arguments(interpreter.semantic, interpreter.memory).convert

@@ -8,6 +8,7 @@ specialisation. `JITFunction` here is the language's function object plus this m
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -476,6 +477,7 @@ def jit(
             from tilework.oracles.interpreter import InterpretedFunction  # lazily: a whole executor
 
             made = InterpretedFunction(function, **{**settings, "debug": bool(debug) or knobs.runtime.debug})
+            made.compiled_form = partial(JITFunction, function, **settings)
             made.sanitize = bool(knobs.runtime.sanitize if sanitize is None else sanitize)
             made.reproducible = bool(knobs.runtime.reproducible if reproducible is None else reproducible)
         else:
