@@ -11,6 +11,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import entries
 from tests.runtime.modules import load_module
+from tilework.runtime.launch.binder import make_binder
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -89,6 +90,15 @@ def test_a_text_that_contains_constexpr(tmp_path: Path) -> None:
     kernel, out = load_module(tmp_path, text, "contains").k, np.zeros(1, "i4")
     kernel[(1,)](out, 1, 2, 4, 8, 16)
     assert out[0] == 31 and kernel.constexprs == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "type", ["u1", "fp64", "fp32", "fp16", "bf16", "fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8", "fp8e4b15"]
+)
+def test_floats_of_a_forced_type_have_one_specialisation(type: str, tmp_path: Path) -> None:
+    kernel = load_module(tmp_path, f"@tilework.jit\ndef k(x: '{type}'):\n    pass\n", "one").k
+    bind = make_binder(kernel)
+    assert {bind(value)[1] for value in (0, 1, 16, 3, 1.0, 2.5, float("nan"))} == {((type, None),)}
 
 
 @pytest.mark.parametrize("note", ["float", "'fp64'", "tl.float16", "bool", "'u1'"])

@@ -145,6 +145,11 @@ def describe(out, X: tl.constexpr):
 
 
 @tilework.jit
+def describe_with_an_option(out, X: tl.constexpr, num_stages=2):
+    describe(out, X)
+
+
+@tilework.jit
 def describe_item(out, X: tl.constexpr):
     tl.store(out, tl.full((), X[0], tl.float32).to(tl.int32, bitcast=True))
     tl.store(out + 1, tl.where(True, X[0], X[0]).dtype.primitive_bitwidth)
@@ -166,6 +171,7 @@ def expected(value: Any) -> list[int]:
 WAYS = {
     "argument": (describe, lambda x: x),
     "constexpr": (describe, tl.constexpr),
+    "beside a parameter that is an option": (describe_with_an_option, lambda x: x),
     "tuple": (describe_item, lambda x: (x,)),
     "list": (describe_item, lambda x: [x]),
     "named tuple": (describe_item, lambda x: Pair(x, 0)),

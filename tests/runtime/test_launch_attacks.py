@@ -226,6 +226,7 @@ BAD_INPUTS: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
     "a class": (lambda x: np.float32, TypeError, "failed to specialize argument of type: type"),
     "a list in a tuple": (lambda x: ((1, [2]),), TypeError, "failed to specialize argument of type: list"),
     "DLPack of a GPU": (lambda x: Exporter(x, 2), ValueError, "DLPack"),
+    "DLPack of another kind of device": (lambda x: Exporter(x, 7), ValueError, "DLPack's kind 7|DLPack device 7"),
     "beyond 64 bits": (lambda x: 2**64, OverflowError, "64 bits"),
     "below 64 bits": (lambda x: -(2**63) - 1, OverflowError, "64 bits"),
 }
@@ -238,6 +239,14 @@ def test_bad_input(name: str) -> None:
     refuse(error, match, lambda: add_one[(1,)](make(x), y, 64))
     with pytest.raises(error, match=match):
         interpreted[(1,)](make(x), y, 64)
+
+
+def test_a_value_that_no_launcher_takes() -> None:
+    @tilework.jit
+    def kernel(out, x: "fp8e5"):  # noqa: F821
+        tl.store(out, x.to(tl.float32))
+
+    refuse(TypeError, "parameter 1 of kernel is f8E5M2", lambda: kernel[(1,)](np.zeros(1, np.float32), 2.0))
 
 
 @pytest.mark.parametrize("given", [None, 64, 2.5])

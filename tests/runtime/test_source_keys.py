@@ -17,6 +17,7 @@ from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.compiler import ASTSource
 from tilework.language.dependencies import library_dependencies
+from tilework.runtime.kernel_cache.key import hash_of_files
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -333,3 +334,15 @@ def types_module() -> Any:
         tl.store(p + i, value, mask=i < n)
 
     return types.SimpleNamespace(fill=fill)
+
+
+def test_every_byte_of_a_library_file_counts(tmp_path: Path) -> None:
+    """Files are read in pieces of 64 KiB."""
+    path, found = tmp_path / "file.py", set()
+    for size in (0, 1, 65535, 65536, 65537, 200_000):
+        path.write_bytes(bytes(size))
+        found.add(hash_of_files(str(tmp_path), [str(path)]))
+        for place in {0, size // 2, size - 1} if size else ():
+            path.write_bytes(bytes(place) + b"1" + bytes(size - place - 1))
+            found.add(hash_of_files(str(tmp_path), [str(path)]))
+    assert len(found) == 1 + 2 + 4 * 4

@@ -232,12 +232,12 @@ class CompiledKernel:
         loading = (self.module, self.function, self.name, self.metadata_group, self.hash)
         knobs.runtime.kernel_load_start_hook(*loading)
         loaded = active.load_binary(self.name, self.kernel, self.metadata.shared, device)
+        threads, most_threads = self.metadata.num_warps * self.metadata.target.warp_size, loaded[-1]
+        if threads > most_threads:
+            raise OutOfResources(threads, most_threads, "threads")
+        launch = active.launcher_cls(self.src, self.metadata)  # may fail, and then nothing is loaded
         self.module, self.function, self.n_regs, self.n_spills, self.n_max_threads = loaded
-        warp_size = self.metadata.target.warp_size
-        if self.metadata.num_warps * warp_size > self.n_max_threads:
-            self.module = None
-            raise OutOfResources(self.metadata.num_warps * warp_size, self.n_max_threads, "threads")
-        self._loaded.launch = active.launcher_cls(self.src, self.metadata)
+        self._loaded.launch = launch
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, self.metadata_group, self.hash)
         from tilework.metrics import count  # lazily: who imports tilework may load nothing
 
