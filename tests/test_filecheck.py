@@ -12,6 +12,7 @@ import io
 import re
 import shlex
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,21 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options, parse_argv_options
 from filecheck.parser import Parser
 
+from tilework.ir.parser import parse_module
+from tilework.tools.check_each import check_each
 from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent
 RUN = re.compile(r"^\s*//\s*RUN:\s*(.*)$", re.MULTILINE)
 MARKS = re.compile(r"//\s*(RUN|CHECK(-[A-Z]+)?):")
 FILES = sorted(path for path in ROOT.rglob("*.mlir") if MARKS.search(path.read_text(encoding="utf-8")))
+OTHER_RESULTS = {  # passes whose result cannot be compared with the original's: why
+    "triton-check-bounds": "the sizes of arrays become parameters",
+    "triton-check-undefined": "stops at what is undefined",
+    "tt-rectangles-to-descriptors": "descriptors become parameters",
+    "tritongpu-F32DotTC": "rounds in assembly",
+    "test-print-membar": "ops have barriers inside only once memory is allocated; see tests/analysis/test_membar.py",
+}
 
 
 def run_lines(text: str) -> list[str]:
@@ -75,3 +85,24 @@ def test_run_lines(file: Path) -> None:
     assert commands, f"{file.name} has no RUN line"
     for command in commands:
         execute(command, file)
+
+
+def value_checks() -> list[tuple[Path, str]]:
+    """The files whose functions can be run before and after the passes of their RUN line, with the passes."""
+    found: list[tuple[Path, str]] = []
+    for file in FILES:
+        for command in run_lines(file.read_text(encoding="utf-8")):
+            words = shlex.split(command.split(" | ")[0])
+            passes = ",".join(following for word, following in pairwise(words) if word == "-p")
+            is_comparable = words[:2] == ["tilework", "opt"] and "--allow-unregistered-dialect" not in words and passes
+            if is_comparable and not any(name in passes for name in OTHER_RESULTS):
+                found.append((file, passes))
+    return found
+
+
+@pytest.mark.parametrize(("file", "passes"), value_checks(), ids=lambda part: getattr(part, "stem", part))
+def test_passes_keep_what_the_functions_compute(file: Path, passes: str) -> None:
+    for text in re.split(r"^// -----$", file.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        with redirect_stdout(io.StringIO()):
+            report = check_each(parse_module(text), passes, seed=1, attempts=2, max_steps=20_000)
+        assert report.ok, report

@@ -31,6 +31,7 @@ from tilework.ir import tt
 from tilework.ir.create import clone_op
 from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.tt.function_ops import function_type_of
+from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import (
     PointerType,
     TensorDescType,
@@ -332,6 +333,8 @@ def draw(
             continue
         if is_pointer(type_) and isinstance(type_, PointerType) and isinstance(type_.pointee, TensorType):
             return f"argument '{name}' is a block pointer"
+        if is_memdesc(type_):
+            return f"argument '{name}' is shared memory"
         step = attributes[position].get("tt.divisibility")
         multiple = step.value.data if isinstance(step, IntegerAttr) else 1
         if name in given:

@@ -5,9 +5,11 @@
 #b2 = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 #b2b = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
 #b3 = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], order = [1, 0]}>
+#b4 = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], order = [0, 1]}>
 #mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
 #dot = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
+#shared1 = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0, 1]}>
 #smem = #ttg.shared_memory
 // CHECK:      #blocked = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
 // CHECK-NEXT: #blocked1 = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]}>
@@ -17,6 +19,7 @@
 // CHECK-NEXT: #blocked5 = #ttg.blocked<{sizePerThread = [2, 2], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], order = [1, 0]}>
 // CHECK-NEXT: #blocked6 = #ttg.blocked<{sizePerThread = [2], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>
 // CHECK-NEXT: #blocked7 = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [32, 1], warpsPerCTA = [1, 4], order = [0, 1]}>
+// CHECK-NEXT: #blocked8 = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [32, 1], warpsPerCTA = [4, 1], order = [0, 1]}>
 // CHECK-NEXT: #mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
 // CHECK-NEXT: #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 // CHECK-NEXT: #smem = #ttg.shared_memory
@@ -173,5 +176,28 @@ tt.func public @cat(%x: tensor<512xf16, #blocked>) -> (tensor<1024xf16, #blocked
   %m = tt.cat %y, %y : tensor<128xf16, #blocked> -> tensor<256xf16, #blocked1>
   %d = ttg.convert_layout %m : tensor<256xf16, #blocked1> -> tensor<256xf16, #blocked>
   tt.return %c, %d : tensor<1024xf16, #blocked1>, tensor<256xf16, #blocked>
+}
+
+// A split of a converted tile is one of the tile, if its halves are laid out the same way.
+// CHECK-LABEL: @split_alike(
+// CHECK-NEXT: %[[A:[^ :,)]+]], %[[B:[^ :,)]+]] = tt.split %x : tensor<128x2xf16, #blocked8> -> tensor<128xf16, #blocked3>
+// CHECK-NEXT: tt.return %[[A]], %[[B]] : tensor<128xf16, #blocked3>, tensor<128xf16, #blocked3>
+tt.func public @split_alike(%x: tensor<128x2xf16, #b4>) -> (tensor<128xf16, #blocked>, tensor<128xf16, #blocked>) {
+  %c = ttg.convert_layout %x : tensor<128x2xf16, #b4> -> tensor<128x2xf16, #b3>
+  %l, %r = tt.split %c : tensor<128x2xf16, #b3> -> tensor<128xf16, #blocked>
+  tt.return %l, %r : tensor<128xf16, #blocked>, tensor<128xf16, #blocked>
+}
+
+// Two transpositions of memory are one, or none.
+// CHECK-LABEL: @memdesc_trans(
+// CHECK-NEXT: %[[A:[^ :,)]+]] = ttg.local_alloc %x : (tensor<32x64xf16, #blocked>) -> !ttg.memdesc<32x64xf16, #shared, #smem>
+// CHECK-NEXT: %[[B:[^ :,)]+]] = ttg.local_load %[[A]] : !ttg.memdesc<32x64xf16, #shared, #smem> -> tensor<32x64xf16, #blocked>
+// CHECK-NEXT: tt.return %[[B]] : tensor<32x64xf16, #blocked>
+tt.func public @memdesc_trans(%x: tensor<32x64xf16, #b2>) -> tensor<32x64xf16, #b2> {
+  %m = ttg.local_alloc %x : (tensor<32x64xf16, #b2>) -> !ttg.memdesc<32x64xf16, #shared, #smem>
+  %t = ttg.memdesc_trans %m {order = array<i32: 1, 0>} : !ttg.memdesc<32x64xf16, #shared, #smem> -> !ttg.memdesc<64x32xf16, #shared1, #smem>
+  %n = ttg.memdesc_trans %t {order = array<i32: 1, 0>} : !ttg.memdesc<64x32xf16, #shared1, #smem> -> !ttg.memdesc<32x64xf16, #shared, #smem>
+  %v = ttg.local_load %n : !ttg.memdesc<32x64xf16, #shared, #smem> -> tensor<32x64xf16, #b2>
+  tt.return %v : tensor<32x64xf16, #b2>
 }
 }

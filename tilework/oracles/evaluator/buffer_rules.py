@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BYTES = (1 << 31) - 2  # of a buffer
 
 
-rules({amdg.InThreadTransposeOp: lambda machine, op, src: src})
+rules({amdg.InThreadTransposeOp: lambda machine, op, src: src, amdg.InstructionSchedHintOp: lambda machine, op: None})
 
 
 def segmented(op: Operation, operands: tuple[Any, ...]) -> list[Any]:
