@@ -2,15 +2,21 @@
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fuzz.devices import SAME, outcome_of
 from tests.fuzz.kernels import CPU, HEADER, Kernel
 from tests.fuzz.rules import INT32
+from tests.fuzz.workers import results
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.compile import LINUX, target_machine, to_object
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import bf16, f16, f32, i8, i16, ptr, vector, void
 from tilework.tools.check_each import check_each
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -76,3 +82,27 @@ def test_pointers_that_nested_loops_carry(nest: tuple[str, ...], tmp_path: Path)
         lines += [f"{'    ' * (depth + 1)}p += {depth + 3}\n"]
     body = "".join([*lines, "    tl.store(out + i, v + tl.load(p + i))\n"])
     assert outcome(body, "hip:gfx942", tmp_path) == (SAME, "")
+
+
+def copied_in_all_sizes(case: tuple[str, str]) -> int:
+    """The bytes of functions for a CPU with all its features that copy vectors of 1 to 40 elements, and reverse them."""
+    name, element = case
+    module = Module("copies")
+    scalar: Any = {"bf16": bf16, "f16": f16, "f32": f32, "i8": i8, "i16": i16}[element]
+    for size in range(1, 41):
+        function = module.function(f"copy{size}", void, [(ptr, "source"), (ptr, "target")])
+        b, (source, target) = Builder(function), function.args
+        loaded = b.load(vector(scalar, size), source, align=scalar.bits // 8)
+        b.store(b.shuffle(loaded, None, range(size)[::-1]), target, align=scalar.bits // 8)
+        b.store(loaded, target, align=scalar.bits // 8)
+        b.ret(None)
+    machine = target_machine(LINUX.format("aarch64" if name.startswith("neo") else "x86_64"), name, "")
+    return len(to_object(module.text(), 0, machine, verify=True))
+
+
+def test_vectors_of_all_sizes_are_moved_on_all_cpus() -> None:
+    """LLVM aborts on 9, 17, 25 ... of bf16 for CPUs that have vectors of them but no scalars."""
+    names = ("x86-64", "x86-64-v3", "skylake-avx512", "cooperlake", "emeraldrapids", "neoverse-n1", "neoverse-v2")
+    cases = list(product(names, ("bf16", "f16", "f32", "i8", "i16")))
+    lost = {case: found for case, found in results(copied_in_all_sizes, cases, jobs=1) if not isinstance(found, int)}
+    assert not lost

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from tilework.targets.llvm.types import Type, i1, i8, i32, i64, pointer, result_of, struct, vector, void
+from tilework.targets.llvm.types import Type, bf16, i1, i8, i32, i64, pointer, result_of, struct, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 if TYPE_CHECKING:
@@ -72,7 +72,14 @@ class Memory:
         ordering: str = "",
         scope: str = "",
     ) -> Value:
-        """Read a `type`; an `ordering` (monotonic, acquire ...) makes it atomic and needs `align`."""
+        """Read a `type`; an `ordering` (monotonic, acquire ...) makes it atomic and needs `align`.
+
+        Nine bf16 are read as eight and one: LLVM aborts on the ninth where a CPU has vectors of bf16 but no scalars."""
+        if type.is_vector and type.scalar is bf16 and type.count % 8 == 1 and type.count > 1 and not volatile:
+            most, rest = type.count - 1, (type.count - 1) * 2
+            start = self.load(vector(bf16, most), address, align=align)
+            last = self.load(bf16, self.gep(address, rest), align=align and gcd(align, rest))
+            return self.insert(self.widened(start, type.count), last, most)
         words, ending = access_text("load", align, volatile, ordering, scope)
         return self.effect(f"{words}{type.text}, {address.typed}{ending}", type)
 
