@@ -503,7 +503,9 @@ def get_int_dtype(bitwidth: Any, signed: Any) -> dtype:
         assert tl.core.get_int_dtype(16, signed=True) == tl.int16
     """
     bitwidth, signed = _unwrap_if_constexpr(bitwidth), _unwrap_if_constexpr(signed)
-    name = "int1" if bitwidth == 1 else f"{'' if signed else 'u'}int{bitwidth}"
-    if name not in ALL_NAMES:
+    of_width = {1: int1, 8: uint8, 16: uint16, 32: uint32, 64: uint64}
+    if signed:
+        of_width = {1: int1, 8: int8, 16: int16, 32: int32, 64: int64}
+    if bitwidth not in of_width:
         raise ValueError(f"there is no integer type of {bitwidth} bits (signed: {signed})")
-    return dtype(name)
+    return of_width[bitwidth]
