@@ -88,3 +88,10 @@ def test_copied_kernels_find_what_they_import(run, tmp_path: Path) -> None:
     folder = tmp_path / "kernels"
     folder.mkdir()
     assert run("imported_names", str(folder)).count(" ok\n") == 10
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="AOTInductor writes C++")
+def test_a_package_of_aot_inductor_calls_kernels(run, tmp_path: Path) -> None:
+    """Also for another size than it was made with; an assert of the kernel is an error of the caller's."""
+    printed = run("ahead_of_time", str(tmp_path / "model.pt2"), CXX="g++", PATH=os.environ["PATH"])
+    assert "ok\n" in printed and re.search("refused: .*too large", printed)

@@ -20,6 +20,7 @@ GROUPS = ("build", "redis", "cache", "compilation", "autotuning", "runtime", "la
 
 TABLE = """
 build.cc                                        CC                                  None
+build.cxx                                       CXX                                 None
 build.cudacrt_path                              TRITON_CUDACRT_PATH                 None
 build.cudart_path                               TRITON_CUDART_PATH                  None
 redis.key_format                                TRITON_REDIS_KEY_FORMAT             'triton:{key}:{filename}'

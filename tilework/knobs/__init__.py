@@ -56,6 +56,7 @@ class build_knobs(base_knobs):
     """How helper modules in C are built."""
 
     cc = env_opt_str("CC")
+    cxx = env_opt_str("CXX")
     cudacrt_path = env_opt_str("TRITON_CUDACRT_PATH")
     cudart_path = env_opt_str("TRITON_CUDART_PATH")
     impl: Callable[..., str] | None = None

@@ -8,6 +8,7 @@ NO_EFFECT = "Read as in Triton, for its knob; changes nothing in tilework"
 MEANINGS = {
     # build
     "CC": "The C compiler for helper modules in C that programs written for Triton build; tilework itself needs none",
+    "CXX": "The C++ compiler for kernels that torch's `cpp_wrapper` and AOTInductor call on CPUs; nothing else needs one",
     "TRITON_CUDACRT_PATH": "One more include folder for such modules",
     "TRITON_CUDART_PATH": "One more include folder for such modules",
     # redis

@@ -26,6 +26,7 @@ TEXT_STAGES = ("llir", "ptx", "amdgcn")  # these are text as it is; all others a
 
 Stage = Callable[[Any], Any]
 View = tuple[str, Callable[[Any, Mapping[str, Any]], str]]
+Library = tuple[str, Callable[[Any, Mapping[str, Any]], bytes]]
 
 
 class Backend(ABC):
@@ -36,6 +37,8 @@ class Backend(ABC):
     tells_small_arrays: bool = False  # whether kernels are compiled for arrays of less than 2 GiB
     # more texts by name: the stage that they show, and how, from its product and the options of the compilation
     views: ClassVar[Mapping[str, View]] = {}
+    # binaries that are made only for a caller that asks `asm` for one; their functions also get the kernel's `signature`
+    libraries: ClassVar[Mapping[str, Library]] = {}
 
     def __init__(self, target: GPUTarget) -> None:
         self.target = target

@@ -26,7 +26,7 @@ from tilework.runtime.launch.dynamo_rules import untraced
 
 if TYPE_CHECKING:
     from tilework.target_name import GPUTarget
-    from tilework.targets.base import View
+    from tilework.targets.base import Library, View
 
 
 class LazyDict:
@@ -78,12 +78,13 @@ class AsmDict(Mapping[str, Any]):
             self._read[stage] = data.decode() if is_text and isinstance(data, bytes) else data
         return self._read[stage]
 
-    def _view(self, name: str) -> "View | None":
-        """What gives this text, if the backend shows one of the products so."""
+    def _view(self, name: str) -> "View | Library | None":
+        """What gives this text or library, if the backend makes one of the products."""
         from tilework.targets.base import backend_class  # lazily: who imports tilework may compile nothing
 
         target: GPUTarget | None = self._metadata.get("target")
-        view = backend_class(target.backend).views.get(name) if target is not None else None
+        made = backend_class(target.backend) if target is not None else None
+        view = made and (made.views.get(name) or made.libraries.get(name))
         return view if view is not None and view[0] in self._files else None
 
     def __contains__(self, stage: object) -> bool:
@@ -172,7 +173,8 @@ class CompiledKernel:
         self.metadata = make_metadata(json.loads(files["json"]))
         self.name: str = self.metadata.name
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
-        self.asm = AsmDict({name: data for name, data in files.items() if name != "json"}, self.metadata._asdict())
+        facts = {**self.metadata._asdict(), "signature": getattr(src, "signature", None)}
+        self.asm = AsmDict({name: data for name, data in files.items() if name != "json"}, facts)
         self.kernel: Any = self.asm[self.metadata.binary_ext]
         self.module: Any = None
         self.function: Any = None

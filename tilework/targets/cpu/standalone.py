@@ -63,10 +63,12 @@ GridCode = Callable[[Code, dict[str, Value]], list[tuple[Value, Value]]]
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of the C function: its name, its type in C, and whether a grid can be computed of it."""
+    """A parameter of the C function: its name, its type in C, and whether a grid can be computed of it. One that is not of the kernel
+    is there for the grid alone."""
 
     name: str
     c_type: str
+    is_of_kernel: bool = True
 
     @property
     def is_integer(self) -> bool:
@@ -88,7 +90,7 @@ def standalone_object(
             f"kernel {interface.name} prints (tl.device_print), and what prints is written in Python: an object for C programs"
             " cannot have it. Remove the call, or compile for a GPU"
         )
-    if len(interface.parameters) != len(args):
+    if len(interface.parameters) != sum(arg.is_of_kernel for arg in args):
         raise TritonError(f"kernel {interface.name} has parameters that a C function cannot take")
     made = entry_text(interface, name, args, grid, first_code)
     exports = {name, f"{name}_error_string", f"load_{name}", f"unload_{name}"}
@@ -137,7 +139,8 @@ def write_entry(b: Code, args: Sequence[Argument], grid: GridCode, waits: bool) 
     slots = b.alloca(i64, max(1, len(args)), align=8)
     numbers: dict[str, Value] = {}
     for position, (arg, value) in enumerate(zip(args, values, strict=True)):
-        b.store(value, b.gep(slots, 8 * position), align=8)
+        if arg.is_of_kernel:
+            b.store(value, b.gep(slots, 8 * position), align=8)
         if arg.is_integer:
             numbers[arg.name] = b.cast(value, i64, is_signed=not arg.c_type.startswith("u"))
     sizes = grid(b, numbers)

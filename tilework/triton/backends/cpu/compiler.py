@@ -10,6 +10,7 @@ from typing import Any
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.pipeline import CpuBackend
 from tilework.targets.options import CompileOptions
+from tilework.triton.backends.cpu.torch_libraries import kernel_library, launcher_library
 from tilework.triton.backends.listed import ListedBackend, known
 
 __all__ = ["CPUBackend", "GPUTarget"]
@@ -17,6 +18,8 @@ __all__ = ["CPUBackend", "GPUTarget"]
 
 class CPUBackend(CpuBackend, ListedBackend):
     """The host's compiler as a `BaseBackend`."""
+
+    libraries = {"so": ("ttcir", kernel_library), "launcher.so": ("ttcir", launcher_library)}
 
     def __init__(self, target: GPUTarget) -> None:
         ListedBackend.__init__(self, target)
