@@ -1,6 +1,7 @@
 """Kernels that programs write: expressions and chains of hundreds of parts, compiled and interpreted, and texts that are too deep."""
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.python_programs import run_python
 from tilework.language.deep_trees import DEEPEST, deeply
 
 HEAD = """
@@ -87,3 +89,32 @@ def test_recursion_that_does_not_end_is_an_error() -> None:
             deeply(levels, lambda: recursive(0))
     with pytest.raises(RecursionError, match="nested too deeply"):
         deeply(DEEPEST + 1, lambda: None)
+
+
+TOOLS = """
+import warnings
+import numpy as np
+import tilework
+tilework.as_triton()
+import triton.language as tl
+import triton.runtime.interpreter  # from now on launches go through what tools may replace
+
+@tilework.jit(interpret=True)
+def kernel(x, out, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N))
+    tl.store(out + tl.arange(0, N), {terms})
+    return v
+
+x, out = np.arange(8.0), np.zeros(8)
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    kernel[(1,)](x, out, N=8)
+np.testing.assert_array_equal(out, 300 * x)
+assert ["returns a value" in str(one.message) for one in seen] == [True], seen
+"""
+
+
+def test_deep_kernels_run_with_the_tools_of_triton(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(TOOLS.format(terms=" + ".join(["v"] * 300)))
+    done = run_python(str(tmp_path / "program.py"), env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.returncode == 0, done.stderr

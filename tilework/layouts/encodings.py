@@ -280,6 +280,9 @@ class SwizzledShared(Shared, name="swizzled_shared", alias="shared"):
         """What pieces of a row are xored with; linear in the bits of `row`."""
         return row // self.per_phase % self.max_phase
 
+    def unswizzled(self) -> Shared:
+        return replace(self, vec=1, per_phase=1, max_phase=1)
+
     def without_leading(self, count: int) -> Shared:
         order = tuple(dim - count for dim in self.order if dim >= count)
         return replace(self, order=order, cga=tuple(basis[count:] for basis in self.cga))

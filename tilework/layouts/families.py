@@ -170,6 +170,10 @@ class Shared(Encoding):
         """The bytes of a row in which the hardware permutes pieces; 0 if it does not."""
         return 0
 
+    def unswizzled(self) -> "Shared":
+        """The encoding without an xor that software applies to the pieces of a row."""
+        return self
+
 
 class WrittenAsBases(Encoding):
     """An encoding whose text is the bases of its `layout`."""

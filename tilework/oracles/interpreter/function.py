@@ -15,7 +15,7 @@ import bdb
 import itertools
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -33,7 +33,7 @@ from tilework.oracles.interpreter.arguments import Arguments
 from tilework.oracles.interpreter.calls import Helpers, number_in
 from tilework.oracles.interpreter.failures import failure
 from tilework.oracles.interpreter.reductions import SUM_ORDER
-from tilework.oracles.interpreter.rewriter import HELPERS, FunctionRewriter
+from tilework.oracles.interpreter.rewriter import HELPERS, FunctionRewriter, in_place_of
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain
 
@@ -174,16 +174,15 @@ class InterpretedLaunch:
 
     def __init__(self, compiled_form: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._launch = compiled_form, args, kwargs
+        self._kernel: Any = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # Python and its tools look for these in any object
             raise AttributeError(f"the result of an interpreted launch has no {name}")
-        return getattr(self._compiled, name)
-
-    @cached_property
-    def _compiled(self) -> Any:
-        compiled_form, args, kwargs = self._launch
-        return compiled_form().warmup(*args, grid=(1,), **kwargs)
+        if self._kernel is None:
+            compiled_form, args, kwargs = self._launch
+            self._kernel = compiled_form().warmup(*args, grid=(1,), **kwargs)
+        return getattr(self._kernel, name)
 
 
 class InterpretedFunction(JITFunction):
@@ -257,11 +256,20 @@ class InterpretedFunction(JITFunction):
 
     def execute(self, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         """One call for each program; tools for Triton put their own loop here."""
-        kernel = interpreter.python_function(self)
+        kernel = self.program(interpreter)
         for program in programs_of(grid, is_ordered(interpreter, self.fn)):
             interpreter.semantic.enter_program(program)
-            if kernel(*map(passed, values.values())) is not None:
+            kernel(*map(passed, values.values()))
+
+    def program(self, interpreter: Interpreter) -> Callable[..., None]:
+        """The function that runs one program; it warns where the kernel returns a value."""
+        kernel = interpreter.python_function(self)
+
+        def run(*args: Any, **kwargs: Any) -> None:
+            if kernel(*args, **kwargs) is not None:
                 warn_returned(self.__name__, self.where.file, returning_line(self))
+
+        return in_place_of(kernel, run)
 
     def bound_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
         """The value of every parameter, and the options among the keywords, of which some may be parameters, too."""

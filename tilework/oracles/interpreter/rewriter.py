@@ -13,6 +13,8 @@ tracebacks work in the user's file.
 
 import ast
 import builtins
+import functools
+import inspect
 import math
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -63,7 +65,13 @@ class FunctionRewriter:
 
 def running_deeply(levels: int, made: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose conditional expressions and calls are nested so deeply."""
-    return lambda *args, **kwargs: deeply(levels, lambda: made(*args, **kwargs))
+    return in_place_of(made, lambda *args, **kwargs: deeply(levels, lambda: made(*args, **kwargs)))
+
+
+def in_place_of(function: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `wrapper` with the name, annotations and signature of `function`, which tools inspect."""
+    vars(wrapper)["__signature__"] = inspect.signature(function)
+    return functools.update_wrapper(wrapper, function)
 
 
 def make_function(code: CodeType, name: str, namespace: dict[str, Any], original: JITCallable) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import num_warps, threads_per_warp
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.types import Shape, bit_width, i32, int_attr, shape_of
-from tilework.layouts.encodings import Linear, SwizzledShared
+from tilework.layouts.encodings import Linear
 from tilework.layouts.families import Shared
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.packing import log2
@@ -50,7 +50,7 @@ def copied_together(bytes: int, target: Target) -> int:
 
 def lanes_in_order(shape: Shape, memory: Shared, width: int, lanes: int, warps: int) -> Linear | None:
     """Neighbours in `memory`, then lanes, then warps, then further registers; None if the tensor is smaller."""
-    places = to_linear(SwizzledShared(1, 1, 1, memory.order) if isinstance(memory, SwizzledShared) else memory, shape)
+    places = to_linear(memory.unswizzled(), shape)
     bases = dict(places.bases)["offset"]
     first, second = log2(width), log2(width) + log2(lanes)
     third = second + log2(warps)

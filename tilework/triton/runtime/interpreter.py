@@ -216,8 +216,7 @@ def execute_with_tools(
     names = globals()
     scope = names["_patch_lang"](self.fn)
     try:
-        kernel = interpreter.python_function(self)
-        executor = names["GridExecutor"](kernel, self.arg_names, grid)
+        executor = names["GridExecutor"](self.program(interpreter), self.arg_names, grid)
         executor.constexprs = [name for name, value in values.items() if not isinstance(value, tl.base_value)]
         executor.is_ordered = is_ordered(interpreter, self.fn)
         executor(**values)
