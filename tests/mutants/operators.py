@@ -196,7 +196,10 @@ def same_annotation(left: ast.arg, right: ast.arg) -> bool:
     return texts[0] == texts[1]
 
 
-def in_expression(node: ast.expr, function: str, siblings: dict[str, str]) -> Iterator[Replacement]:
+def in_expression(
+    node: ast.expr, function: str, siblings: dict[str, str], is_ordered: bool = True
+) -> Iterator[Replacement]:
+    """The replacements in an expression; the order of elements means nothing to `in` and `fromkeys`."""
     if isinstance(node, (ast.JoinedStr, ast.Constant)):
         if isinstance(node, ast.Constant):
             for kind, new in of_constant(node):
@@ -207,14 +210,17 @@ def in_expression(node: ast.expr, function: str, siblings: dict[str, str]) -> It
         return
     for kind, new in of_expression(node):
         yield function, node, kind, new
+    if isinstance(node, (ast.List, ast.Tuple)) and is_ordered:
+        for kind, new in of_order(node):
+            yield function, node, kind, new
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in siblings:
         yield function, node, "name", siblings[node.id]
     if isinstance(node, ast.IfExp):
         yield from of_condition(node.test, function)
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
-            yield from in_expression(child, function, siblings)
-        elif isinstance(child, ast.keyword):
+            yield from in_expression(child, function, siblings, not is_collection(node))
+        elif isinstance(child, ast.keyword) and child.arg != "strict":
             yield from in_expression(child.value, function, siblings)
         elif isinstance(child, ast.comprehension):
             yield from in_expression(child.iter, function, siblings)
@@ -259,10 +265,24 @@ def of_expression(node: ast.expr) -> Iterator[tuple[str, str]]:
     elif isinstance(node, (ast.Set, ast.List, ast.Tuple)) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
         if len(node.elts) > 1 and not any(isinstance(element, ast.Starred) for element in node.elts):
             yield "element", with_parts(node, elts=node.elts[:-1])
-            yield "element", with_parts(node, elts=[node.elts[1], node.elts[0], *node.elts[2:]])
     elif isinstance(node, ast.Dict) and len(node.keys) > 1:
         yield "element", with_parts(node, keys=node.keys[:-1], values=node.values[:-1])
         yield "element", with_parts(node, keys=node.keys[1:], values=node.values[1:])
+
+
+def of_order(node: ast.List | ast.Tuple) -> Iterator[tuple[str, str]]:
+    is_plain = not any(isinstance(element, ast.Starred) for element in node.elts)
+    if len(node.elts) > 1 and is_plain and isinstance(node.ctx, ast.Load):
+        yield "element", with_parts(node, elts=[node.elts[1], node.elts[0], *node.elts[2:]])
+
+
+def is_collection(node: ast.expr) -> bool:
+    """True where the elements of an operand are only looked up or become keys."""
+    if isinstance(node, ast.Compare):
+        return isinstance(node.ops[-1], (ast.In, ast.NotIn))
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+        "fromkeys", "frozenset", "isinstance", "set",
+    )  # fmt: skip
 
 
 def of_call(node: ast.Call) -> Iterator[tuple[str, str]]:

@@ -58,10 +58,13 @@ class Reached:
 
     def tests(self, mutant: Mutant) -> list[TimedTest]:
         """The tests that execute the mutant's first line. Code that runs at import time is executed by no test in particular: all tests
-        that reach its file. What the runtime does is often done in other programs: tests that start some."""
-        found = self.lines.get((mutant.file, mutant.line), ())
-        if not mutant.function:
-            found = self.files.get(mutant.file, ())
+        that reach its file, or else its folder. What the runtime does is often done in other programs: tests that start some."""
+        found = self.lines.get((mutant.file, mutant.line)) if mutant.function else None
+        if not found:
+            found = self.files.get(mutant.file)
+        if not found:
+            folder = mutant.file.rpartition("/")[0] + "/"
+            found = [test for file, tests in self.files.items() if file.startswith(folder) for test in tests]
         wanted = {test.id: test for test in found}
         if any(mutant.file == f"tilework/{file}" for room in ("launch_keys", "cache_keys") for file in ROOMS[room]):
             wanted.update((test.id, test) for test in self.starters)

@@ -57,6 +57,13 @@ def test_mistakes_of_every_kind() -> None:
         assert f"+{mutant.apply(SOURCE).splitlines()[mutant.line - 1]}" in mutant.diff(SOURCE)
 
 
+def test_the_order_of_a_collection_is_no_mistake() -> None:
+    source = "def f(x, y):\n    return x in (1, 2) or frozenset((3, 4)) or zip((5, 6), y, strict=True)\n"
+    swapped = {mutant.new for mutant in mutants_of("a.py", source) if mutant.kind == "element"}
+    assert swapped == {"(1,)", "(3,)", "(5,)", "(6, 5)"}
+    assert not any(mutant.old == "True" for mutant in mutants_of("a.py", source))
+
+
 def test_an_id_survives_changes_elsewhere() -> None:
     moved = "import math\n\n\ndef other():\n    return min(1, 2)\n" + SOURCE
     assert {mutant.id for mutant in mutants_of("a.py", SOURCE)} <= {mutant.id for mutant in mutants_of("a.py", moved)}
@@ -94,8 +101,8 @@ def test_tests_are_chosen_by_line_and_run_fastest_first(tmp_path: Path) -> None:
 
     assert chosen("f", 5) == ["tests/a.py::fast[1]", "tests/a.py::slow", "tests/a.py::fast[2]"]
     assert chosen("f", 4) == ["tests/b.py::other", "tests/a.py::fast[2]"]
-    assert chosen("f", 6) == []
-    assert len(chosen("", 6)) == 4
+    assert len(chosen("f", 6)) == len(chosen("", 6)) == len(chosen("", 6, "tilework/y.py")) == 4
+    assert chosen("f", 6, "tilework/z/y.py") == []
     assert chosen("f", 1, "tilework/runtime/kernel_cache/key.py") == ["tests/b.py::other"]
 
 
