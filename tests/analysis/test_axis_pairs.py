@@ -1,4 +1,5 @@
-"""Every transfer rule of `analysis/axis_transfer.py` on every pair of operands of a table: what it claims holds for the values.
+"""Every transfer rule of `analysis/axis_transfer.py` on every pair of operands of a table: what it claims holds for the values. So do the
+ranges of `analysis/integer_ranges.py`.
 
 The operands are runs, groups of equal numbers, multiples and their sums, with lengths and divisors that differ, so that a rule which takes
 one of two numbers instead of their common divisor claims too much for some pair. Integers wrap around.
@@ -15,6 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tests.analysis.test_axis_info import binary
 from tilework.analysis.axis_info import AxisInfo, axis_info
 from tilework.analysis.axis_transfer import ARITHMETIC
+from tilework.analysis.integer_ranges import IntegerRanges
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.locations import unknown
@@ -140,12 +142,15 @@ class Function:
             )
         return found
 
-    def claims(self, checked: list[Value]) -> Iterator[tuple[AxisInfo, Value]]:
+    def finish(self) -> tt.FuncOp:
         self.block.add_op(tt.ReturnOp.make((), unknown))
         attributes = [{"tt.divisibility": int_attr(divisor, i32)} for divisor, _ in ARGUMENTS]
         attributes += [{"tt.divisibility": int_attr(16, i32)}] * len(POINTERS)
         types = [*[i32] * len(ARGUMENTS), *POINTERS]
-        facts = axis_info(tt.FuncOp.make("f", types, [], Region(self.block), unknown, arg_attrs=attributes))
+        return tt.FuncOp.make("f", types, [], Region(self.block), unknown, arg_attrs=attributes)
+
+    def claims(self, checked: list[Value]) -> Iterator[tuple[AxisInfo, Value]]:
+        facts = axis_info(self.finish())
         return ((facts.of(value[0]), value) for value in checked)
 
 
@@ -201,6 +206,18 @@ def test_claims_about_choices_hold(arguments: tuple[int, ...]) -> None:
         for test, one, other in product(tests[::4], table[::2], table[1::2])
     ]
     check(function, [*tests, *made])
+
+
+@pytest.mark.parametrize("arguments", VALUES, ids=str)
+@pytest.mark.parametrize("case", COMPUTE, ids=lambda kind: kind.name)
+def test_ranges_hold_for_every_pair(case: type[Operation], arguments: tuple[int, ...]) -> None:
+    function = Function(arguments)
+    table = function.operands()
+    made = [made for one, other in product(table, table) if (made := function.compute(case, one, other)) is not None]
+    ranges = IntegerRanges(function.finish())
+    for value, array in [*function.arguments, *table, *made]:
+        least, greatest = ranges.of(value)
+        assert least <= array.min() and array.max() <= greatest, f"[{least}, {greatest}] of {value.owner}: {array}"
 
 
 @pytest.mark.parametrize("pointer", range(len(POINTERS)))

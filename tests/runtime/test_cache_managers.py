@@ -375,6 +375,14 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
     found_key.cache_clear()
 
 
+def test_every_byte_of_a_source_is_hashed(tmp_path: Path) -> None:
+    found = set()
+    for end in ("1", "2"):
+        (tmp_path / "large.py").write_text("#" * (1 << 17) + end)
+        found.add(hash_of_sources(str(tmp_path)))
+    assert len(found) == 2
+
+
 def test_the_hash_of_sources_is_kept_like_bytecode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, kept = tmp_path / "ir", tmp_path / "__pycache__"
     source = folder / "tt.py"

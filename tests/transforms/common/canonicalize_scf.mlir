@@ -396,3 +396,16 @@ tt.func public @equal_constants(%c: i1) -> i32 {
   %s = arith.select %c, %a, %b : i32
   tt.return %s : i32
 }
+
+// A loop whose step is 0 does not end: nothing is known of how often it runs.
+// CHECK-LABEL: tt.func public @no_step(
+// CHECK: scf.for
+tt.func public @no_step(%x: i32) -> i32 {
+  %c0 = arith.constant 0 : i32
+  %c7 = arith.constant 7 : i32
+  %r = scf.for %i = %c0 to %c7 step %c0 iter_args(%a = %x) -> (i32) : i32 {
+    %s = arith.muli %a, %a : i32
+    scf.yield %s : i32
+  }
+  tt.return %r : i32
+}
