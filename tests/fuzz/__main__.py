@@ -52,6 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--aliases", action="store_true", help="half of the kernels get arrays that overlap")
     parser.add_argument("--first", type=int, help="the first seed; otherwise a random one")
     parser.add_argument("--seed", type=int, help="one kernel")
+    parser.add_argument("--once", action="store_true", help="end at the first failure")
     parser.add_argument("--out", type=Path, default=ROOT / "fuzz-failures")
     args = parser.parse_args(words)
     devices = [args.device] if args.device else [name for name in SHARES if name.startswith(tuple(args.only))]
@@ -67,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error("say how long: --minutes or --kernels")
     first = args.first if args.first is not None else secrets.randbelow(1 << 40)
     campaign = Campaign(devices, first, args.kernels, time.monotonic() + 60 * args.minutes, args.out)
-    campaign.run(args.jobs)
+    campaign.run(args.jobs, args.once)
     print(campaign.summary())
     return int(any(counts[kind] for counts in campaign.outcomes.values() for kind in FAILURES))
 

@@ -134,10 +134,12 @@ class Campaign:
                 lines.append(f"{len(names):5}  {title} {why}   {', '.join(names[:4])}")
         return "\n".join(lines)
 
-    def run(self, jobs: int) -> None:
+    def run(self, jobs: int, is_over_at_a_failure: bool = False) -> None:
         told = time.monotonic()
         for task, found in results(work, self.tasks(), jobs, LIMIT, self.end):
             self.add(task, found)
+            if is_over_at_a_failure and self.waiting:
+                break
             if time.monotonic() - told > 20:
                 told = time.monotonic()
                 (self.out / "summary.txt").write_text(self.summary() + "\n")

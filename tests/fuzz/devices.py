@@ -12,7 +12,7 @@ import os
 import re
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -123,17 +123,20 @@ def generated(seed: int, device: str) -> tuple[str, Kernel]:
     kernel = draw_kernel(seed, capability(device), **GENERATORS[name])
     kernel = replace(kernel, stores=[])  # whose functions no other process can be sent
     is_aliased = bool(os.environ.get("FUZZ_ALIASES")) and device != "gpu" and random.random() < 0.5
-    return name, replace(kernel, aliases=aliases(kernel, random)) if is_aliased else kernel
+    body = kernel.source.partition("def kernel")[2]
+    is_anywhere = device == "native" and "desc" not in body  # other arrays are aligned
+    distances = (0, 0, 1, 3, 16, 1000) if is_anywhere else (0, 0, 16, 64, 1024)
+    return name, replace(kernel, aliases=aliases(kernel, random, distances)) if is_aliased else kernel
 
 
-def aliases(kernel: Kernel, random: Random) -> dict[str, tuple[str, int]]:
+def aliases(kernel: Kernel, random: Random, distances: Sequence[int]) -> dict[str, tuple[str, int]]:
     """Pairs of arrays of one type that are the same, or overlap."""
     found: dict[str, tuple[str, int]] = {}
     for dtype in dict.fromkeys(kernel.inputs.values()):
         names = [name for name in kernel.inputs if kernel.inputs[name] is dtype]
         if len(names) > 1:
             one, other = random.sample(names, 2)
-            found[one] = other, random.choice((0, 0, 1, 16, 64, 1000))
+            found[one] = other, random.choice(distances)
     return found
 
 
