@@ -1,12 +1,12 @@
 """Generated kernels with fresh seeds on every device, for so many minutes; each failure becomes a test file.
 
-make fuzz MINUTES=10                                          everything, one process per core
-python -m tests.fuzz --minutes 10 --jobs 14 --only cuda       the devices whose names begin so; --out DIR: where results go
-python -m tests.fuzz --device gpu --kernels 1000              on the GPU of this machine, which no other run takes
-python -m tests.fuzz --seed 17 --only cuda:90                 one kernel: its source, and what came of it
+make fuzz MINUTES=10                                      everything, one process per core
+python -m tests.fuzz --minutes 10 --jobs 14 --only cuda   the devices whose names begin so; results go to --out DIR
+python -m tests.fuzz --device gpu --kernels 1000          on the GPU of this machine, which no other run takes
+python -m tests.fuzz --seed 17 --only cuda:90             one kernel: its source, and what came of it
 
-DIR has `results.jsonl` (one line per kernel), `summary.txt` (rewritten as it goes on) and the tests, one for each kind of
-failure, smaller than the kernels that were generated. The same seed gives the same kernel as long as the generators stay as they are.
+DIR has `results.jsonl` (one line per kernel), `summary.txt` (rewritten as it goes on) and the tests, reduced, a few for
+each kind of failure. The same seed gives the same kernel as long as the generators stay as they are.
 The exit code is 1 if anything differs, crashes or hangs.
 """
 

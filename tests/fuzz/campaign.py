@@ -1,4 +1,4 @@
-"""A run of the fuzzer: kernels for devices by their share of time, in several processes; failures become smaller and are written."""
+"""A run of the fuzzer: kernels for devices by share of time, in several processes; failures are reduced and written."""
 
 import json
 import tempfile

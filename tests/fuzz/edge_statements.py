@@ -1,13 +1,13 @@
-"""Statements that meet on a few tiles of odd sizes: masks with other values, sorts, reductions, scans, slices and products
-of the same tile; and numbers at their limits: division, shifts, narrow and unsigned integers, fp8, infinities and NaN.
+"""Statements that meet on a few tiles of odd sizes: masks with other values, sorts, reductions, scans, slices and
+products of the same tile; and numbers at their limits: division, shifts, narrow and unsigned integers, fp8, NaN.
 
     v1 = tl.load(in_u64_0 + o2, mask=o2 < 57, other=1)
     v3 = tl.sort(v1)
     v4 = tl.sum(v1, axis=1)
     v1[2:10] = v4[3]
 
-Most statements of other generators take a tile of this pool too, so that one tile goes through several of them. What the
-language leaves undefined (a divisor of 0, the least integer by -1, a shift by the width) is computed and then replaced.
+Most statements of other generators take a tile of this pool too, so that one tile goes through several of them. What
+the language leaves undefined (a divisor of 0, the least integer by -1, a shift by the width) is computed and replaced.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ OWN = (
     *(("shifted", 3), ("special_floats", 4), ("mixed_fp8", 3), ("odd_product", 3), ("edge_descriptor", 3)),
     *(("tuple_call", 3), ("counted_focus", 2), ("gathered", 2), ("chosen_by_mask", 3), ("own_atomic", 2)),
     *(("converted", 4), ("whole_focus", 10), ("ties", 3), ("kept", 4), ("slice_of", 2), ("with_part", 3), ("reshaped", 2)),
-    *(("permuted", 2), ("flipped", 1), ("joined", 2), ("compute", 3), ("narrowed", 3)),
+    *(("permuted", 2), ("flipped", 1), ("joined", 2), ("compute", 3), ("narrowed", 3), ("cancelled", 6)),
 )  # fmt: skip
 HELPERS = """
 @jit
@@ -268,6 +268,64 @@ class EdgeStatements(PythonStatements):
         self.define(result, dtype, shape)
         wide = self.random.choice((INT32, INT64, UINT64, FP32, FP64, INT8))
         self.store(self.assign(Value(f"{result}.to(tl.{wide.tl})", wide, shape, unknown)))
+
+    def cancelled(self) -> None:
+        """Sums, bits and choices in which something cancels out: what folding looks for."""
+        shape, dtype = self.random.choice(((), self.target_shape())), self.random.choice((*INTS, BOOL))
+        x, y = (self.assign(self.typed(shape, dtype, 1)).text for _ in range(2))
+        count = self.random.randrange(1, dtype.bits) if dtype.is_int else 0
+        low, high = limits(dtype)
+        ways = [
+            "({x} ^ {y}) ^ {x}",
+            "({x} & {y}) | {x}",
+            "({x} | {y}) & {y}",
+            "({x} ^ {x}) | {y}",
+            "~(~{x} & {y})",
+            "{x} & ~{x}",
+        ]
+        if dtype.is_int:
+            ways += [
+                "({x} + {y}) - {x}",
+                "({x} + {y}) - {y}",
+                "({x} - {y}) + {y}",
+                "{x} - ({x} - {y})",
+                "({x} - {y}) - {x}",
+            ] * 2
+            ways += [
+                "{x} - {x} + {y}",
+                "{x} * 1 + {y} * 0",
+                "-(-{x})",
+                "{x} + {y} * -1",
+                "({x} * 2) - {x}",
+                "{x} * 3 - {x} * 2",
+            ]
+            ways += [
+                "({x} << {k}) >> {k}",
+                "({x} >> {k}) << {k}",
+                "{x} // 1 + {y} % 1",
+                "{x} // 4 * 4 + {x} % 4",
+                "{x} % 8 // 8",
+            ]
+            ways += ["tl.minimum({x}, {low}) | {y}", "tl.maximum({x}, {low})", "tl.minimum({x}, {high})"]
+            ways += [
+                "tl.minimum(tl.maximum({x}, {y}), {x})",
+                "tl.where({x} < {y}, {x}, {y})",
+                "tl.where({x} >= {x}, {y}, {x})",
+            ]
+            ways += [
+                "({x} + 3) + 5 - {y}",
+                "({x} - 7) + 7",
+                "5 - ({x} + 2)",
+                "({x} * 5) * 7",
+                "({x} & 12) & 10",
+                "({x} | 12) ^ 12",
+            ]
+        if not dtype.signed:
+            ways = [way for way in ways if "-1" not in way and not way.startswith("-")]
+        text = self.random.choice(ways).format(x=x, y=y, k=count, low=low, high=high)
+        name = self.fresh()
+        self.line(f"{name} = ({text}).to(tl.{dtype.tl})")
+        self.store(self.define(name, dtype, shape))
 
     def special_floats(self) -> None:
         """Infinities, NaN, zeros of both signs and tiny numbers through what keeps lanes apart, or is defined for NaN."""

@@ -1,4 +1,4 @@
-"""Kernels that failed, as files that pytest runs: the source, the arguments' seed, the expected value, commit and device."""
+"""Kernels that failed, as files that pytest runs: source, arguments, the expected value, seed, commit and device."""
 
 import importlib.util
 import re

@@ -1,9 +1,9 @@
 """How many generated kernels it takes to notice a planted defect.
 
-python -m tests.fuzz.planted --jobs 14 --minutes 2            a line for each defect: after how many kernels, on which device, how
+python -m tests.fuzz.planted --jobs 14 --minutes 2     a line for each defect: after how many kernels, where, how
 
-Each defect is put into a copy of the tree, where `python -m tests.fuzz` runs until it finds something. The numbers of kernels that
-`make test` runs (`amount.py`) follow from this table.
+Each defect is put into a copy of the tree, where `python -m tests.fuzz` runs until it finds something. The numbers of
+kernels that `make test` runs (`amount.py`) follow from this table.
 """
 
 import argparse

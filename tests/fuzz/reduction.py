@@ -1,9 +1,9 @@
-"""Make a kernel that fails smaller: leave out statements, and the loops and branches around others, while it fails alike.
+"""Make a failing kernel smaller: leave out statements, and loops and branches around others, while it fails alike.
 
 python -m tests.fuzz.reduction fuzz-failures/test_cuda_90_17.py       writes the file again with the smaller kernel
 
-A candidate that no longer compiles, agrees, fails in another way or does not end is not taken. Each is tried in a process of its
-own where the kernel kills the process or hangs.
+A candidate that no longer compiles, agrees, fails in another way or does not end is not taken. Each is tried in a
+process of its own where the kernel kills the process or hangs.
 """
 
 import ast
@@ -80,7 +80,7 @@ def reduced(kernel: Kernel, wanted: Outcome, try_out: Callable[[Kernel], Outcome
 
 
 def smaller(source: str) -> Iterator[str]:
-    """Sources with less in the kernel: long runs of statements are left out first, then single ones; then blocks are opened."""
+    """Sources with less in the kernel: long runs of statements are left out first, then single ones, then blocks."""
     found = HEAD.search(source)
     assert found is not None, "there is no kernel"
     head, text = source[: found.start()], source[found.start() :]
