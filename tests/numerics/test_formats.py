@@ -1,6 +1,7 @@
 """Formats, rounding and arithmetic against their definitions, in fractions: every code, ties, subnormals, overflow."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import ml_dtypes
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilework.numerics import integers, microscaling
+from tilework.numerics import arithmetic, integers, microscaling
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.formats import E2M1, FORMATS, TF32, Format, nearest_odd, round_fraction, rounded
 from tilework.numerics.rounding import (
@@ -186,6 +187,40 @@ def test_arithmetic_in_every_direction(dtype: np.dtype) -> None:
                 if x and exact_root**2 != Fraction(x):
                     exact_root += Fraction(1, 2**722)
                 assert root == (exact_rounding(exact_root, format, mode) if x else 0.0)
+
+
+EXACT = {
+    arithmetic.add: lambda got, x, y: x + y - got,
+    arithmetic.multiply: lambda got, x, y: x * y - got,
+    arithmetic.divide: lambda got, x, y: x / y - got,
+    arithmetic.fma: lambda got, x, y, z: x * y + z - got,
+    arithmetic.square_root: lambda got, x: x - got * got,
+    arithmetic.reciprocal_root: lambda got, x: 1 - x * got * got,
+}  # has the sign of what a double misses, in fractions
+
+
+@pytest.mark.parametrize("function", EXACT, ids=lambda function: function.__name__)
+def test_the_sign_of_what_a_double_misses(function: Callable[..., arithmetic.Rounded]) -> None:
+    """Results of narrower formats are rounded by it where a double lies in the middle of two numbers."""
+    exact = EXACT[function]
+    of_roots = function in (arithmetic.square_root, arithmetic.reciprocal_root)
+    dtype = F32 if function is arithmetic.reciprocal_root else F64
+    count = exact.__code__.co_argcount - 1
+    given = [operands(dtype, seed, 200).astype(np.float64) for seed in range(count)]
+    given[0][:20] = 4.0 ** np.arange(-10, 10)  # exact roots
+    given = [np.abs(column) if of_roots else column for column in given]
+    used = np.logical_and.reduce([column != 0 for column in given])
+    given = [column[used] for column in given]
+    with np.errstate(all="ignore"):
+        results, signs = function(*given)
+    missing = []
+    for got, *numbers in zip(results.tolist(), *(column.tolist() for column in given), strict=True):
+        if math.isfinite(got):
+            rest = exact(Fraction(got), *map(Fraction, numbers))
+            missing.append((rest > 0) - (rest < 0))
+        else:
+            missing.append(-math.copysign(1, got))
+    assert signs.tolist() == missing
 
 
 def test_integers_to_floats_and_back() -> None:

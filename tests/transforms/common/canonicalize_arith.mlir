@@ -478,3 +478,36 @@ tt.func public @constants_are_shared(%x: i32, %p: !tt.ptr<i32>) {
   tt.store %p, %o : !tt.ptr<i32>
   tt.return
 }
+
+// Either operand of the inner one, on either side.
+// CHECK-LABEL: tt.func public @xor_takes_back_first_left(
+// CHECK-NEXT: tt.return %y : i32
+tt.func public @xor_takes_back_first_left(%x: i32, %y: i32) -> i32 {
+  %s = arith.xori %x, %y : i32
+  %r = arith.xori %s, %x : i32
+  tt.return %r : i32
+}
+
+// CHECK-LABEL: tt.func public @xor_takes_back_first_right(
+// CHECK-NEXT: tt.return %y : i32
+tt.func public @xor_takes_back_first_right(%x: i32, %y: i32) -> i32 {
+  %s = arith.xori %x, %y : i32
+  %r = arith.xori %x, %s : i32
+  tt.return %r : i32
+}
+
+// CHECK-LABEL: tt.func public @xor_takes_back_second_left(
+// CHECK-NEXT: tt.return %y : i32
+tt.func public @xor_takes_back_second_left(%x: i32, %y: i32) -> i32 {
+  %s = arith.xori %y, %x : i32
+  %r = arith.xori %s, %x : i32
+  tt.return %r : i32
+}
+
+// CHECK-LABEL: tt.func public @xor_takes_back_second_right(
+// CHECK-NEXT: tt.return %y : i32
+tt.func public @xor_takes_back_second_right(%x: i32, %y: i32) -> i32 {
+  %s = arith.xori %y, %x : i32
+  %r = arith.xori %x, %s : i32
+  tt.return %r : i32
+}

@@ -256,3 +256,31 @@ tt.func public @functions(%x: i32, %b: i8, %p: i1, %h: f16, %f: f32, %g: f32, %q
   %r = math.sqrt %a : f32
   tt.return %a, %r : f32, f32
 }
+
+// CHECK-LABEL: tt.func public @bitcasts_in_a_row(
+// CHECK-NEXT: %[[A:[^ :,)]+]] = arith.bitcast %h : f16 to bf16
+// CHECK-NEXT: tt.return %[[A]], %h : bf16, f16
+tt.func public @bitcasts_in_a_row(%h: f16) -> (bf16, f16) {
+  %a = arith.bitcast %h : f16 to i16
+  %b = arith.bitcast %a : i16 to bf16
+  %c = arith.bitcast %a : i16 to f16
+  tt.return %b, %c : bf16, f16
+}
+
+// CHECK-LABEL: tt.func public @divide_by_zeros(
+// CHECK-DAG: %[[P:[^ :,)]+]] = arith.constant 0x7F800000 : f32
+// CHECK-DAG: %[[N:[^ :,)]+]] = arith.constant 0xFF800000 : f32
+// CHECK: %[[Q:[^ :,)]+]] = arith.divf
+// CHECK-NEXT: tt.return %[[P]], %[[N]], %[[N]], %[[P]], %[[Q]] : f32, f32, f32, f32, f32
+tt.func public @divide_by_zeros() -> (f32, f32, f32, f32, f32) {
+  %t = arith.constant 2.0 : f32
+  %m = arith.constant -2.0 : f32
+  %z = arith.constant 0.0 : f32
+  %n = arith.constant -0.0 : f32
+  %a = arith.divf %t, %z : f32
+  %b = arith.divf %t, %n : f32
+  %c = arith.divf %m, %z : f32
+  %d = arith.divf %m, %n : f32
+  %e = arith.divf %z, %n : f32
+  tt.return %a, %b, %c, %d, %e : f32, f32, f32, f32, f32
+}

@@ -397,15 +397,26 @@ tt.func public @equal_constants(%c: i1) -> i32 {
   tt.return %s : i32
 }
 
-// A loop whose step is 0 does not end: nothing is known of how often it runs.
-// CHECK-LABEL: tt.func public @no_step(
+// A step that is not positive has no trip count: the loop is the program's own mistake, and stays.
+// CHECK-LABEL: tt.func public @steps_that_are_not_positive(
 // CHECK: scf.for
-tt.func public @no_step(%x: i32) -> i32 {
-  %c0 = arith.constant 0 : i32
-  %c7 = arith.constant 7 : i32
-  %r = scf.for %i = %c0 to %c7 step %c0 iter_args(%a = %x) -> (i32) : i32 {
-    %s = arith.muli %a, %a : i32
+// CHECK: scf.for
+// CHECK-NOT: scf.for
+tt.func public @steps_that_are_not_positive(%x: i32) -> (i32, i32, i32) {
+  %zero = arith.constant 0 : i32
+  %minus = arith.constant -1 : i32
+  %ten = arith.constant 10 : i32
+  %a = scf.for %i = %zero to %ten step %zero iter_args(%v = %x) -> (i32) : i32 {
+    %s = arith.addi %v, %i : i32
     scf.yield %s : i32
   }
-  tt.return %r : i32
+  %b = scf.for %i = %zero to %ten step %minus iter_args(%v = %x) -> (i32) : i32 {
+    %s = arith.muli %v, %i : i32
+    scf.yield %s : i32
+  }
+  %c = scf.for %i = %ten to %zero step %zero iter_args(%v = %x) -> (i32) : i32 {
+    %s = arith.subi %v, %i : i32
+    scf.yield %s : i32
+  }
+  tt.return %a, %b, %c : i32, i32, i32
 }
