@@ -3,11 +3,14 @@
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from tilework.analysis.allocation import module_allocation
 from tilework.analysis.axis_info import axis_info
+from tilework.analysis.membar import barriers
 from tilework.ir import tt
 from tilework.ir.functions import functions, modules, symbol_of
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
+from tilework.target import Target
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 BLOCKED = "#blocked = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
@@ -87,3 +90,12 @@ def test_facts_about_values_of_inner_modules() -> None:
     facts = axis_info(module)
     ranges = [op for op in module.walk() if type(op) is tt.MakeRangeOp]
     assert [facts.of(op.results[0]).contiguity for op in ranges] == [(128,), (128,)]
+
+
+def test_barriers_of_inner_modules_beside_places_that_are_known() -> None:
+    """The places that are given are those of the outer module."""
+    module, target = nested(), Target.parse("cuda:90")
+    found = barriers(module, target)
+    assert len(found.before) == 2
+    given = barriers(module, target, own=module_allocation(module, target))
+    assert (given.before, given.after) == (found.before, found.after)
