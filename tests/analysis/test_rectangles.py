@@ -468,3 +468,82 @@ def test_strides_that_no_tensor_map_has_prove_nothing() -> None:
     assert told is not None
     for stride, good in ((16, True), (-16, False), (0, False), (20, False), (1 << 39, False)):
         assert (hidden(told, [1 << 50, 2 << 50, 32, stride], (2,)) is not None) == good, stride
+
+
+@tilework.jit
+def in_steps(a_ptr, c_ptr, n, factor):
+    r = tl.arange(0, 16)
+    acc = tl.zeros((16, 16), tl.float32)
+    for k in range(0, n, factor * 16):
+        a = tl.load(a_ptr + r[:, None] * 4096 + (k + r)[None, :])
+        acc = tl.dot(a, a, acc)
+    tl.store(c_ptr + r[:, None] * 16 + r[None, :], acc)
+
+
+def test_a_step_that_overflows_is_refused() -> None:
+    """The launch finds the last number that a loop counts by it."""
+    told = rewritten(compiled(in_steps, {"a_ptr": "*fp16", "c_ptr": "*fp32", "n": "i32", "factor": "i32"}, {}))
+    assert told is not None
+    for factor, good in ((1, True), ((1 << 28) - 1, False), ((1 << 28) + 1, False), (1 << 26, True)):
+        assert (hidden(told, [1 << 20, 2 << 20, 64, factor], (1,)) is not None) == good, factor
+
+
+@tilework.jit
+def of_factors(a_ptr, c_ptr, M, factor):
+    r = tl.arange(0, 16)
+    a = tl.make_tensor_descriptor(a_ptr, shape=[M * factor, 16], strides=[16, 1], block_shape=[16, 16]).load([0, 0])
+    tl.store(c_ptr + r[:, None] * 16 + r[None, :], tl.dot(a, a))
+
+
+def test_a_descriptor_of_numbers_that_overflow_is_refused() -> None:
+    told = rewritten(compiled(of_factors, {"a_ptr": "*fp16", "c_ptr": "*fp32", "M": "i32", "factor": "i32"}, {}))
+    assert told is not None and len(told["maps"]) == 1
+    for rows, factor, good in ((16, 2, True), (1 << 16, 1 << 15, False), (1 << 16, (1 << 16) + 1, False)):
+        assert (hidden(told, [1 << 20, 2 << 50, rows, factor], (1,)) is not None) == good, (rows, factor)
+
+
+@tilework.jit
+def of_axes(a_ptr, c_ptr, s0, s1, s2, s3, AXES: tl.constexpr):
+    r, acc = tl.arange(0, 16), tl.zeros((16, 16), tl.float32)
+    for k in range(4):
+        first = k * s3
+        if AXES > 3:
+            first += tl.program_id(0) * s0
+        if AXES > 4:
+            first += tl.program_id(1) * s1
+        if AXES > 5:
+            first += tl.program_id(2) * s2
+        a = tl.load(a_ptr + first + r[:, None] * 16 + r[None, :])
+        acc = tl.dot(a, a, acc)
+    tl.store(c_ptr + r[:, None] * 16 + r[None, :], acc)
+
+
+def test_tensor_maps_have_five_dimensions_at_most() -> None:
+    types = {"a_ptr": "*fp16", "c_ptr": "*fp32"} | dict.fromkeys(("s0", "s1", "s2", "s3"), "i32")
+    for axes in (3, 4, 5, 6):
+        told = rewritten(compiled(of_axes, types, {"AXES": axes}))
+        found = [] if told is None else [len(each["axes"]) for each in told["maps"]]
+        assert found == ([axes] if axes <= 5 else [])
+
+
+@tilework.jit
+def two_places(a_ptr, c_ptr, far):
+    r = tl.arange(0, 16)
+    rows = tl.program_id(0) * 16 + r
+    a = tl.load(a_ptr + rows[:, None] * 16 + r[None, :])
+    b = tl.load(a_ptr + (rows + far)[:, None] * 16 + r[None, :])
+    tl.store(c_ptr + rows[:, None] * 16 + r[None, :], tl.dot(a, b))
+
+
+def test_loads_without_a_mask_have_descriptors_as_large_as_their_places() -> None:
+    a, c = np.arange(64 * 16, dtype=np.float16).reshape(64, 16) % 7, np.zeros((32, 16), np.float32)
+    module = compiled(two_places, {"a_ptr": "*fp16", "c_ptr": "*fp32", "far": "i32"}, {})
+    told = rewritten(module)
+    assert told is not None
+    maps = hidden(told, [a, c, 32], (2,))
+    assert maps is not None and len(maps) == 2
+    evaluate(module, None, [a, c, 32, *maps], (2,))
+    wide = a.astype(np.float32)
+    for number in range(2):
+        rows = slice(16 * number, 16 * number + 16)
+        np.testing.assert_array_equal(c[rows], wide[rows] @ wide[32:][rows])
