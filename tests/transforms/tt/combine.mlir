@@ -208,6 +208,36 @@ tt.func public @sum_of_few_products_stays(%x: tensor<8x16xf32>, %y: tensor<16x64
   tt.return %r : tensor<8x64xf32>
 }
 
+// CHECK-LABEL: tt.func public @only_the_left_side_is_a_matrix(
+// CHECK-NOT: tt.dot
+// CHECK: "tt.reduce"
+tt.func public @only_the_left_side_is_a_matrix(%x: tensor<32x16xf32>, %y: tensor<32x16x64xf32>) -> tensor<32x64xf32> {
+  %a = tt.expand_dims %x {axis = 2 : i32} : tensor<32x16xf32> -> tensor<32x16x1xf32>
+  %b = tt.broadcast %a : tensor<32x16x1xf32> -> tensor<32x16x64xf32>
+  %e = arith.mulf %b, %y : tensor<32x16x64xf32>
+  %r = "tt.reduce"(%e) <{axis = 1 : i32}> ({
+  ^bb0(%u: f32, %v: f32):
+    %w = arith.addf %u, %v : f32
+    tt.reduce.return %w : f32
+  }) : (tensor<32x16x64xf32>) -> tensor<32x64xf32>
+  tt.return %r : tensor<32x64xf32>
+}
+
+// CHECK-LABEL: tt.func public @only_the_right_side_is_a_matrix(
+// CHECK-NOT: tt.dot
+// CHECK: "tt.reduce"
+tt.func public @only_the_right_side_is_a_matrix(%x: tensor<32x16x64xf32>, %y: tensor<16x64xf32>) -> tensor<32x64xf32> {
+  %a = tt.expand_dims %y {axis = 0 : i32} : tensor<16x64xf32> -> tensor<1x16x64xf32>
+  %b = tt.broadcast %a : tensor<1x16x64xf32> -> tensor<32x16x64xf32>
+  %e = arith.mulf %x, %b : tensor<32x16x64xf32>
+  %r = "tt.reduce"(%e) <{axis = 1 : i32}> ({
+  ^bb0(%u: f32, %v: f32):
+    %w = arith.addf %u, %v : f32
+    tt.reduce.return %w : f32
+  }) : (tensor<32x16x64xf32>) -> tensor<32x64xf32>
+  tt.return %r : tensor<32x64xf32>
+}
+
 // CHECK-LABEL: tt.func public @max_of_products_stays(
 // CHECK-NEXT: %[[A:[^ :,)]+]] = tt.expand_dims %x {axis = 2 : i32} : tensor<32x16xf32> -> tensor<32x16x1xf32>
 // CHECK-NEXT: %[[B:[^ :,)]+]] = tt.expand_dims %y {axis = 0 : i32} : tensor<16x64xf32> -> tensor<1x16x64xf32>
