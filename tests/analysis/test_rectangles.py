@@ -491,7 +491,9 @@ def test_a_step_that_overflows_is_refused() -> None:
 @tilework.jit
 def of_factors(a_ptr, c_ptr, M, factor):
     r = tl.arange(0, 16)
-    a = tl.make_tensor_descriptor(a_ptr, shape=[M * factor // 16, 16], strides=[16, 1], block_shape=[16, 16]).load([0, 0])
+    a = tl.make_tensor_descriptor(a_ptr, shape=[M * factor // 16, 16], strides=[16, 1], block_shape=[16, 16]).load(
+        [0, 0]
+    )
     tl.store(c_ptr + r[:, None] * 16 + r[None, :], tl.dot(a, a))
 
 
