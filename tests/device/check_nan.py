@@ -53,7 +53,7 @@ def main() -> int:
         size, text, operands, wanted = row
         found[name_of(row)] = (on_gpu(size, text, operands), wanted)
     out = torch.zeros(len(NVIDIA.split()), dtype=torch.int32, device="cuda")
-    invalid[(1,)](torch.from_numpy(GIVEN).cuda(), out)
+    tilework.jit(invalid.fn)[(1,)](torch.from_numpy(GIVEN).cuda(), out)
     for number, (bits, wanted) in enumerate(zip(out.cpu().numpy().view(np.uint32), NVIDIA.split(), strict=True)):
         found[f"value {number} of `invalid`"] = int(bits), int(wanted, 16)
     for name, (bits, wanted) in found.items():
