@@ -128,6 +128,19 @@ def test_matmul_carries_no_pointers() -> None:
     assert {str(result.type) for result in loop.results} == {"i64"}
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if "attention" in name])
+def test_tiles_of_before_a_loop_are_not_copied_in_it(name: str) -> None:
+    """What a dot in the loop takes is written to its buffer where it is loaded."""
+    module = converted(optimise(frontend_module(CASES[name], "cpu"), "cpu"))
+    copies = [
+        tuple(nest.shape.get_values())  # pyright: ignore
+        for nest in module.walk()
+        if isinstance(nest, ttc.NestOp)
+        and [op.name for op in nest.regions[0].block.ops] == ["ttc.read", "ttc.write", "ttc.end"]
+    ]
+    assert all(len(shape) == 1 for shape in copies)  # rows of sums and maxima, which the loop carries
+
+
 def test_inline_assembly_is_refused_with_its_line() -> None:
     module = parse_module("""
 tt.func public @asm(%x: tensor<16xi32>) {
@@ -144,9 +157,10 @@ def test_the_stage_has_no_tensors() -> None:
         check_stage(module, "ttcir")
 
 
-def test_long_chains_of_ops_are_cut() -> None:
+@pytest.mark.parametrize("operands", ["%v{n}, %v{n}", "%v{n}, %v0", "%v0, %v{n}"])
+def test_long_chains_of_ops_are_cut(operands: str) -> None:
     """Elements are computed by recursion: an unrolled kernel must not exhaust the stack."""
-    steps = "\n".join(f"%v{n + 1} = arith.addf %v{n}, %v{n} : tensor<64xf32>" for n in range(1500))
+    steps = "\n".join(f"%v{n + 1} = arith.addf {operands.format(n=n)} : tensor<64xf32>" for n in range(1500))
     module = parse_module(f"""
 tt.func public @long(%x: !tt.ptr<f32>) {{
   %r = tt.make_range {{end = 64 : i32, start = 0 : i32}} : tensor<64xi32>
@@ -159,3 +173,35 @@ tt.func public @long(%x: !tt.ptr<f32>) {{
 }}""")
     run_pipeline(module, ["convert-triton-to-tile-loops"])
     assert nests(module) == [(64,)]
+
+
+def test_pointers_seen_with_sizes_that_no_loops_have() -> None:
+    """Of 6x10 as 5x12 each place is computed from the index of all; of other tiles the elements are stored first."""
+    assert_kept(
+        parse_module("""
+tt.func public @reshaped(%x: !tt.ptr<i32> {tt.divisibility = 16 : i32}, %y: !tt.ptr<i32> {tt.divisibility = 16 : i32}) {
+  %r6 = tt.make_range {end = 6 : i32, start = 0 : i32} : tensor<6xi32>
+  %r10 = tt.make_range {end = 10 : i32, start = 0 : i32} : tensor<10xi32>
+  %c20 = arith.constant dense<20> : tensor<6x1xi32>
+  %i = tt.expand_dims %r6 {axis = 1 : i32} : tensor<6xi32> -> tensor<6x1xi32>
+  %j = tt.expand_dims %r10 {axis = 0 : i32} : tensor<10xi32> -> tensor<1x10xi32>
+  %rows = arith.muli %i, %c20 : tensor<6x1xi32>
+  %a = tt.broadcast %rows : tensor<6x1xi32> -> tensor<6x10xi32>
+  %b = tt.broadcast %j : tensor<1x10xi32> -> tensor<6x10xi32>
+  %o = arith.addi %a, %b : tensor<6x10xi32>
+  %xs = tt.splat %x : !tt.ptr<i32> -> tensor<6x10x!tt.ptr<i32>>
+  %ys = tt.splat %y : !tt.ptr<i32> -> tensor<6x10x!tt.ptr<i32>>
+  %px = tt.addptr %xs, %o : tensor<6x10x!tt.ptr<i32>>, tensor<6x10xi32>
+  %py = tt.addptr %ys, %o : tensor<6x10x!tt.ptr<i32>>, tensor<6x10xi32>
+  %qx = tt.reshape %px : tensor<6x10x!tt.ptr<i32>> -> tensor<5x12x!tt.ptr<i32>>
+  %qy = tt.reshape %py : tensor<6x10x!tt.ptr<i32>> -> tensor<5x12x!tt.ptr<i32>>
+  %v = tt.load %qx : tensor<5x12x!tt.ptr<i32>>
+  %r5 = tt.make_range {end = 5 : i32, start = 0 : i32} : tensor<5xi32>
+  %row = tt.expand_dims %r5 {axis = 1 : i32} : tensor<5xi32> -> tensor<5x1xi32>
+  %w = tt.broadcast %row : tensor<5x1xi32> -> tensor<5x12xi32>
+  %s = arith.addi %v, %w : tensor<5x12xi32>
+  tt.store %qy, %s : tensor<5x12x!tt.ptr<i32>>
+  tt.return
+}"""),
+        0,
+    )

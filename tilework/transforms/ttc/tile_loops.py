@@ -325,7 +325,7 @@ def sources_and_targets(converter: Converter, op: Operation) -> tuple[list[Buffe
     targets: list[Buffer] = []
     for operand, source in zip(op.operands, found, strict=True):
         own = source.is_reusable and source.scope is schedule.scope and operand.has_one_use()
-        targets.append(source if own and found.count(source) == 1 else carried.exact_buffer(schedule, operand))
+        targets.append(source if own else carried.exact_buffer(schedule, operand))
     return found, targets
 
 
