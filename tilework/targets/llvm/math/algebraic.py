@@ -207,18 +207,20 @@ def ilogb(x: Lanes) -> Lanes:
 
 
 def ldexp(x: Lanes, n: Lanes) -> Lanes:
-    """x * 2^n in three multiplications, so that no step overflows or rounds before the last."""
+    """x * 2^n in three multiplications, so that no step overflows or rounds before the last.
+
+    A step is a power of two that is a normal number. Far down it leaves more than the digits of x to the next one: where it gives a
+    subnormal number the result is 0.
+    """
     bias = BIAS[x.scalar]
-    limit = 3 * bias - 3
+    least, limit = 1 - bias, 3 * bias - 3
     whole = where(n > limit, limit, where(n < -limit, n.const(-limit), n))
     if x.scalar is f64:
         whole = Lanes(x.b, x.b.sext(whole.v, x.v.type.with_scalar(i64)))
-    step = where(whole > bias, bias, where(whole < -(bias - 1) + 60, whole.const(-(bias - 1) + 60), whole))
-    rest = whole - step
-    second = where(rest > bias, bias, where(rest < -(bias - 1) + 60, rest.const(-(bias - 1) + 60), rest))
-    third = rest - second
-    third = where(third > bias, bias, where(third < -(bias - 1), third.const(-(bias - 1)), third))
-    return ((x * power_of_two(step)) * power_of_two(second)) * power_of_two(third)
+    for _ in range(2):
+        step = where(whole > bias, bias, where(whole < least, whole.const(least + FRACTION[x.scalar] + 1), whole))
+        x, whole = x * power_of_two(step), whole - step
+    return x * power_of_two(where(whole > bias, bias, where(whole < least, whole.const(least), whole)))
 
 
 def to_long(x: Lanes) -> Lanes:
