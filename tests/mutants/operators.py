@@ -3,7 +3,6 @@
     >>> for mutant in mutants_of("a.py", "def f(a, b):\n    return gcd(a, b)\n"):
     ...     print(mutant.kind, mutant.old, "->", mutant.new)
     gcd gcd(a, b) -> a
-    arguments gcd(a, b) -> gcd(b, a)
     return return gcd(a, b) -> return None
     name a -> b
     name b -> a
@@ -47,6 +46,7 @@ ARITHMETIC: dict[type[ast.operator], str] = {
 EQUALITIES = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
 OTHER_FUNCTION = {"min": "max", "max": "min", "any": "all", "all": "any"}
 FIRST_ARGUMENT = {"gcd", "lcm"}
+COMMUTATIVE = {*FIRST_ARGUMENT, "min", "max", "two_sum", "two_product"}
 SKIPPED_FUNCTIONS = {"__repr__", "__str__"}
 
 
@@ -292,7 +292,7 @@ def of_call(node: ast.Call) -> Iterator[tuple[str, str]]:
         yield "min-max", with_parts(node, func=ast.Name(OTHER_FUNCTION[name]))
     if name in FIRST_ARGUMENT and node.args and plain:
         yield "gcd", ast.unparse(node.args[0])
-    if len(node.args) > 1 and plain and name not in ("isinstance", "cast", "getattr", "hasattr", "zip", "min", "max"):
+    if len(node.args) > 1 and plain and name not in {*COMMUTATIVE, "isinstance", "cast", "getattr", "hasattr", "zip"}:
         yield "arguments", with_parts(node, args=[node.args[1], node.args[0], *node.args[2:]])
     for index, keyword in enumerate(node.keywords):
         if keyword.arg is not None and keyword.arg not in ("strict", "location", "loc"):

@@ -34,7 +34,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "cache_keys": ("runtime/kernel_cache/environment.py", "runtime/kernel_cache/key.py"),
 }
-DRAWINGS = ("tilework/layouts/notebook.py", "tilework/layouts/svg.py")  # of layouts: they decide no result
+NO_RESULTS: dict[str, str] = {
+    "tilework/layouts/notebook.py": "draws layouts in notebooks",
+    "tilework/layouts/picture.py": "prints layouts as text",
+    "tilework/layouts/svg.py": "draws layouts",
+    "tilework/targets/llvm/debug.py": "writes line tables",
+    "tilework/transforms/tt/print_alignment.py": "prints an analysis",
+    "tilework/transforms/ttg/limit_remarks.py": "tells the user what limits a kernel",
+    "tilework/transforms/ttg/performance_remarks.py": "tells the user what is slow",
+    "tilework/transforms/ttg/print_analyses.py": "prints analyses",
+}  # files of rooms that decide no result, and what they do instead
 
 
 def files_of(room: str, root: Path) -> list[Path]:
@@ -43,7 +52,7 @@ def files_of(room: str, root: Path) -> list[Path]:
     missing = [str(place) for place in places if not place.exists()]
     assert not missing, f"ROOMS names files that do not exist: {missing}"
     files = (file for place in places for file in (place.rglob("*.py") if place.is_dir() else [place]))
-    return sorted(file for file in files if str(file.relative_to(root)) not in DRAWINGS)
+    return sorted(file for file in files if str(file.relative_to(root)) not in NO_RESULTS)
 
 
 def all_files(root: Path) -> list[Path]:
