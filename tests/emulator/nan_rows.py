@@ -1,7 +1,8 @@
 """The bits of NaNs that instructions of NVIDIA's GPUs give: bytes of the result, an instruction on ``d``, ``a``, ``b``, ``c``, operands, result.
 
-f16, bf16, f32 and tf32 have one NaN, in which all bits but the sign are set; fp8 too. f64 keeps sign and payload of the first operand that is
-NaN, made quiet, and has 0xfff8000000000000 where no operand is. `tests/device/check_nan.py` compares these rows with a GPU.
+f16, bf16 and f32 have one NaN, in which all bits but the sign are set; fp8 too. f64 keeps sign and payload of the last operand that is NaN,
+made quiet, and has 0xfff8000000000000 where no operand is. Conversions from bf16 and f64 to f32 keep sign and payload, tf32 loses its
+last bits. All rows are as an H200 has them (`tests/device/check_nan.py`).
 """
 
 H, B, F, D = 0x7FFF, 0x7FFF, 0x7FFFFFFF, 0xFFF8000000000000  # the NaN of f16, bf16, f32, f64
@@ -20,7 +21,7 @@ def arithmetic(type: str, size: int, nan: int) -> list[Row]:
         inf, one, quiet, loud = BF_INF, BF_ONE, BF_QUIET, BF_QUIET
     calm = loud | quiet if type == "f64" else nan  # of a signalling NaN
     kept = quiet if type == "f64" else nan
-    both = quiet | minus if type == "f64" else nan
+    both = quiet + 1 if type == "f64" else nan
     return [
         (size, f"add.rn.{type} d, a, b;", (inf, inf | minus), nan),
         (size, f"add.rn.{type} d, a, b;", (quiet, one), kept),
@@ -56,13 +57,13 @@ ROWS: list[Row] = [
     (4, "min.f32 d, a, b;", (QUIET[4], LOUD[4]), F),
     (4, "min.f32 d, a, b;", (QUIET[4], ONE[4]), ONE[4]),
     (4, "max.NaN.f32 d, a, b;", (ONE[4], QUIET[4] | MINUS[4]), F),
-    (4, "neg.f32 d, a;", (QUIET[4],), QUIET[4] | MINUS[4]),
-    (4, "abs.f32 d, a;", (QUIET[4] | MINUS[4],), QUIET[4]),
+    (4, "neg.f32 d, a;", (QUIET[4],), F),
+    (4, "abs.f32 d, a;", (QUIET[4] | MINUS[4],), F),
     (4, "cvt.f32.f16 d, a;", (QUIET[2],), F),
-    (4, "cvt.f32.bf16 d, a;", (BF_QUIET,), F),
-    (4, "cvt.rn.f32.f64 d, a;", (QUIET[8] | MINUS[8],), F),
+    (4, "cvt.f32.bf16 d, a;", (BF_QUIET,), BF_QUIET << 16),
+    (4, "cvt.rn.f32.f64 d, a;", (QUIET[8] | MINUS[8],), 0xFFC00000),
     (4, "cvt.rni.f32.f32 d, a;", (QUIET[4],), F),
-    (4, "cvt.rna.tf32.f32 d, a;", (QUIET[4],), F),
+    (4, "cvt.rna.tf32.f32 d, a;", (QUIET[4],), 0x7FC00000),
     (4, "cvt.rn.f16x2.f32 d, a, b;", (QUIET[4], ONE[4]), H << 16 | ONE[2]),
     (4, "cvt.rn.bf16x2.f32 d, a, b;", (QUIET[4] | MINUS[4], ONE[4]), B << 16 | BF_ONE),
     (2, "min.f16 d, a, b;", (QUIET[2], LOUD[2]), H),
@@ -75,7 +76,7 @@ ROWS: list[Row] = [
     (8, "div.rn.f64 d, a, b;", (QUIET[8], ONE[8]), QUIET[8]),
     (8, "sqrt.rn.f64 d, a;", (ONE[8] | MINUS[8],), D),
     (8, "min.f64 d, a, b;", (QUIET[8], ONE[8]), ONE[8]),
-    (8, "neg.f64 d, a;", (QUIET[8],), QUIET[8] | MINUS[8]),
+    (8, "neg.f64 d, a;", (QUIET[8],), QUIET[8]),
     (8, "cvt.f64.f32 d, a;", (F,), 0x7FFFFFFFE0000000),
     (8, "cvt.f64.f32 d, a;", (QUIET[4] | MINUS[4],), 0xFFF8024680000000),
     (8, "cvt.rni.f64.f64 d, a;", (QUIET[8],), QUIET[8]),

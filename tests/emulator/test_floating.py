@@ -178,8 +178,10 @@ def test_minimum_and_maximum() -> None:
 
 def test_signs_and_classes() -> None:
     a, b = grid()
-    np.testing.assert_array_equal(bits(float32("neg.f32 d, a;", a)), bits(a) ^ np.uint32(1 << 31))
-    np.testing.assert_array_equal(bits(float32("abs.f32 d, a;", a)), bits(a) & np.uint32(0x7FFFFFFF))
+    nan = np.uint32(0x7FFFFFFF)  # an H200 gives this one for every NaN (`nan_rows.py`)
+    negative, size = (np.where(np.isnan(a), nan, found) for found in (bits(a) ^ np.uint32(1 << 31), bits(a) & nan))
+    np.testing.assert_array_equal(bits(float32("neg.f32 d, a;", a)), negative)
+    np.testing.assert_array_equal(bits(float32("abs.f32 d, a;", a)), size)
     np.testing.assert_array_equal(bits(float32("copysign.f32 d, a, b;", a, b)), bits(np.copysign(b, a)))
     for name, expected in (
         ("finite", np.isfinite(a)),

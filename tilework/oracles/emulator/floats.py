@@ -35,8 +35,11 @@ class Format(Arithmetic):
         return Format.of(next(name for name, found in DTYPES.items() if found == dtype))
 
     def canonical(self, values: Array, operands: Sequence[Array] = ()) -> Array:
-        """NaNs as this GPU makes them: always the same, but those of f64 keep the payload of the first operand that is NaN."""
-        return self.propagate(values, operands if self.dtype == F64 else (), NANS[self.name])
+        """NaNs as this GPU makes them: always the same, but those of f64 keep the payload of the last operand that is NaN.
+
+        An H200 takes the second of two NaNs in `add.f64`; other instructions were measured with one NaN only.
+        """
+        return self.propagate(values, operands[::-1] if self.dtype == F64 else (), NANS[self.name])
 
     def flush(self, values: Array) -> Array:
         """Denormals as zeros of the same sign."""

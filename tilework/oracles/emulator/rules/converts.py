@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from tilework.numerics.rounding import E4M3FN, E5M2, FORMAT_OF, narrow, saturate
+from tilework.numerics.rounding import E4M3FN, E5M2, FORMAT_OF, TF32_DROPPED, narrow, saturate
 from tilework.numerics.rounding import to_tf32 as rounded_to_tf32
 from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.floats import Format
+from tilework.oracles.emulator.floats import NANS, Format
 from tilework.oracles.emulator.rules.floating import PACKED, mode_of, read_float, saturated, write_float
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
 FLOATS = {"f16", "bf16", "f32", "f64"}
 TINY: dict[str, Any] = {"e4m3": E4M3FN, "e5m2": E5M2}
+KEEPING = {("f32", "bf16"), ("f32", "f64")}  # (result, source) of conversions that keep sign and payload of NaNs
+QUIET = np.uint32(0x400000)  # the bit of f32 that quiet NaNs have
 WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 MODIFIERS = {"rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "satfinite", "relu"}
 
@@ -117,12 +119,17 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
     convert = float_converter(ins, narrow)
     flush = "ftz" in ins.modifiers
     widens = narrow.dtype.itemsize > wide.dtype.itemsize
+    keeps = result == "f64" or (result, source) in KEEPING
+
+    def widened_nans(converted: Array, value: Array) -> Array:
+        return narrow.propagate(converted, (value,) if keeps else (), NANS[result])
+
     if (widens or (wide.name, narrow.name, mode_of(ins)) == ("f32", "f16", "rn")) and set(ins.modifiers) <= {
         "rn",
         result,
         source,
     }:
-        return lambda mask: put(narrow.canonical(read().astype(narrow.dtype), [read()]), mask)
+        return lambda mask: put(widened_nans(read().astype(narrow.dtype), read()), mask)
 
     def op(mask: Mask) -> None:
         value = wide.flush(read()) if flush and wide.name == "f32" else read()
@@ -133,8 +140,8 @@ def between_floats(ins: Instruction, t: Translator, result: str, source: str) ->
         if source == result and rounding is None and not flush and "sat" not in ins.modifiers:
             converted = np.where(np.isnan(number), value, converted)  # a mere move keeps the bits of NaN
             converted = converted.astype(narrow.dtype)
-        elif result == "f64":
-            converted = narrow.canonical(converted, [value])
+        elif keeps:
+            converted = widened_nans(converted, value)
         put(converted, mask)
 
     return op
@@ -213,7 +220,7 @@ def to_tf32(ins: Instruction, t: Translator) -> Op:
     relu, finite = "relu" in ins.modifiers, "satfinite" in ins.modifiers
 
     def op(mask: Mask) -> None:
-        value = np.where(np.isnan(bits.view(np.float32)), np.uint32(0x7FFFFFFF), rounded_to_tf32(bits, mode))
+        value = np.where(np.isnan(bits.view(np.float32)), (bits | QUIET) & ~TF32_DROPPED, rounded_to_tf32(bits, mode))
         if finite:
             infinite = (value & np.uint32(0x7FFFFFFF)) == np.uint32(0x7F800000)
             value = np.where(infinite, (value & np.uint32(0x80000000)) | np.uint32(0x7F7FE000), value)

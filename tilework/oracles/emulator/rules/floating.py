@@ -155,7 +155,7 @@ def approximate_quotient(a: Array, b: Array) -> Array:
 
 @float_rule("neg")
 def negate(ins: Instruction, t: Translator) -> Op:
-    """Flips the sign, also of NaN, whose bits stay."""
+    """Flips the sign. A NaN of f32 becomes the canonical one, and a NaN of f64 keeps its sign: an H200 adds 0 to do it."""
     return sign_bits(ins, t, lambda bits, sign: bits ^ sign)
 
 
@@ -172,7 +172,8 @@ def sign_bits(ins: Instruction, t: Translator, function: Callable[[Array, Any], 
 
     def op(mask: Mask) -> None:
         value = format.flush(read()) if flush else read()
-        put(function(np.ascontiguousarray(value).view(format.bits), sign).view(format.dtype), mask)
+        result = function(np.ascontiguousarray(value).view(format.bits), sign).view(format.dtype)
+        put(format.canonical(result, [value]) if format.name in ("f32", "f64") else result, mask)
 
     return op
 
