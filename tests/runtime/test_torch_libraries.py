@@ -39,7 +39,7 @@ def test_a_kernel_is_called_with_an_array_of_arguments(tmp_path: Path, threads: 
     expected, out = np.zeros((4, n)), np.zeros((4, n))
     arguments = (x, 3, expected, n, 5 * 10**12, True, 2.5, np.float64(0.1), 1, 64)
     compiled = kernel[(16, 2, 2)](*arguments, debug=True)
-    facts = {**compiled.metadata._asdict(), "signature": compiled.src.signature}
+    facts = {**compiled.metadata._asdict(), "source": compiled.src}
     # as torch 2.13 declares them: int64_t, and float whatever the kernel takes
     class_of_torch = SimpleNamespace(_get_cpp_param_type=lambda self, name, type: f"float {name}")
     module = SimpleNamespace(DeferredCpuTritonCallWrapper=class_of_torch)
@@ -57,6 +57,29 @@ def test_a_kernel_is_called_with_an_array_of_arguments(tmp_path: Path, threads: 
     function = ctypes.cast(kernels[compiled.metadata.name], ctypes.c_void_p)
     launcher.run_from_nativert(16, 2, 2, threads, (ctypes.c_void_p * len(entries))(*entries), function)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+@tilework.jit
+def shifted(a, b, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(a + i)
+    tl.store(b + i + 1, x + 1)
+    tl.store(b + N + 1 + i, tl.load(a + i))
+
+
+@needs_compiler
+def test_arguments_may_overlap(tmp_path: Path) -> None:
+    """C++ compares no addresses: the library keeps the order of the program."""
+    compiled = shifted[(1,)](np.zeros(64, np.int32), np.zeros(64, np.int32), 16)
+    assert compiled.metadata.interface["apart"]
+    facts = {**compiled.metadata._asdict(), "source": compiled.src}
+    kernels = library(tmp_path, "kernel.so", torch_libraries.kernel_library(compiled.asm["ttcir"], facts))
+    launcher = library(tmp_path, "launcher.so", torch_libraries.launcher_library(compiled.asm["ttcir"], facts))
+    out, expected = (np.arange(64, dtype=np.int32) * 3 for _ in range(2))
+    shifted[(1,)](expected, expected, 16)
+    entries = (ctypes.c_void_p * 3)(out.ctypes.data, out.ctypes.data, None)
+    launcher.run_from_nativert(1, 1, 1, 1, entries, ctypes.cast(kernels[compiled.metadata.name], ctypes.c_void_p))
+    np.testing.assert_array_equal(out, expected)
 
 
 def test_the_missing_compiler_is_named(monkeypatch) -> None:

@@ -37,7 +37,7 @@ class Backend(ABC):
     tells_small_arrays: bool = False  # whether kernels are compiled for arrays of less than 2 GiB
     # more texts by name: the stage that they show, and how, from its product and the options of the compilation
     views: ClassVar[Mapping[str, View]] = {}
-    # binaries that are made only for a caller that asks `asm` for one; their functions also get the kernel's `signature`
+    # binaries that are made only for a caller that asks `asm` for one; their functions also get the kernel's `source`
     libraries: ClassVar[Mapping[str, Library]] = {}
 
     def __init__(self, target: GPUTarget) -> None:

@@ -173,7 +173,7 @@ class CompiledKernel:
         self.metadata = make_metadata(json.loads(files["json"]))
         self.name: str = self.metadata.name
         self.packed_metadata = (self.metadata.num_warps, self.metadata.num_ctas, self.metadata.shared)
-        facts = {**self.metadata._asdict(), "signature": getattr(src, "signature", None)}
+        facts = {**self.metadata._asdict(), "source": src}
         self.asm = AsmDict({name: data for name, data in files.items() if name != "json"}, facts)
         self.kernel: Any = self.asm[self.metadata.binary_ext]
         self.module: Any = None

@@ -15,9 +15,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tilework import knobs
+from tilework.runtime.devices.conditional_launch import unconditional
 
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
@@ -51,15 +53,19 @@ AXES = ("x", "y", "z")
 
 
 def kernel_library(ttcir: bytes | str, metadata: Mapping[str, Any]) -> bytes:
-    """The shared library of a kernel, from its loop nests."""
+    """The shared library of a kernel, from its loop nests; arrays of C++ have no sizes, so that any two may overlap."""
     # lazily: few programs use it
     from tilework.aot.cpu_source import grid_code, includes
+    from tilework.compiler import compile
     from tilework.ir.parser import parse_module
     from tilework.targets.cpu.standalone import Argument, standalone_object
 
     compiler = cxx_compiler()
+    if without := unconditional(SimpleNamespace(**metadata)):
+        plain = compile(metadata["source"], metadata["target"], {**metadata["asked"], **without})
+        return kernel_library(plain.asm["ttcir"], {**plain.metadata._asdict(), "source": plain.src})
     name, kinds = metadata["name"], metadata["interface"]["parameters"]
-    passed = [number for number, type in enumerate(metadata["signature"].values()) if type != "constexpr"]
+    passed = [number for number, type in enumerate(metadata["source"].signature.values()) if type != "constexpr"]
     if len(passed) != len(kinds) or not C_TYPES.keys() >= set(kinds):
         raise RuntimeError(
             f"{name}: torch passes tensors, integers and floats to kernels in C++, and this kernel takes others too"
