@@ -122,20 +122,26 @@ def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = Fals
         return problem
     got = arguments(kernel, kernel.seed)
     findings = emulate(kernel, text, got, warps, target, ctas)
-    if own := [finding for finding in findings if is_ours(finding)]:
+    own = [finding for finding in findings if is_ours(finding)]
+    if len(own) < len(findings):  # copies of a racing value in several warps may race in shared memory, too
+        raise Unordered
+    if own:
         where = own[0].sites[0].text.split()[0] if own[0].sites else ""
         return f"{own[0].kind}: {where}\n{own[0]}"
     wanted = interpreted(kernel, folder)
-    if findings or MEETING.search(kernel.source) or (ctas > 1 and has_unordered_atomics(kernel)):
+    has_barriers = ctas == 1 and "tl.debug_barrier()" in kernel.source
+    if MEETING.search(kernel.source) or (ctas > 1 and has_unordered_atomics(kernel)):
         raise Unordered
     problem = problem_with(kernel, folder, got, wanted)
+    if problem and has_unordered_atomics(kernel) and not has_barriers:
+        raise Unordered
     if problem and target.backend == "hip" and finds_races(kernel, folder, warps):
         raise Unordered
     return problem
 
 
 def has_unordered_atomics(kernel: Kernel) -> bool:
-    """Whether atomics of two kinds change one array: between the blocks that do so there is no barrier."""
+    """Return True if atomics of two kinds change one array: without a barrier, threads and blocks do so in any order."""
     kinds = {(kind, array) for kind, array in ATOMIC.findall(kernel.source)}
     return len({array for _, array in kinds}) < len(kinds)
 
