@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def accumulates_slowly(blas: Any) -> bool:
-    """Whether a product of fp8 is nearer to torch's with exact sums than to its with fast accumulation."""
+    """Return True if a product of fp8 is nearer to torch's with exact sums than to torch's with fast accumulation."""
     a, b = (torch.randn(size, 4096, device="cuda").to(torch.float8_e4m3fn) for size in (512, 256))
     c = torch.zeros(512, 256, device="cuda", dtype=torch.float16)
     blas.matmul(a, b, c)

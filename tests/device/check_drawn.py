@@ -41,7 +41,7 @@ from tilework.runtime.devices.cuda.device import DeviceArray
 
 
 def compare(kernel: Kernel, folder: Path, ctas: int) -> str | None:
-    """What the GPU does differently, or None; raises `Unordered` where the kernel has no single result."""
+    """Return the first difference between the GPU and the interpreter, or None; raise `Unordered` if there is no single result."""
     got = arguments(kernel, kernel.seed)
     compiled = load(annotated(kernel), folder)
     is_emulated = (knobs.runtime.device or "").startswith("emulator")  # there arrays are where they are

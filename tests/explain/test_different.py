@@ -108,7 +108,7 @@ def test_rounding_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("stale", [1e30, np.inf, np.nan, -3e38])
 def test_only_what_was_written_is_compared(wrong_pass: None, stale: float) -> None:
-    """What the arrays held before says nothing about how large errors may be."""
+    """Stale contents of the arrays do not change how large an error may be."""
     case = launch()
     case.values[2][100:] = stale
     found = findings_of(case, ("interpreter", "native"))[0]

@@ -30,7 +30,7 @@ class Task:
 
 
 def work(task: Task) -> tuple[str, Outcome, float] | Failure:
-    """What came of a kernel of which generator in how many seconds; or a smaller failure."""
+    """The outcome of a kernel, its generator and its seconds; or a failure that was reduced."""
     if task.failure is not None:
         failure = task.failure
         kernel = reduced(failure.kernel, failure.outcome, partial(tried, device=task.device), REDUCTION)
@@ -43,7 +43,7 @@ def work(task: Task) -> tuple[str, Outcome, float] | Failure:
 
 
 class Campaign:
-    """What is to be done, and what came of what was done."""
+    """One run of the fuzzer: kernels are handed out until the time is over, outcomes are counted, failures are reduced."""
 
     def __init__(self, devices: Sequence[str], first: int, most: float, end: float, out: Path) -> None:
         self.devices, self.first, self.most, self.end, self.out = devices, first, most, end, out

@@ -54,7 +54,7 @@ GENERATORS: dict[str, dict[str, bool]] = {  # by name: options of `draw_kernel`
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one kernel: one of `KINDS`, and why."""
+    """The outcome of one kernel: one of `KINDS`, and the reason."""
 
     kind: str
     why: str = ""

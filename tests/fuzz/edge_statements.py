@@ -168,7 +168,7 @@ class EdgeStatements(PythonStatements):
         return f"({self.random.choice(ways)})"
 
     def other(self, dtype: DType, shape: Shape) -> str:
-        """What masked lanes get: the numbers that are neutral for something, and those that are not."""
+        """The values of masked lanes: neutral elements of some operation, and others."""
         if self.random.random() < 0.15:
             return self.typed(shape, dtype, 1).text
         if dtype is BOOL:

@@ -35,7 +35,7 @@ class Failure:
 
     @property
     def fold(self) -> str:
-        """What failures of one cause have in common, mostly: the message, and after reduction the operations."""
+        """The key by which failures of one cause are folded: the message, and after reduction the operations."""
         body = self.kernel.source[self.kernel.source.index("def kernel") :]
         names = set(re.findall(r"\b(?:tl|d\d+)\.(\w+)\(", body)) - PLAIN
         words = names if len(body.splitlines()) < 20 else set()
@@ -105,7 +105,7 @@ def kernel_of(facts: dict[str, Any], source: str) -> Kernel:
 
 
 def read_failure(path: Path) -> Failure:
-    """What `write_failure` has written."""
+    """Read back what `write_failure` has written."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -115,7 +115,7 @@ def whole_of(array: Any) -> Any:
 
 
 def compare(kernel: Kernel, folder: Path, target: Target, assembles: bool = False, ctas: int = 1) -> str | None:
-    """What the code does differently, or None; raises `Unordered` where the kernel has no single result."""
+    """Return the first difference from the interpreter, or None; raise `Unordered` if the kernel has no single result."""
     warps = warps_of(kernel.seed)
     text = compiled(kernel, folder, warps, target, ctas)
     if assembles and (problem := refused(text, kernel.capability)):
