@@ -10,10 +10,10 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from tests.fuzz.devices import FAILURES, KINDS, LOST, REFUSED, Outcome, generated, outcome_of
+from tests.fuzz.devices import CRASHED, FAILURES, KINDS, LOST, REFUSED, Outcome, generated, outcome_of
 from tests.fuzz.failures import Failure, commit, write_failure
 from tests.fuzz.reduction import outcome_in_folder, reduced, tried
-from tests.fuzz.workers import Lost, results
+from tests.fuzz.workers import Last, Lost, results
 
 SHARES = {"native": 3.0, "evaluator": 1.0, "cuda:80": 2.0, "cuda:90": 4.0, "hip:gfx942": 2.0}  # of the time
 LIMIT, REDUCTION = 120.0, 60.0  # seconds for one kernel, and for making one smaller
@@ -29,7 +29,7 @@ class Task:
     failure: Failure | None = None
 
 
-def work(task: Task) -> tuple[str, Outcome, float] | Failure:
+def work(task: Task) -> tuple[str, Outcome, float] | Failure | Last:
     """The outcome of a kernel, its generator and its seconds; or a failure that was reduced."""
     if task.failure is not None:
         failure = task.failure
@@ -39,7 +39,8 @@ def work(task: Task) -> tuple[str, Outcome, float] | Failure:
     generator, kernel = generated(task.seed, task.device)
     with tempfile.TemporaryDirectory() as folder:
         found = outcome_of(kernel, task.device, Path(folder))
-    return generator, found, time.monotonic() - start
+    made = generator, found, time.monotonic() - start
+    return Last(made) if task.device == "gpu" and found.kind == CRASHED else made  # no kernel runs in a dead context
 
 
 class Campaign:

@@ -3,7 +3,7 @@
 import os
 import time
 
-from tests.fuzz.workers import Lost, results
+from tests.fuzz.workers import Last, Lost, results
 
 
 def fragile(item: int) -> int:
@@ -29,3 +29,12 @@ def test_items_are_asked_for_when_there_is_time_for_them() -> None:
     for item, _ in results(fragile, (item for item in range(3, 100) if len(found) < 2), jobs=1):
         found.append(item)
     assert found == [3, 4]
+
+
+def dying(item: int) -> Last | int:
+    return Last(os.getpid()) if item == 1 else os.getpid()
+
+
+def test_a_last_result_ends_its_process() -> None:
+    found = dict(results(dying, range(4), jobs=1))
+    assert found[0] == found[1] != found[2] == found[3]

@@ -26,6 +26,13 @@ class Lost:
     why: str
 
 
+@dataclass(frozen=True)
+class Last:
+    """A result after which its process must do no more, such as one whose GPU context is dead."""
+
+    result: Any
+
+
 def results(
     work: Callable[[Item], Result], items: Iterable[Item], jobs: int, limit: float = inf, end: float = inf
 ) -> Iterator[tuple[Item, Result | Lost]]:
@@ -73,14 +80,22 @@ class Worker:
         self.is_idle = True
         try:
             if self.pipe.poll():
-                return self.pipe.recv()
+                found = self.pipe.recv()
+                if not isinstance(found, Last):
+                    return found
+                self.replace()
+                return found.result
             why = f"no result within {limit:.0f} s"
         except (EOFError, ConnectionResetError):
             self.process.join()
             why = f"the process died with exit code {self.process.exitcode}"
+        self.replace()
+        return Lost(why)
+
+    def replace(self) -> None:
+        """Go on in a new process."""
         self.process.kill()
         self.start()
-        return Lost(why)
 
 
 def serve(work: Callable[[Any], Any], pipe: Connection) -> None:
