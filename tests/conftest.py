@@ -19,10 +19,6 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.register_profile("explore", deadline=None)
 settings.load_profile("repeatable")
 
-os.environ["TILEWORK_COMPILE_SERVER"] = (
-    "off"  # what tests start is compiled by what they test, and leaves no server behind
-)
-
 if CudaDriver.is_active():
     os.environ["TILEWORK_DEVICE"] = "native"
 

@@ -125,7 +125,6 @@ def test_a_copy_of_the_package_needs_nothing_beside_it(kind: str, device: str, t
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(place), *elsewhere]),
         "TILEWORK_DEVICE": device,
-        "TILEWORK_COMPILE_SERVER": "off",
         "TRITON_CACHE_DIR": str(tmp_path / "cache"),
     }
     command = [sys.executable, "-S", str(tmp_path / "program.py")]

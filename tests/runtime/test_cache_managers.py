@@ -19,7 +19,7 @@ from tilework import knobs
 from tilework.runtime.kernel_cache import key as package_key
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache import remote as cache_remote
-from tilework.runtime.kernel_cache.key import folder_of, found_key, hash_of_sources
+from tilework.runtime.kernel_cache.key import folder_of, hash_of_sources
 from tilework.runtime.kernel_cache.managers import (
     CacheManager,
     FileCacheManager,
@@ -357,7 +357,7 @@ def test_the_package_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def key() -> str:
-        found_key.cache_clear()
+        triton_key.cache_clear()
         return triton_key()
 
     monkeypatch.setattr(package_key, "ROOT", str(tmp_path))
@@ -372,7 +372,7 @@ def test_the_package_key_follows_the_sources(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "ir" / "tt.py").rename(tmp_path / "ir" / "ttg.py")
     assert len({first, second, key()}) == 3
     monkeypatch.undo()
-    found_key.cache_clear()
+    triton_key.cache_clear()
 
 
 def test_every_byte_of_a_source_is_hashed(tmp_path: Path) -> None:
@@ -423,33 +423,6 @@ def test_the_hash_of_sources_is_kept_like_bytecode(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     file.unlink()
     assert written("one", 1000) == first and not file.exists()
-
-
-def test_a_key_is_assumed_until_somebody_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, kept, source = tmp_path / "package", tmp_path / "package" / "__pycache__", tmp_path / "package" / "tt.py"
-    kept.mkdir(parents=True)
-    source.write_text("one")
-    for path in (source, folder):
-        os.utime(path, (1000, 1000))
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(package_key, "ROOT", str(folder))
-    found_key.cache_clear()
-    try:
-        with package_key.assumed_key():
-            first = triton_key()  # nothing is known: it is looked at
-            assert package_key.is_assumed_rightly()
-        found_key.cache_clear()
-        source.write_text("two")
-        with package_key.assumed_key():
-            assert triton_key() == first and not package_key.is_assumed_rightly()
-            with package_key.assumed_key():  # of a signal handler
-                pass
-            assert triton_key() == first and not package_key.is_assumed_rightly()
-        assert triton_key() != first
-        with package_key.assumed_key():
-            assert triton_key() == found_key() and package_key.is_assumed_rightly()
-    finally:
-        found_key.cache_clear()
 
 
 def test_the_package_key_is_the_same_in_every_process() -> None:

@@ -40,7 +40,6 @@ compilation.disable_line_info                   TRITON_DISABLE_LINE_INFO        
 compilation.front_end_debugging                 TRITON_FRONT_END_DEBUGGING          False
 compilation.allow_non_constexpr_globals         TRITON_ALLOW_NON_CONSTEXPR_GLOBALS  False
 compilation.performance_remarks                 TILEWORK_PERFORMANCE_REMARKS        False
-compilation.server                              TILEWORK_COMPILE_SERVER             'auto'
 autotuning.cache                                TRITON_CACHE_AUTOTUNING             False
 autotuning.print                                TRITON_PRINT_AUTOTUNING             False
 autotuning.workers                              TILEWORK_COMPILE_WORKERS            None

@@ -25,7 +25,6 @@ from tilework.knobs.variables import base_knobs as base_knobs
 from tilework.knobs.variables import env as env
 from tilework.knobs.variables import env_base as env_base
 from tilework.knobs.variables import env_bool as env_bool
-from tilework.knobs.variables import env_choice as env_choice
 from tilework.knobs.variables import env_class as env_class
 from tilework.knobs.variables import env_device as env_device
 from tilework.knobs.variables import env_home_dir as env_home_dir
@@ -105,7 +104,6 @@ class compilation_knobs(base_knobs):
     front_end_debugging = env_bool("TRITON_FRONT_END_DEBUGGING")
     allow_non_constexpr_globals = env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS")
     performance_remarks = env_bool("TILEWORK_PERFORMANCE_REMARKS")
-    server = env_choice("TILEWORK_COMPILE_SERVER", "auto", "start", "use", "off")
     listener: Callable[..., None] | None = None
     instrumentation_mode: str
     READ_ONCE = {"instrumentation_mode": env_str("TRITON_INSTRUMENTATION_MODE", "")}

@@ -35,7 +35,6 @@ MEANINGS = {
     "TRITON_FRONT_END_DEBUGGING": "Show the compiler's own traceback of an error in a kernel, instead of the kernel's line alone",
     "TRITON_ALLOW_NON_CONSTEXPR_GLOBALS": "Kernels may read globals that are not `tl.constexpr`; later changes of them are not seen",
     "TILEWORK_PERFORMANCE_REMARKS": "Say at the kernel's lines what limits each loop, how far it is from that, and what was decided",
-    "TILEWORK_COMPILE_SERVER": "Kernels of a process that has not loaded the compiler come from the user's compile server: `start` (if none runs, one is started for this process and the next ones), `use` (if one runs), `off`, or `auto`: `start` for who sits at a terminal, else one that is started ends with the process",
     "TILEWORK_STRICT_TRITON": "Refuse, in Triton's words, what the language has beyond Triton's; under `as_triton` it is warned about otherwise",
     "TRITON_INSTRUMENTATION_MODE": "`consan` turns on what `debug` does; other texts only change the cache key",
     # autotuning

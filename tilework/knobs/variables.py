@@ -125,20 +125,6 @@ class env_str(env_base[str]):
     """A text."""
 
 
-class env_choice(env_base[str]):
-    """One of some words, the first of which holds without the variable."""
-
-    def __init__(self, key: str, *words: str) -> None:
-        super().__init__(key, words[0])
-        self.words = words
-
-    def transform(self, text: str) -> str:
-        word = text.strip().lower()
-        if word not in self.words:
-            raise ValueError(f"{self.key} is {', '.join(self.words[:-1])} or {self.words[-1]}, not {text!r}")
-        return word
-
-
 class env_str_callable_default(env_base[str]):
     """A text whose default is computed when it is asked for."""
 

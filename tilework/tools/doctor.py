@@ -297,11 +297,7 @@ def server(args: argparse.Namespace) -> Iterable[Line]:
     channel = connect(path)
     if channel is not None:
         channel.close()
-    state = (
-        "is running"
-        if channel is not None
-        else "starts when something is tuned, or a changed file defines a kernel (TILEWORK_COMPILE_SERVER)"
-    )
+    state = "is running" if channel is not None else "starts when something is tuned"
     yield Line("compile server", OK, f"{state} ({path})")
 
 

@@ -11,13 +11,12 @@ from tilework.knobs.hooks import tell
 from tilework.metrics import count
 from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage, report_fallback
-from tilework.runtime.compile.compiler_presence import is_compiler_loaded, require_compiler
+from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
-from tilework.runtime.kernel_cache.key import assumed_key, is_assumed_rightly
 from tilework.targets.base import GPUTarget, find_backend
 
 
@@ -56,28 +55,14 @@ def compile(
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars
     changed = changes_stages()
-    is_here = changed or knobs.compilation.always_compile
     keyed = {**environment, "stages": "changed"} if changed else environment
     name = cache.file_stem(source.name)
     labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
-    first = None
-    with assumed_key():
-        with quick_definitions():
-            key = cache.get_cache_key(source, backend, parsed, keyed)
-        files = None if is_here else cache.load_entry(key, name)
-        timer = Timer(microseconds(start))
-        hit = files is not None
-        is_here |= knobs.compilation.server == "off" or knobs.runtime.no_jit
-        if not (hit or is_here or is_compiler_loaded()):
-            with quick_definitions():
-                # lazily: what the cache has needs no server
-                from tilework.runtime.workers import first_kernels as first
-
-            files = first.files_from_server(source, chosen, backend, options or {}, environment, key)
-        is_right = is_assumed_rightly()
-    if not is_right:
-        return compile(source, chosen, options, _env_vars)
-    is_stored = files is not None
+    with quick_definitions():
+        key = cache.get_cache_key(source, backend, parsed, keyed)
+    files = None if changed or knobs.compilation.always_compile else cache.load_entry(key, name)
+    timer = Timer(microseconds(start))
+    hit = files is not None
     if files is None and knobs.runtime.no_jit:
         from tilework.runtime.bundle.missing import refused  # lazily: only mistakes need it
 
@@ -93,14 +78,12 @@ def compile(
                 raise
             report_fallback(error, **labels)
             return compile(source, chosen, {**(options or {}), "auto_tma": False}, _env_vars)
-    if is_stored:
+    if hit:
         paths = cache.entry_paths(key, files)
     else:
         start = time.perf_counter()
         paths = cache.store_entry(key, name, files)
         timer.store_results = microseconds(start)
-        if first is not None:
-            first.start_for_others()
     kernel = CompiledKernel(source, paths, key, by_stage(files))
     if hit:
         count("cache_hits", kernel=labels["kernel"], cache=cache.ORIGIN.where)

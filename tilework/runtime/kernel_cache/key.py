@@ -9,10 +9,9 @@ import hashlib
 import marshal
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from importlib.util import cache_from_source
 from typing import Any
@@ -25,7 +24,6 @@ KEY_BYTES = 64
 HASH_DIGITS = 64
 ROOT = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3))
 NOTHING_KEPT = (OSError, EOFError, ValueError, TypeError, LookupError)
-ASSUMED = threading.local()
 TICK = 2_000_000_000  # nanoseconds that two changes of a file may be apart and have the same time, on the coarsest of file systems
 
 
@@ -48,40 +46,10 @@ def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mappin
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def triton_key() -> str:
-    """What identifies this compiler: version, Python, and a hash of its sources."""
-    return getattr(ASSUMED, "key", None) or found_key()
-
-
 @cache
-def found_key() -> str:
-    return identity(hash_of_sources(ROOT))
-
-
-def identity(sources: str) -> str:
-    return f"{__version__}-{sys.implementation.cache_tag}-{sources}"
-
-
-@contextmanager
-def assumed_key() -> Iterator[None]:
-    """Let `triton_key` be, for this thread and inside of the block, what it was when somebody looked last: a thousand files need not be
-    looked at before a server is asked, but while it works. Nothing that was found so is good unless `is_assumed_rightly`."""
-    before = getattr(ASSUMED, "key", None)  # a signal handler may compile, too
-    if not found_key.cache_info().currsize:
-        with suppress(*NOTHING_KEPT):
-            with open(kept_states(ROOT), "rb", 0) as file:
-                known = file.read(HASH_DIGITS).decode()
-            if len(known) == HASH_DIGITS:
-                ASSUMED.key = identity(known)
-    try:
-        yield
-    finally:
-        ASSUMED.key = before
-
-
-def is_assumed_rightly() -> bool:
-    """Whether the key is what this thread takes it for; the files are looked at now, if nobody has."""
-    return triton_key() == found_key()
+def triton_key() -> str:
+    """The identity of this compiler: version, Python, and a hash of its sources."""
+    return f"{__version__}-{sys.implementation.cache_tag}-{hash_of_sources(ROOT)}"
 
 
 def hash_of_sources(root: str) -> str:

@@ -34,7 +34,6 @@ from tilework.runtime.launch.small_arrays import specialize_small
 from tilework.runtime.launch.specialization import Specialization, unwrapped
 from tilework.runtime.launch.specialize import specialize
 from tilework.runtime.workers import async_compile
-from tilework.runtime.workers.server_ahead import expect_compilation
 
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
@@ -481,7 +480,6 @@ def jit(
             made.sanitize = bool(knobs.runtime.sanitize if sanitize is None else sanitize)
             made.reproducible = bool(knobs.runtime.reproducible if reproducible is None else reproducible)
         else:
-            expect_compilation(function)
             made = JITFunction(function, **settings)
             made.sanitize, made.reproducible = sanitize, reproducible
         return made

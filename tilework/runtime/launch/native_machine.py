@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tilework import knobs
 from tilework.forks import in_child
 from tilework.language.bound_launch import BoundLaunch
-from tilework.runtime.devices.host.own_code import OwnObject, pool_object
+from tilework.runtime.devices.host.own_code import OwnObject
 from tilework.runtime.launch.launch_log import attach
 from tilework.targets.cpu.run import launcher_layout as native
 from tilework.targets.llvm.object_loader import load_object
@@ -221,11 +221,6 @@ def launcher_object(clock: int, items: int) -> OwnObject:
         return launcher_text(clock, items)
 
     return OwnObject(NAME, text, arguments=(clock, items))
-
-
-def own_object(name: str, *arguments: int) -> OwnObject:
-    """The object of this name, for a server that makes it."""
-    return launcher_object(*arguments) if name == NAME else pool_object()
 
 
 def tuple_items() -> int:

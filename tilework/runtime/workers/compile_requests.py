@@ -238,11 +238,6 @@ def compile_into_cache(request: Request, specialization: Specialization) -> None
 
 def described_work(request: Message) -> Callable[[], str]:
     """Such a compilation, into the disk cache; it returns the key that its product has there."""
-    if "own" in request:
-        from tilework.runtime.launch.native_machine import own_object  # lazily: the first launch on a machine needs it
-
-        own = own_object(request["own"], *request["arguments"])
-        return lambda: own.key() if own.take() else ""
     # lazily: the compiler loads when something is compiled
     from tilework.runtime.compile.cached import compile
     from tilework.runtime.compile.sources import ASTSource

@@ -112,12 +112,6 @@ def is_ready(path: str) -> bool:
         return False
 
 
-def is_for_others() -> bool:
-    """Whether a server that is started outlives this process: for people at a terminal, or if the user asks for it."""
-    mode, shown = knobs.compilation.server, sys.stderr
-    return mode == "start" or (mode == "auto" and shown is not None and shown.isatty())
-
-
 def start(path: str, target: Sequence[Any] | None, in_background: bool = False, owner: int | None = None) -> bool:
     """Start a server for a path: a new interpreter, never a fork of this process, and no child of it. It loads the compiler for a target, or
     for the device that this machine is likely to have; with `in_background` while nobody else wants the cores. It ends with the process `owner`."""

@@ -1,7 +1,7 @@
 """Machine code of the runtime itself, compiled once for a machine and kept in the cache like a kernel.
 
     pool = OwnObject("tilework_pool", pool_text, 1)
-    pool.begin()        # where the cache does not have it, a compile server or a thread compiles it while this one goes on
+    pool.begin()        # where the cache does not have it, a thread compiles it while this one goes on
     pool.take()         # the object file
 
 A new machine compiles some 3000 lines of this for its first launch, as long as all else that the launch does; LLVM needs neither
@@ -19,10 +19,8 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 
 if TYPE_CHECKING:
-    from tilework.runtime.workers.first_kernels import Connection
     from tilework.targets.llvm.apart import Work
 
-HOST = ("cpu", "host", 1)  # the target
 PROVIDERS: list[Callable[[str], bytes | None]] = []  # bundles, which bring objects of these names
 
 
@@ -90,27 +88,8 @@ class OwnObject:
         if knobs.cache.manager_class is None and (files := load_entry(self.key(), self.name)) is not None:
             self.data = files.get(f"{self.name}.obj")
         if self.data is None:
-            self.work = os.getpid(), self.asked_for() or self.begun()
+            self.work = os.getpid(), self.begun()
         return self.data is not None
-
-    def asked_for(self) -> "Work | None":
-        """A thread that waits for a server."""
-        from tilework.runtime.compile.compiler_presence import is_compiler_loaded  # lazily, as above
-
-        if knobs.compilation.server == "off" or is_compiler_loaded():
-            return None
-        # lazily: what the cache has needs no server
-        from tilework.runtime.workers.first_kernels import ask_for_own
-        from tilework.targets.llvm.apart import begin
-
-        connection = ask_for_own(self, HOST)
-        return None if connection is None else begin(self.answer_of, connection, self.key())
-
-    def answer_of(self, connection: "Connection", key: str) -> bytes | None:
-        """What a server has made: in a thread that imports nothing, see `make`."""
-        from tilework.runtime.workers.first_kernels import files_from  # imported by now
-
-        return (files_from(connection, key, self.name) or {}).get(f"{self.name}.obj")
 
     def begun(self) -> "Work":
         """The thread that makes it."""
@@ -136,7 +115,7 @@ class OwnObject:
         """The object file, as soon as it is there."""
         self.begin()
         if self.data is None and self.work is not None:
-            self.data = self.work[1].result() or self.begun().result()
+            self.data = self.work[1].result()
         assert self.data is not None, "it was in the cache, or has begun"
         return self.data
 
