@@ -19,8 +19,8 @@ import numpy as np
 import tilework
 import tilework.language as tl
 import tilework.profiler as proton
-from tilework.profiler.limits import device_facts
-from tilework.profiler.statistics import Statistics
+from tilework.inspect.profiler.limits import device_facts
+from tilework.inspect.profiler.statistics import Statistics
 from tilework.runtime.devices.active_driver import driver
 
 TARGETS_US = (5, 50, 500)

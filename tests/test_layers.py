@@ -61,11 +61,10 @@ ALLOWED: dict[str, list[str]] = {
     "oracles.evaluator": ["targets.llvm.math", "ir", "numerics", "layouts", "errors"],
     "oracles": [],
     "runtime": ["*"],
-    "profiler": ["*"],
+    "inspect": ["*"],
+    "profiler": ["inspect"],
     "tools": ["*"],
-    "explain": ["*"],
     "aot": ["compiler", "knobs", "language", "runtime", "targets", "target", "errors"],
-    "explorer": ["*"],
     "compiler": ["runtime", "targets", "errors", "quick_definitions"],
     "testing": ["*"],
     "triton": ["*"],
@@ -227,9 +226,9 @@ ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: not
     "tilework": {"tilework.compiler"},  # names of the package that load the compiler
     "tilework.aot.find_kernels": {"tilework.as_triton"},  # a program that was recorded under `as_triton`
     "tilework.knobs.hooks": {
-        "tilework.explain.kernels",
-        "tilework.explain.watcher",
-        "tilework.explorer.interactive",
+        "tilework.inspect.explain.kernels",
+        "tilework.inspect.explain.watcher",
+        "tilework.inspect.explorer.interactive",
     },  # methods of kernels that explain them
     "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported
     "tilework.layouts.families": {"tilework.layouts.notebook"},  # pictures in notebooks

@@ -23,8 +23,8 @@ import tilework
 import tilework.language as tl
 import tilework.profiler as proton
 from benchmarks.profiler_overhead import busy
-from tilework.profiler.limits import Limits
-from tilework.profiler.recorder import RECORDER
+from tilework.inspect.profiler.limits import Limits
+from tilework.inspect.profiler.recorder import RECORDER
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda
 

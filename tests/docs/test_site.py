@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("mkdocs", reason="the site is built by MkDocs: pip install tilework[docs]")
 from tests.docs.built_site import broken_links, build_once
-from tests.explorer.browser import Browser, find_chromium
+from tests.inspection.browser import Browser, find_chromium
 from tests.shared_folder import shared_by_workers
 
 SHARED = {"style.css", "code.css", "site.js", "search_index.js", "icon.svg"}

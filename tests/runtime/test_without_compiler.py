@@ -55,7 +55,7 @@ import importlib.machinery, sys
 
 class Split(importlib.machinery.PathFinder):  # as where the wheel of the compiler is not installed
     def find_spec(self, name, path=None, target=None):
-        is_absent = name.startswith(("tilework.frontend", "tilework.explain", "tilework.compiler"))
+        is_absent = name.startswith(("tilework.frontend", "tilework.inspect.explain", "tilework.compiler"))
         return None if is_absent else super().find_spec(name, path, target)
 
 sys.meta_path[:] = [one for one in sys.meta_path if "PathFinder" not in str(one) and "Editable" not in str(one)] + [Split()]

@@ -84,9 +84,9 @@ RELEASE_KEEPERS: list[Callable[[str, Callable[[], str | None]], str | None]] = [
 
 # What rooms above the runtime do for it: they import it, so it knows them by name.
 ABOVE = {
-    "explain": "tilework.explain.kernels",
-    "explore": "tilework.explorer.interactive",
-    "watch": "tilework.explain.watcher",
+    "explain": "tilework.inspect.explain.kernels",
+    "explore": "tilework.inspect.explorer.interactive",
+    "watch": "tilework.inspect.explain.watcher",
 }
 
 

@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Carry out `tilework diff`."""
     # lazily: the compiler loads when something is compiled
-    from tilework.explorer.compare import compare, data_of, told, unified
-    from tilework.explorer.document import build
-    from tilework.explorer.page import COMPARISON, page
+    from tilework.inspect.explorer.compare import compare, data_of, told, unified
+    from tilework.inspect.explorer.document import build
+    from tilework.inspect.explorer.page import COMPARISON, page
 
     common = options_of(args.options)
     a_options, b_options = common | options_of(args.a_options), common | options_of(args.b_options)
@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
 
 def side_of(args: argparse.Namespace, side: str, named: str, settings: dict[str, Any]) -> Any:
     """One of the two: the data of what was saved, with one kernel, or what to compile."""
-    from tilework.explorer.document import read  # lazily: as in `run`
-    from tilework.explorer.interactive import targets_of
+    from tilework.inspect.explorer.document import read  # lazily: as in `run`
+    from tilework.inspect.explorer.interactive import targets_of
     from tilework.tools.explore import named_request
 
     if named.endswith(SAVED):

@@ -63,7 +63,7 @@ VALUED = ("-o", "--output", "--target", "--kernel", "--most", "--signature")
 
 def run(args: argparse.Namespace) -> int:
     """Carry out `tilework explore`; the exit code is that of a program that was run."""
-    from tilework.explorer.interactive import show  # lazily: the compiler loads when something is compiled
+    from tilework.inspect.explorer.interactive import show  # lazily: the compiler loads when something is compiled
 
     requests, code = requested(args)
     path = show(requests, args.output, not args.no_open)
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
     """What to show, and the exit code of the program that was run."""
-    from tilework.explorer.interactive import targets_of  # lazily: as in `run`
+    from tilework.inspect.explorer.interactive import targets_of  # lazily: as in `run`
 
     targets = targets_of(args.target)
     if ".py:" in args.source or not args.source.endswith(".py"):
@@ -88,8 +88,8 @@ def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
 def named_request(named: str, signature: str, target: Any, settings: dict[str, Any], counts: bool) -> Any:
     """What compiles ``FILE.py:KERNEL``, or goes on from the file of a stage; settings that are parameters of the kernel are constants of it."""
     from tilework.compiler import ASTSource, IRSource  # lazily: as in `run`
-    from tilework.explorer.collect import Request
-    from tilework.explorer.counting import Launch
+    from tilework.inspect.explorer.collect import Request
+    from tilework.inspect.explorer.counting import Launch
     from tilework.tools.compile import case_of, load_kernel, parse_signature
 
     if ".py:" not in named:
@@ -132,8 +132,8 @@ def check_options(target: Any, options: dict[str, Any]) -> None:
 
 def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:
     """Run a program and see which kernels it compiles; those of one that fails on the way are shown, too."""
-    from tilework.explorer.document import NotExplored  # lazily: as in `run`
-    from tilework.explorer.watching import watching
+    from tilework.inspect.explorer.document import NotExplored  # lazily: as in `run`
+    from tilework.inspect.explorer.watching import watching
 
     program = Program(args.source, tuple(args.arguments), as_triton=args.triton)
     if not program.is_there():

@@ -15,7 +15,7 @@ import argparse
 import os
 from pathlib import Path
 
-from tilework.profiler.run_program import run_profiled
+from tilework.inspect.profiler.run_program import run_profiled
 from tilework.tools import program
 from tilework.tools.messages import UsageError
 

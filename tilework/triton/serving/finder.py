@@ -19,6 +19,20 @@ from typing import Any
 from tilework import plugins
 
 ROOT, OURS, MIRROR = "triton", "tilework", "tilework.triton"
+PROFILER = (
+    *(
+        "",
+        ".context",
+        ".flags",
+        ".hooks",
+        ".hooks.hook",
+        ".hooks.instrumentation",
+        ".hooks.launch",
+        ".language",
+        ".mode",
+    ),
+    *(".profile", ".proton", ".scope", ".specs", ".state", ".viewer"),
+)
 PLACES = {
     "triton._filecheck": "tilework.tools.filecheck",
     "triton.compiler.code_generator": "tilework.frontend.generator",
@@ -28,6 +42,7 @@ PLACES = {
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.hip.utils": "tilework.language.extra.hip",
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
+    **{f"triton.profiler{inner}": f"tilework.inspect.profiler{inner}" for inner in PROFILER},
     "triton.runtime": "tilework.triton.runtime",
     "triton.runtime._allocation": "tilework.runtime.devices.allocators",
     "triton.runtime._async_compile": "tilework.runtime.workers.async_compile",

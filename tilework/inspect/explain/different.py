@@ -1,0 +1,296 @@
+"""Why is this different: one launch on every device, against the interpreter, and the first pass that changed the result.
+
+    why_different([Launch(add, (x, y, out, n, 1024), (4, 1, 1))])
+
+The interpreter runs the kernel's own Python and shares nothing with the compiler but the typing rules, so it says what is right. Where it
+cannot run the kernel, it may say why: an access out of bounds is an error there, and an accident elsewhere. Only elements that the
+launch writes are compared. Differences that rounding explains are told apart from wrong values (`gaps.py`), and so are those as large as
+the interpreter's own when it adds in another order.
+"""
+
+import io
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilework.errors import InterpreterError, Span, span_at
+from tilework.inspect.explain.bisect_passes import compiling, first_change, front_module
+from tilework.inspect.explain.devices import DEVICES, INTERPRETER, NATIVE, Launch, active, run_on, silence
+from tilework.inspect.explain.findings import Finding, Section, counted, ordered
+from tilework.inspect.explain.gaps import EXACT, Array, Expected, Gap, Room, room_of
+from tilework.inspect.explain.launch_memory import Kept, OutOfReach, names_of
+from tilework.oracles.interpreter.reductions import ORDERS, SUM_ORDER
+
+SECONDS = 60.0  # for one device
+AS_LARGE = 4.0  # times what another order of additions does: devices have other orders than the two that are tried
+
+WILD = "not run: it would access memory out of bounds"
+
+
+class TakesTooLong(Exception):
+    """A device was given up."""
+
+
+@dataclass
+class Outcome:
+    """What one device made of a launch."""
+
+    device: str
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    failure: str | None = None
+    gaps: Sequence[Gap] = ()
+    room: Room = EXACT
+
+    @property
+    def wrong(self) -> Gap | None:
+        return next((gap for gap in self.gaps if not gap.is_rounding), None)
+
+
+def why_different(launches: Sequence[Launch], devices: Sequence[str] = DEVICES, seconds: float = SECONDS) -> Section:
+    """The section for some launches."""
+    found = [finding for launch in launches for finding in findings_of(launch, devices, seconds)]
+    return section_of(found, len(launches), devices)
+
+
+def section_of(found: Sequence[Finding], launches: int, devices: Sequence[str]) -> Section:
+    wrong = sum(finding.severity == "error" for finding in found)
+    verdict = f"{counted(wrong, 'difference')} that rounding does not explain" if wrong else "no wrong values"
+    summary = f"{counted(launches, 'launch', 'launches')} on {', '.join(devices)}: {verdict}"
+    return Section("different", summary, ordered(together(found)))
+
+
+def together(found: Sequence[Finding]) -> list[Finding]:
+    """What is said of several launches in the same words is said once."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        groups.setdefault(finding.text(), []).append(finding)
+    return [
+        replace(group[0], notes=(*group[0].notes, f"the same for {len(group)} launches"))
+        if len(group) > 1
+        else group[0]
+        for group in groups.values()
+    ]
+
+
+def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float = SECONDS) -> list[Finding]:
+    """What is to be said about one launch."""
+    name, part = launch.fn.__name__, launch.first_programs()
+    where = kernel_span(launch.fn)
+    try:
+        kept = Kept(list(names_of(launch.fn, launch.values)))
+    except OutOfReach as error:
+        return [Finding(name, f"{name} was not compared: {error}", where, severity="warning")]
+    with kept, silence():
+        before = kept.arrays()
+        outcomes = list(outcomes_of(part, kept, devices, seconds))
+        ran = [outcome for outcome in outcomes if outcome.failure is None]
+        failed = failure_findings(name, where, [one for one in outcomes if one.failure is not None])
+        if len(ran) < 2:
+            return failed
+        reference = ran[0]
+        expected = Expected(reference.arrays, before, kept.written() if reference.device == INTERPRETER else {})
+        for outcome in ran[1:]:
+            with active(outcome.device):
+                outcome.room = room_of(front_module(compiling(launch)))
+            outcome.gaps = expected.gaps(outcome.arrays, outcome.room)
+        wrong = [outcome for outcome in ran[1:] if outcome.wrong is not None]
+        moves = moves_by_order(part, kept, expected, seconds) if wrong and reference.device == INTERPRETER else {}
+        first = [
+            order_finding(name, where, one, moves)
+            if is_explained(one.gaps, moves)
+            else wrong_finding(name, where, one, reference.device, part, kept, expected)
+            for one in wrong
+        ]
+    ran_all = f"{part.programs} of {launch.programs} programs ran" if part.programs < launch.programs else ""
+    return [*failed, *first, same_finding(name, where, ran, reference, ran_all)]
+
+
+def outcomes_of(launch: Launch, kept: Kept, devices: Sequence[str], seconds: float) -> Iterator[Outcome]:
+    """Each device in turn; what is out of bounds in the interpreter is not run where nobody checks it."""
+    is_wild = False
+    for device in devices:
+        if is_wild and device == NATIVE:
+            yield Outcome(device, failure=WILD)
+            continue
+        outcome = outcome_of(device, launch, kept, seconds)
+        is_wild |= device == INTERPRETER and "AccessError" in (outcome.failure or "")
+        yield outcome
+
+
+def outcome_of(device: str, launch: Launch, kept: Kept, seconds: float) -> Outcome:
+    """Run a launch on one device; what it did is undone."""
+    try:
+        noting = kept.noting_writes() if device == INTERPRETER else nullcontext()
+        with limited(seconds), redirect_stdout(io.StringIO()), noting:
+            run_on(device, launch)
+        return Outcome(device, kept.arrays())
+    except TakesTooLong:
+        return Outcome(device, failure=f"given up after {seconds:.0f} s: choose a smaller problem")
+    except Exception as error:  # whatever a device does not like is what the user wants to know
+        return Outcome(device, failure=failure_text(error))
+    finally:
+        kept.restore()
+
+
+def failure_text(error: BaseException) -> str:
+    """An error; one of the interpreter as what the kernel raised."""
+    if isinstance(error, InterpreterError) and error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """An exception after so many seconds, where there are alarms: in the main thread, on Unix."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def give_up(number: int, frame: Any) -> None:
+        raise TakesTooLong
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def moves_by_order(launch: Launch, kept: Kept, expected: Expected, seconds: float) -> dict[str, float]:
+    """How far the elements of each array are from what was expected when the interpreter adds in other orders."""
+    found: dict[str, float] = {}
+    for order in ORDERS:
+        token = SUM_ORDER.set(order)
+        try:
+            outcome = outcome_of(INTERPRETER, launch, kept, seconds)
+        finally:
+            SUM_ORDER.reset(token)
+        for name, array in outcome.arrays.items():
+            found[name] = max(found.get(name, 0.0), expected.largest_move(name, array))
+    return found
+
+
+def is_explained(gaps: Sequence[Gap], moves: Mapping[str, float]) -> bool:
+    """Return True if no error is much larger than what another order of additions does."""
+    return all(gap.is_rounding or gap.largest <= AS_LARGE * moves.get(gap.name, 0.0) for gap in gaps)
+
+
+def order_finding(name: str, where: Span | None, outcome: Outcome, moves: Mapping[str, float]) -> Finding:
+    """A difference that the order of additions makes."""
+    gap = outcome.wrong
+    assert gap is not None
+    return Finding(
+        kernel=name,
+        title=f"{name} is different on {outcome.device} by the order of a summation: {gap.words(outcome.room)}",
+        span=where,
+        notes=(f"the {INTERPRETER}'s own `{gap.name}` moves by {moves[gap.name]:.3g} when it adds in another order",),
+        help="every order is right, and the result depends on it: add in a wider type, or fix the order by reproducible=True",
+        severity="warning",
+        weight=5.0,
+        facts={
+            "device": outcome.device,
+            "argument": gap.name,
+            "largest_error": gap.largest,
+            "moves_by": moves[gap.name],
+            "culprit": "order of summation",
+        },
+    )
+
+
+def wrong_finding(
+    name: str,
+    where: Span | None,
+    outcome: Outcome,
+    reference: str,
+    launch: Launch,
+    kept: Kept,
+    expected: Expected,
+) -> Finding:
+    """Wrong values on one device, and the pass that made them."""
+    gap, room = outcome.wrong, outcome.room
+    assert gap is not None
+    change = first_change(launch, outcome.device, kept, expected, room)
+    others = [one.words(room) for one in outcome.gaps if one is not gap]
+    return Finding(
+        kernel=name,
+        title=f"{name} is different on {outcome.device}: {gap.words(room)}",
+        span=where,
+        notes=(f"the {reference} says what is right", *others, change.words),
+        help=HELP.get(change.culprit, PASS_HELP),
+        severity="error",
+        weight=10.0,
+        facts={
+            "device": outcome.device,
+            "argument": gap.name,
+            "index": gap.index,
+            "expected": gap.expected,
+            "got": gap.got,
+            "largest_error": gap.largest,
+            "culprit": change.culprit,
+        },
+    )
+
+
+PASS_HELP = "this is a mistake of the compiler: TRITON_REPRODUCER_PATH=FILE writes what the pass got, for a report"
+HELP = {
+    "code generation": "programs that race, or read what nobody has written, differ without any mistake in the compiler: TRITON_SANITIZE=race and =1 look for that",
+    "frontend": "the interpreter and the compiler understand the kernel differently: a global that changed, or a mistake of one of them",
+}
+
+
+def failure_findings(name: str, where: Span | None, failed: Sequence[Outcome]) -> list[Finding]:
+    """The devices that could not run the launch; what several stumble over is told once."""
+    if not failed:
+        return []
+    first, *rest = failed
+    if first.device != INTERPRETER:
+        return [failure_finding(name, where, one) for one in failed]
+    return [failure_finding(name, where, first, [one.device for one in rest if one.failure != WILD])]
+
+
+def failure_finding(name: str, where: Span | None, outcome: Outcome, also: Sequence[str] = ()) -> Finding:
+    """A device that could not run the launch; in the interpreter that often is the answer."""
+    is_reference = outcome.device == INTERPRETER
+    first, *rest = (outcome.failure or "").splitlines() or [""]
+    is_mistake = is_reference and "given up" not in first
+    help = "what is an error in the interpreter is undefined on other devices: mend it first" if is_mistake else ""
+    return Finding(
+        kernel=name,
+        title=f"{name} does not run on {outcome.device}: {first}",
+        span=where,
+        notes=(*(line for line in rest[:8] if line.strip()), *([f"nor on {', '.join(also)}"] if also else [])),
+        help=help,
+        severity="error" if is_mistake else "warning",
+        weight=20.0 if is_reference else 5.0,
+        facts={"device": outcome.device, "failure": outcome.failure},
+    )
+
+
+def same_finding(name: str, where: Span | None, ran: Sequence[Outcome], reference: Outcome, note: str) -> Finding:
+    """Who agrees, and by how much the others differ."""
+    equal = [one.device for one in ran[1:] if not one.gaps]
+    near = [one for one in ran[1:] if one.gaps and one.wrong is None]
+    title = (
+        f"{name}: the same bits as the {reference.device} on {', '.join(equal)}"
+        if equal
+        else f"{name}: no device has the bits of the {reference.device}"
+    )
+    rounding = [f"{one.device}: {one.gaps[0].words(one.room)}" for one in near]
+    return Finding(
+        kernel=name,
+        title=title,
+        span=where,
+        notes=(*rounding, *([note] if note else [])),
+        facts={"equal": equal, "rounding": {one.device: one.gaps[0].relative for one in near}},
+    )
+
+
+def kernel_span(fn: Any) -> Span | None:
+    """The line of the kernel's `def`."""
+    found = span_at(fn.where.file, fn.def_line, fn.where.indent)
+    return found if found.text else None

@@ -1,0 +1,225 @@
+"""`kernel.explain(...)`: the questions asked of one kernel, in the process that has it.
+
+print(add.explain())                                        what was compiled of it, and why each time; why it is slow
+print(add.explain(x, y, out, 1000, BLOCK=256))              what a launch with these arguments would need, and why it would be slow
+print(add.explain(..., target="cuda:90"))                   on another device
+print(add.explain(..., grid=(4,), why="different"))         on every device against the interpreter
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilework.errors import TritonError
+from tilework.inspect.explain.bisect_passes import Compiling
+from tilework.inspect.explain.cases import case_of, case_of_kernel, parts_of_kernel, settings_for
+from tilework.inspect.explain.devices import DEVICES, Launch
+from tilework.inspect.explain.different import kernel_span, why_different
+from tilework.inspect.explain.findings import Explanation, Finding, Section, counted
+from tilework.inspect.explain.slow import Case, why_slow
+from tilework.inspect.explain.tunings import why_tuned
+from tilework.language.function import JITFunction
+from tilework.language.grid import grid_extent
+from tilework.runtime.devices.active_driver import driver
+from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
+from tilework.runtime.recording.key_differences import Comparison, compared
+from tilework.runtime.recording.key_parts import KeyParts, parts_of
+from tilework.runtime.recording.recorder import tuning_record, value_text
+from tilework.target import GPUTarget
+
+QUESTIONS = ("compiled", "tuned", "slow", "different")
+
+
+def explain_kernel(
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    grid: Any = None,
+    target: str | Sequence[str] | None = None,
+    why: str | Sequence[str] | None = None,
+    device: str | Sequence[str] | None = None,
+) -> Explanation:
+    """The answers for a kernel, or an autotuner or heuristics around one; `different` only where it is asked for."""
+    asked = asked_questions(why)
+    targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
+    sections: list[Section] = []
+    fn, settings, tuners = unwrapped(kernel, args, kwargs)
+    if "tuned" in asked and any(tuner.tunings for tuner in tuners):
+        sections.append(why_tuned([{"event": "tuned", **tuning_record(t, key)} for t in tuners for key in t.tunings]))
+    is_called = bool(args or kwargs)
+    if "compiled" in asked:
+        sections.insert(0, compiled_section(fn, args, settings, is_called, tuned_names(tuners)))
+    if "slow" in asked:
+        sections.append(slow_section(fn, args, settings, is_called, grid, targets))
+    if "different" in asked:
+        if not is_called or grid is None:
+            raise TypeError("explain(why='different') repeats a launch: give it the arguments of one, and grid=")
+        sections.append(why_different([launch_of(fn, args, settings, grid)], asked_devices(device)))
+    return Explanation(tuple(sections))
+
+
+def asked_questions(why: str | Sequence[str] | None) -> list[str]:
+    words = why.replace(" ", "").split(",") if isinstance(why, str) else list(why or QUESTIONS[:3])
+    if wrong := [word for word in words if word not in QUESTIONS]:
+        raise ValueError(f"explain answers {', '.join(QUESTIONS)}, not {wrong[0]!r}")
+    return words
+
+
+def asked_devices(device: str | Sequence[str] | None) -> Sequence[str]:
+    """The interpreter, and what is compared with it."""
+    chosen = [device] if isinstance(device, str) else list(device or DEVICES)
+    if wrong := [name for name in chosen if name not in DEVICES]:
+        raise ValueError(f"device is one of {', '.join(DEVICES)}, not {wrong[0]!r}")
+    return list(dict.fromkeys((DEVICES[0], *chosen)))
+
+
+def unwrapped(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any], list[Any]]:
+    """(the kernel inside of autotuners and heuristics, what they add to a launch, the autotuners)."""
+    settings, tuners = dict(kwargs), []
+    while not isinstance(kernel, JITFunction):
+        if hasattr(kernel, "tunings"):
+            tuners.append(kernel)
+            best = kernel.best_config or (kernel.configs[0] if kernel.configs else None)
+            settings |= best.all_kwargs() if best is not None and (args or kwargs) else {}
+        elif hasattr(kernel, "extend") and (args or kwargs):
+            settings = kernel.extend(args, settings)
+        kernel = kernel.fn
+    return kernel, settings, tuners
+
+
+def launch_of(fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any) -> Launch:
+    values, _, options = bound(fn, args, settings)
+    extent = grid_extent(grid(dict(zip(fn.arg_names, values, strict=True))) if callable(grid) else grid)
+    x, y, z = (*extent, 1, 1)[:3]
+    return Launch(fn, tuple(values), (x, y, z), options)
+
+
+def bound(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """(values, specialisations, options) of a call."""
+    _, _, _, _, bind = fn.device_caches[driver.cache_key(driver.active)]
+    try:
+        values, specs, _, options = bind(*args, **settings)
+    except TypeError as error:
+        from tilework.runtime.failures.wrong_call import wrong_call  # lazily: only mistakes need it
+
+        raise wrong_call(fn, error, tuple(args), dict(settings)) from None
+    return values, specs, options
+
+
+def called(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[Any, Compiling]:
+    """(values, what would be compiled) of a call."""
+    values, specs, options = bound(fn, args, settings)
+    return values, Compiling.of(fn, values, specs, options)
+
+
+# ---- why compiled
+
+
+def compiled_kernels(fn: Any) -> list[Any]:
+    """What this process has of a kernel, in the order in which it came."""
+    return [
+        kernel for entry in fn.device_caches.values() for kernel in entry[0].values() if hasattr(kernel, "metadata")
+    ]
+
+
+def tuned_names(tuners: Sequence[Any]) -> set[str]:
+    """What configurations set: that it changes needs no advice."""
+    return {name for tuner in tuners for config in tuner.configs for name in config.all_kwargs()}
+
+
+def compiled_section(
+    fn: Any, args: Sequence[Any], settings: Mapping[str, Any], is_called: bool, tuned: set[str]
+) -> Section:
+    """Each specialisation against those before it; with arguments, what a launch with them would need."""
+    known = [parts for kernel in compiled_kernels(fn) if (parts := parts_of_kernel(kernel)) is not None]
+    where, name = kernel_span(fn), fn.__name__
+    if is_called:
+        new = called_parts(fn, args, settings)
+        found = compared(new, known)
+        return Section("compiled", f"{new.text()}", (call_finding(name, where, found, known, tuned),))
+    findings: list[Finding] = []
+    for position, parts in enumerate(known):
+        found = compared(parts, known[:position])
+        words = f"the first in this process: {parts.text()}" if found.nearest is None else found.words()
+        findings.append(made(name, where, f"specialisation {position + 1} of {name}: {words}", found, tuned))
+    return Section("compiled", f"{counted(len(known), 'specialisation')} of {name} in this process", tuple(findings))
+
+
+def called_parts(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> KeyParts:
+    values, found = called(fn, args, settings)
+    made = parts_of(found.source, found.target, found.backend, found.options, cache_invalidating_env_vars())
+    assert made is not None
+    return KeyParts(
+        made.kernel, made.arguments, made.others, dict(zip(fn.arg_names, map(value_text, values), strict=True))
+    )
+
+
+def call_finding(name: str, where: Any, found: Comparison, known: Sequence[KeyParts], tuned: set[str]) -> Finding:
+    if found.nearest is None:
+        title = f"{name} has not been compiled in this process: this call would"
+    elif not found.differences:
+        title = f"this call of {name} needs nothing new: one of its {counted(len(known), 'specialisation')} fits"
+    else:
+        title = f"this call of {name} needs a new specialisation: {found.words()}"
+    return made(name, where, title, found, tuned)
+
+
+def made(name: str, where: Any, title: str, found: Comparison, tuned: set[str]) -> Finding:
+    helps = dict.fromkeys(one.help for one in found.differences if one.help and one.name not in tuned)
+    facts = {"differences": [one.to_json() for one in found.differences], "parts": found.new.to_json()}
+    return Finding(name, title, where, help="; ".join(helps), facts=facts)
+
+
+# ---- why slow
+
+
+def slow_section(
+    fn: Any, args: Sequence[Any], settings: Mapping[str, Any], is_called: bool, grid: Any, targets: Sequence[GPUTarget]
+) -> Section:
+    found = list(
+        called_cases(fn, args, settings, grid, targets)
+        if is_called
+        else (case for kernel in compiled_kernels(fn)[-1:] for case in case_of_kernel(kernel, targets))
+    )
+    if not found:
+        help = "launch it, or give `explain` the arguments of a launch"
+        return why_slow(
+            [], [Finding(fn.__name__, f"nothing of {fn.__name__} has been compiled in this process", help=help)]
+        )
+    return slow_of(found)
+
+
+def slow_of(found: Sequence[Case | Finding]) -> Section:
+    cases = [one for one in found if isinstance(one, Case)]
+    return why_slow(cases, [one for one in found if isinstance(one, Finding)])
+
+
+def called_cases(
+    fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any, targets: Sequence[GPUTarget]
+) -> Iterator[Case | Finding]:
+    """What a launch with these arguments would be compiled to, and what the emulator counts of it."""
+    from tilework.inspect.explain.watcher import counts_of, size_of  # with the emulator
+
+    _, found = called(fn, args, settings)
+    launch = launch_of(fn, args, settings, grid) if grid is not None else None
+    for target in targets or (found.target,):
+        chosen = settings_for(vars(found.options), found.target, target)
+        case = case_of(found.source, fn.__name__, target, chosen, launch.grid if launch else None, "")
+        if isinstance(case, Case) and launch is not None:
+            counts = counts_of(launch, target) if target.backend == "cuda" else {}
+            case = replace(case, counted=counts, bytes=size_of(launch))
+        yield case
+
+
+def explain_compiled(kernel: Any, target: str | Sequence[str] | None = None) -> Explanation:
+    """Why a compiled kernel is slow, on its own target or another one."""
+    if not hasattr(kernel.src, "fn"):
+        raise TritonError(
+            f"{kernel.name} was compiled from a file of IR: `tilework opt` and `tilework compile` explain those"
+        )
+    targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
+    return Explanation((slow_of(list(case_of_kernel(kernel, targets))),))
+
+
+__all__ = ["DEVICES", "explain_compiled", "explain_kernel"]

@@ -1,0 +1,271 @@
+"""Why is this slow: what the compiler knows, and what the emulator counted, in the order of what it may cost.
+
+    why_slow([Case("add", module, GPUTarget("cuda", 90, 32), {"num_warps": 4}, grid=(64,))])
+
+For a GPU these are the remarks of the passes at the user's lines, registers and spills from ptxas, how many blocks share a
+multiprocessor and what keeps more from it, the limit by the cost model (docs/cost-model.md), and of a launch that was repeated in the
+emulator bank conflicts and accesses that are not coalesced. For the CPU: what is not done with vectors, and whether the grid keeps the
+cores busy. The weight of a finding is about how many times longer the code takes because of it; it is an order, no measurement.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilework import knobs
+from tilework.errors import LIBRARY, Span, TritonError, span_at
+from tilework.inspect.explain.findings import Finding, Section, counted, listed, ordered
+from tilework.inspect.explorer.limits import resources_of
+from tilework.ir.locations import source_positions
+from tilework.target import GPUTarget
+from tilework.targets.base import find_backend
+from tilework.targets.cpu.run.library import FORK_SYMBOL
+from tilework.targets.recording import Recording, recording
+from tilework.transforms.remarks import Remark, listening
+
+
+@dataclass(frozen=True)
+class Case:
+    """One specialisation of a kernel on one target: its module before any pass (it is used up), and how it was launched."""
+
+    kernel: str
+    module: Any
+    target: GPUTarget
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    grid: tuple[int, ...] | None = None
+    counted: Mapping[str, Any] = field(default_factory=dict)  # by line, from the emulator
+    text: str = ""  # which specialisation it is
+    bytes: int = 0  # of all its arrays
+
+    def finding(
+        self, title: str, weight: float, *, how: str = "", facts: Mapping[str, Any] | None = None, **more: Any
+    ) -> Finding:
+        """What may cost `weight` times as much; `how` that is known beside the target."""
+        severity = "slow" if weight > 1 else "note"
+        known = {"target": str(self.target), **(facts or {})}
+        return Finding(
+            self.kernel, f"{title} ({self.target}{how})", severity=severity, weight=weight, facts=known, **more
+        )
+
+
+def why_slow(cases: Sequence[Case], failures: Sequence[Finding] = ()) -> Section:
+    """The section for some specialisations, most important findings first."""
+    found = [finding for case in cases for finding in of_case(case)]
+    names = listed([f"{case.text or case.kernel} on {case.target}" for case in cases], 4)
+    return Section("slow", names or "nothing that can be looked at", (*ordered(found), *failures))
+
+
+def of_case(case: Case) -> list[Finding]:
+    """All that is known about one specialisation."""
+    from tilework.inspect.explain.host import grid_findings  # lazily: asks the machine
+
+    try:
+        seen, remarks, facts = compiled(case)
+    except (TritonError, ValueError) as error:
+        return [refused(case.kernel, case.target, error)]
+    found = [remark_finding(case, remark) for remark in remarks]
+    found = [finding for finding in found if finding is not None]
+    if case.target.backend == "cpu":
+        found += grid_findings(case, facts)
+    else:
+        measured = list(counted_findings(case))
+        lines = {finding.span and finding.span.line for finding in measured if "not coalesced" in finding.title}
+        told = [one for one in found if "is not coalesced" in one.title and one.span is not None]
+        found = [one for one in found if not (one in told and one.span is not None and one.span.line in lines)]
+        found += [*measured, *resource_findings(case, seen, facts)]
+    if found := [finding for finding in found if finding.weight > 0]:
+        return found
+    is_host = case.target.backend == "cpu"
+    where = "vectors all through, and enough programs" if is_host else "coalesced accesses, no spills"
+    return [Finding(case.kernel, f"nothing that would make it slow was found on {case.target}: {where}")]
+
+
+def refused(name: str, target: Any, error: BaseException | str) -> Finding:
+    first = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+    return Finding(name, f"{name} cannot be compiled for {target}: {first}", severity="warning")
+
+
+def compiled(case: Case) -> tuple[Recording, list[Remark], dict[str, Any]]:
+    """(what was seen, remarks once each, facts about the kernel) of a compilation as far as the tools here go."""
+    backend = find_backend(case.target)
+    options = backend.parse_options(case.settings)
+    facts: dict[str, Any] = {"num_warps": options.num_warps}
+    product = case.module
+    with recording(with_texts=False) as seen, listening() as heard:
+        for stage, run in backend.stages(options).items():
+            if stage in ("obj", "sass") or (stage == "cubin" and not has_ptxas()):
+                break
+            product = run(product)
+            facts |= backend.kernel_facts(stage, product, case.kernel, options, ())
+            if stage == "llir" and case.target.backend == "cpu":
+                facts["is_shared"] = FORK_SYMBOL in product
+            if stage == "ttgir":
+                facts["blocks"] = blocks_of(product)
+            if stage == backend.binary_ext:
+                break
+    return seen, list(dict.fromkeys((*seen.remarks, *heard))), facts
+
+
+def has_ptxas() -> bool:
+    return knobs.nvidia.find_tool("ptxas") is not None
+
+
+def blocks_of(module: Any) -> Any:
+    """A function of the registers of a thread that says how many blocks share a multiprocessor; None where nobody knows rates."""
+    from tilework.analysis.cost import occupancy  # with the compiler
+    from tilework.ir.functions import functions, has_body, is_private
+
+    (kernel,) = [op for op in functions(module) if op.name == "tt.func" and has_body(op) and not is_private(op)][:1]
+    if occupancy(kernel) is None:
+        return None
+    shared = occupancy_of_shared(kernel)
+    return lambda registers: occupancy(kernel, registers, shared)
+
+
+def occupancy_of_shared(kernel: Any) -> int:
+    """The shared memory of a kernel: as it is now, later passes change the module."""
+    from tilework.analysis.allocation import module_allocation  # with the compiler
+    from tilework.ir.functions import symbol_of
+    from tilework.ir.module_facts import find_target
+
+    return module_allocation(kernel.parent_op(), find_target(kernel))[symbol_of(kernel)].size
+
+
+# ---- remarks at the user's lines
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What remarks like this cost, and what to try."""
+
+    pattern: str
+    weight: Callable[[re.Match[str]], float]
+    help: str = ""
+
+
+CONTIGUOUS = (
+    "let neighbouring elements of the tile be neighbours in memory: the dimension with stride 1 last, and strides as arguments,"
+    " which are constants where they are 1"
+)
+RULES = (
+    Rule(r"a warp \w+ (\d+) bytes in a row, a memory sector has (\d+)", lambda m: min(8.0, int(m[2]) / max(int(m[1]), 1)), CONTIGUOUS),
+    Rule(r"this dot does not use tensor cores|acceleration not applied", lambda m: 10.0, "give the dot operands of f16, bf16, fp8, int8 or (input_precision='tf32') f32, and at least 16 x 16 x 16"),
+    Rule(r"vectorization fails", lambda m: 2.0, "say what is known: tl.multiple_of, tl.max_contiguous; align pointers and sizes to 16, and let masks end at multiples of the vector"),
+    Rule(r"is narrow: a thread \w+ (\d+) bytes at a time", lambda m: 4 / max(int(m[1]), 1), "align pointers and strides to 16 bytes, and compare masks with sizes that are multiples of 16"),
+    Rule(r"the loop is not pipelined: num_stages is 1", lambda m: 1.6, "num_stages=3 has the next loads wait in shared memory"),
+    Rule(r"the (?:loop|load) is not pipelined", lambda m: 1.5, "loads that feed a dot and whose addresses do not depend on other loads of the iteration are pipelined; tl.range(..., num_stages=N) asks for all"),
+    Rule(r"goes through shared memory in every iteration", lambda m: 1.3, "move the conversion out of the loop: what is computed from a dot and then reduced or broadcast keeps its layout"),
+    Rule(r"is transposed", lambda m: 1.2, "store that operand with K contiguous"),
+    Rule(r"this (?:load|store) is done one element at a time", lambda m: 4.0, CONTIGUOUS),
+    Rule(r"this (?:is computed|reduction takes) one element", lambda m: 3.0, "take it out of the tile's other work: what is in the same nest has no vectors either"),
+    Rule(r"vectors have (\d+) elements here, and (\d+) would fit", lambda m: min(int(m[2]) / int(m[1]), 4.0) * 0.45, "make that dimension of the tile longer"),
+    Rule(r"the limit of this (?:loop|kernel) is", lambda m: 1.0),
+)  # fmt: skip
+SHARE = re.compile(r"(\d+)% of the limit")
+LIMITS = {
+    "DRAM": "it moves as few bytes as it can only if each is loaded once: fuse kernels, use narrower types",
+    "L2": "larger tiles load each operand fewer times",
+    "shared memory": "larger tiles in N, or operands from registers, read shared memory fewer times",
+    "tensor cores": "this is the good limit: only a narrower type is faster",
+    "MUFU": "fewer exponentials and divisions: tl.exp2 of scaled values, one reciprocal instead of divisions",
+    "issue slots": "less arithmetic for each element, 16-bit types, more elements for each thread",
+}
+
+
+def remark_finding(case: Case, remark: Remark) -> Finding | None:
+    """A remark as a finding; those that no rule knows are kept, with little weight."""
+    rule, match = next(
+        ((rule, match) for rule in RULES if (match := re.search(rule.pattern, remark.text)) is not None), (None, None)
+    )
+    weight = rule.weight(match) if rule is not None and match is not None else 0.5
+    help = rule.help if rule is not None else ""
+    if (limit := re.search(r"the limit of this \w+ is ([\w ]+):", remark.text)) is not None:
+        share = SHARE.search(" ".join(remark.notes))
+        weight = max(1.0, 100 / max(int(share[1]), 1)) if share is not None else 1.0
+        help = LIMITS.get(limit[1], "")
+    spans = user_spans(remark)
+    span, callers = spans[0] if spans else None, tuple(spans[1:])
+    places = {"span": span, "callers": callers, "notes": remark.notes}
+    return case.finding(remark.text, weight, help=help, facts={"op": remark.op}, **places)
+
+
+def user_spans(remark: Remark) -> list[Span]:
+    """The places of a remark, those in the user's files if there are some."""
+    spans = [span_at(*position) for position in source_positions(remark.location)]
+    return [span for span in spans if not span.file.startswith(LIBRARY)] or spans
+
+
+# ---- registers, shared memory, occupancy
+
+
+FEW_WARPS = 8  # on a multiprocessor: waits for memory cannot be hidden behind each other
+
+
+def resource_findings(case: Case, seen: Recording, facts: Mapping[str, Any]) -> Iterator[Finding]:
+    """Spills, and what keeps more blocks from a multiprocessor."""
+    used = resources_of(seen.assembler)
+    registers = used.get("registers", facts.get("n_regs"))
+    stores = used.get("spill_stores", 4 * (facts.get("n_spills") or 0))
+    own = {"registers": registers, "spilled_bytes": stores, "shared": facts.get("shared")}
+    if stores:
+        yield case.finding(
+            f"registers are spilled: {stores} bytes are written to memory and read back, a thread has {registers} of them",
+            min(6.0, 2.0 + stores / 64),
+            help="smaller blocks, more num_warps, or fewer values alive over the loop; a smaller maxnreg makes it worse",
+            facts=own,
+        )
+    blocks = facts.get("blocks")
+    held = blocks(registers) if blocks is not None else None
+    if held is None:
+        return
+    warps = held.blocks * facts["num_warps"]
+    words = f"{counted(held.blocks, 'block')} of {counted(facts['num_warps'], 'warp')} on a multiprocessor"
+    if held.blocks == 0:
+        title, weight = f"a block does not fit on a multiprocessor, for its {held.limit}", 100.0
+    else:
+        title, weight = f"{words}, limited by its {held.limit}", 1.4 if warps < FEW_WARPS else 0.9
+    note = f"{registers or 'unknown'} registers per thread, {facts.get('shared', 0)} bytes of shared memory per block"
+    own |= {"blocks": held.blocks, "limit": held.limit, "warps": warps}
+    help = OCCUPANCY.get(held.limit, "") if weight > 1 else ""
+    yield case.finding(title, weight, notes=(note,), help=help, facts=own)
+
+
+OCCUPANCY = {
+    "shared memory": "fewer num_stages, or smaller blocks",
+    "registers": "smaller blocks, or more num_warps for the same block",
+    "threads": "num_warps as large as it is leaves no room for a second block",
+}
+
+
+# ---- what the emulator counted
+
+
+def counted_findings(case: Case) -> Iterator[Finding]:
+    """Bank conflicts and accesses that are not coalesced, as a launch of the kernel did them."""
+    if (why := case.counted.get("why")) is not None:
+        yield case.finding(f"the emulator counted nothing: {why.splitlines()[0] if why else 'it ended early'}", 0.3)
+    for line in case.counted.get("lines", ()):
+        span = span_at(line["file"], line["line"], 0)
+        column = len(span.text) - len(span.text.lstrip())
+        span = Span(span.file, span.line, column, len(span.text), span.text)
+        for text, weight, help in slow_counts(line):
+            yield case.finding(text, weight, how=", emulated", span=span, help=help, facts=line)
+
+
+def slow_counts(line: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
+    """(what, how many times what would be needed, what to try) of one line."""
+    best = line["turns"] - line["conflicts"]
+    if line["turns"] >= 2 * max(best, 1) and line["turns"] > 32:
+        yield (
+            f"{line['conflicts']} of {line['turns']} turns of shared memory are bank conflicts",
+            line["turns"] / max(best, 1),
+            "another order of the axes of the reduction, transpose or gather; a tile whose rows are no multiple of 128 bytes",
+        )
+    if line["tile_sectors"] >= 2 * line["least_sectors"] and line["tile_sectors"] > 32:
+        yield (
+            f"accesses are not coalesced: {line['tile_sectors']} sectors of memory are touched, {line['least_sectors']} would hold"
+            " what threads want",
+            line["tile_sectors"] / max(line["least_sectors"], 1),
+            CONTIGUOUS,
+        )

@@ -1,0 +1,139 @@
+"""What the emulator counts of a kernel, line by line: a launch of it is repeated on a GPU that is not there, with copies of its arguments.
+
+    launch = Launch((4, 1, 1), (x, y, out, n, 1024))
+    count(source, GPUTarget.parse("cuda:90"), {}, launch)["total"]["sectors"]
+
+A launch in the emulator takes about a million times as long as on a GPU, so only the first programs of a grid run. PTX is counted: AMD
+GPUs and CPUs are not.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tilework.errors import SanitizerError
+from tilework.targets.base import GPUTarget
+
+PROGRAMS = 4  # that are run
+PATIENCE = 400_000  # instructions of a block
+UNPLACED = "PTX"  # the file of code that has no line
+LARGEST = 256 << 20  # bytes of arguments that are copied
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a kernel was called: the grid, and all arguments in order, constants too. What tables of addresses point at is `kept`."""
+
+    grid: tuple[int, ...]
+    arguments: tuple[Any, ...]
+    kept: Any = None
+
+    @classmethod
+    def of(cls, grid: Sequence[int], arguments: Sequence[Any], kept: Any = None) -> "Launch | None":
+        """A launch with copies of its arrays, as they are now; None if they are large."""
+        if sum(size_of(argument) for argument in arguments) > LARGEST:
+            return None
+        return cls(tuple(grid), tuple(map(copied, arguments)), kept)
+
+
+def size_of(argument: Any) -> int:
+    array = getattr(argument, "base", argument) if hasattr(argument, "block_shape") else argument
+    return int(getattr(array, "nbytes", 0) or 0)
+
+
+def copied(argument: Any) -> Any:
+    """The argument, with arrays of its own in the memory of the host."""
+    if isinstance(argument, tuple):
+        return tuple(map(copied, argument)) if type(argument) is tuple else argument
+    if hasattr(argument, "block_shape") and hasattr(argument, "base"):  # a descriptor
+        made = copy.copy(argument)
+        made.base = copied(argument.base)
+        return made
+    if isinstance(argument, np.ndarray):
+        return copied_array(argument)
+    if hasattr(argument, "detach") and hasattr(argument, "data_ptr"):
+        return argument.detach().cpu().clone()
+    return argument
+
+
+def copied_array(array: Any) -> Any:
+    """A copy that lies in memory of its own as the array lies in that which it is a view of: it decides which sectors are touched."""
+    if not array.flags.c_contiguous:
+        return array.copy(order="K")
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    start = (array.ctypes.data - root.ctypes.data) % 256
+    whole = np.empty(array.nbytes + start, np.uint8)
+    made = whole[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch | None) -> dict[str, Any]:
+    """Counts by line, and in all; {"why": ...} if nothing could be counted."""
+    if target.backend != "cuda":
+        return {"why": f"the emulator counts what PTX does; this is code for {target}"}
+    if launch is None:
+        return {
+            "why": "no launch is known: explore a program that launches the kernel, or give `.explore` its arguments and a grid"
+        }
+    from tilework.runtime.devices.emulated.emulated_driver import NVIDIA  # lazily: with the emulator
+
+    if (arch := f"sm_{target.arch}") not in NVIDIA:
+        return {"why": f"the emulator has no {arch}; it has {', '.join(NVIDIA)}"}
+    try:
+        counters, found = emulated(source, target, settings, launch, arch)
+    except Exception as error:  # whatever the kernel does wrong is no reason to show nothing else
+        return {"why": f"the launch failed in the emulator: {error}"}
+    return {
+        "grid": list(launch.grid),
+        "programs": min(prod(launch.grid), PROGRAMS),
+        "of": prod(launch.grid),
+        "total": numbers_of(counters.total),
+        "lines": [
+            (place, numbers_of(counts)) for place, counts in sorted(counters.lines.items()) if place[0] != UNPLACED
+        ],
+        "findings": found,
+    }
+
+
+def emulated(
+    source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch, arch: str
+) -> tuple[Any, list[str]]:
+    """The counters of one launch, and the mistakes that were found in it."""
+    from tilework.inspect.explain.devices import active, silence  # lazily: with the emulator
+    from tilework.runtime.compile.cached import compile
+    from tilework.runtime.compile.compiled import launch_kernel
+    from tilework.runtime.devices.active_driver import driver
+    from tilework.runtime.devices.cuda.device import GPUS
+
+    found: list[str] = []
+    with silence(), active(f"emulator:{arch}"):
+        for device in GPUS.library().loaded.devices:
+            device.most_blocks, device.max_instructions = PROGRAMS, PATIENCE
+        kernel = compile(source, target, dict(settings))
+        stream = driver.active.get_current_stream(driver.active.get_current_device())
+        chosen = kernel.justified(launch.grid, launch.arguments)
+        try:
+            launch_kernel(chosen, launch.grid, stream, launch.arguments)
+        except SanitizerError as error:
+            found = str(error).splitlines()
+        return chosen.counters, found
+
+
+def numbers_of(counts: Any) -> dict[str, Any]:
+    """What a page shows of the counts of a line."""
+    return {
+        "instructions": sum(counts.instructions.values()),
+        "kinds": dict(sorted(counts.instructions.items())),
+        "sectors": counts.sectors,
+        "coalescing": round(counts.coalescing, 4) if counts.sectors else None,
+        "turns": counts.turns,
+        "conflicts": counts.conflicts,
+        "tensor": counts.tensor_operations,
+    }

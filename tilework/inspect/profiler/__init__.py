@@ -1,0 +1,37 @@
+"""Where the time of a program goes, by kernel: the interface of Triton's profiler (Proton), on CPUs and GPUs.
+
+    import tilework.profiler as proton               # under `as_triton`: import triton.profiler as proton
+
+    proton.start("matmul", hook="triton")            # a session: writes matmul.hatchet when it is finalized
+    with proton.scope("warm"):
+        matmul[grid](a, b, c, M, N, K)
+    proton.finalize()
+
+    proton-viewer -m time/ms,tflop16/s matmul.hatchet
+
+`tilework profile script.py` needs no change of the program, and says what to look at first: docs/profiler.md.
+"""
+
+from tilework.inspect.profiler import context, mode, specs
+from tilework.inspect.profiler.profile import DEFAULT_PROFILE_NAME, activate, deactivate, finalize, profile, start
+from tilework.inspect.profiler.scope import cpu_timed_scope, enter_scope, exit_scope, scope
+from tilework.inspect.profiler.state import enter_state, exit_state, state
+
+__all__ = [
+    "DEFAULT_PROFILE_NAME",
+    "activate",
+    "context",
+    "cpu_timed_scope",
+    "deactivate",
+    "enter_scope",
+    "enter_state",
+    "exit_scope",
+    "exit_state",
+    "finalize",
+    "mode",
+    "profile",
+    "scope",
+    "specs",
+    "start",
+    "state",
+]

@@ -1,0 +1,14 @@
+"""Where the current thread is in the program: `context.depth()`."""
+
+from tilework.inspect.profiler import stacks
+from tilework.inspect.profiler.flags import flags
+from tilework.inspect.profiler.recorder import python_path
+from tilework.inspect.profiler.sessions import SESSIONS
+
+
+def depth(session: int | None = 0) -> int | None:
+    """How many entries the path has under which a kernel would be filed now; None while nothing is profiled."""
+    if not flags.profiling_on:
+        return None
+    found = SESSIONS.get(session or 0)
+    return len(python_path() if found.context == "python" else stacks.current())

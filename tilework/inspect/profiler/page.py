@@ -1,0 +1,239 @@
+"""The profile as one page for a browser: where the time goes (an icicle chart), how far from the limits (a roofline), a table, a timeline.
+
+The page is one file that needs nothing else, no network and no server, and follows the browser's light or dark colours. The pictures are
+SVG that is drawn here; a script zooms into the chart when it is clicked, and sorts the table.
+"""
+
+import html
+import math
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from tilework.inspect.profiler.advice import advice
+from tilework.inspect.profiler.report import COLUMNS, Report, Row
+from tilework.inspect.profiler.statistics import Statistics
+from tilework.inspect.profiler.text import NOTES, cells_of, compile_lines, headline, limit_lines
+
+WIDTH, ROW_HEIGHT = 1000, 26
+ROOF_HEIGHT, MARGIN = 380, 56
+LANE_HEIGHT, MOST_EVENTS = 22, 4000
+COLORS = 8  # classes of the style sheet
+
+
+def page(report: Report, statistics: Statistics) -> str:
+    """The whole file."""
+    asset = files("tilework.inspect.profiler")
+    style, script = (asset.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    colors = {name: index % COLORS for index, name in enumerate(dict.fromkeys(row.name for row in report.kernels))}
+    parts = [
+        f"<h1>{text(report.program)}</h1>",
+        f"<p>{text(headline(report))}</p>",
+        *(f"<p>{text(line)}</p>" for line in compile_lines(report)),
+        f'<p class="first"><b>Look first:</b> {text(advice(report))}</p>',
+    ]
+    if report.kernels:
+        parts += [
+            section(
+                "Where the time goes",
+                "Width is time; click a part to zoom in, and the top to come back.",
+                icicle(report, colors),
+            ),
+            section("How far from the limits", roof_words(report), roofline(report, colors)),
+            section("Kernels", "Click a column to sort by it.", table(report)),
+            section("When", "One lane for each stream or thread, and one for compiling.", timeline(statistics, colors)),
+        ]
+    body = "\n".join(parts)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(report.program)}: profile</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>\n{style}</style></head>\n<body><main>\n{body}\n'
+        f"</main>\n<script>\n{script}</script></body></html>\n"
+    )
+
+
+def text(value: object) -> str:
+    return html.escape(str(value))
+
+
+def section(title: str, words: str, content: str) -> str:
+    return f"<section><h2>{text(title)}</h2><p>{words}</p>\n{content}</section>"
+
+
+def svg(height: float, label: str, content: Sequence[str]) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{text(label)}">{"".join(content)}</svg>'
+
+
+def tip(row: Row, report: Report) -> str:
+    """What is shown when the mouse is over a kernel."""
+    cells = zip(COLUMNS, cells_of(row, report), strict=True)
+    return text("\n".join([row.name, *(f"{name}: {cell}" for name, cell in cells if cell)]))
+
+
+# ---- the icicle chart
+
+
+def icicle(report: Report, colors: dict[str, int]) -> str:
+    """Rows of boxes: a scope above its kernels, each as wide as its time."""
+    drawn = list(boxes(report.root, 0.0, float(WIDTH), 0))
+    depth = 1 + max(level for _, _, _, level in drawn)
+    found: list[str] = []
+    for row, left, width, level in drawn:
+        if width < 0.3:
+            continue
+        kind = f"k{colors[row.name]}" if row.is_kernel else "scope"
+        share = f" {100 * row.seconds / report.root.seconds:.1f} %" if report.root.seconds else ""
+        name = (
+            f"{row.name}{share}"
+            if width > 7.5 * len(row.name) + 50
+            else row.name
+            if width > 7.5 * len(row.name) + 8
+            else ""
+        )
+        y = level * ROW_HEIGHT
+        found.append(
+            f'<g class="box {kind}" data-x="{left:.3f}" data-w="{width:.3f}" data-name="{text(row.name)}"><title>{tip(row, report)}</title>'
+            f'<rect x="{left:.3f}" y="{y}" width="{max(width - 1, 0.3):.3f}" height="{ROW_HEIGHT - 2}" rx="3"/>'
+            f'<text x="{left + 5:.3f}" y="{y + 17}">{text(name)}</text></g>'
+        )
+    return svg(depth * ROW_HEIGHT, "where the time goes", [f'<g id="icicle">{"".join(found)}</g>'])
+
+
+def boxes(row: Row, left: float, width: float, level: int) -> Iterator[tuple[Row, float, float, int]]:
+    yield row, left, width, level
+    for child in row.children:
+        part = width * child.seconds / row.seconds if row.seconds else 0.0
+        yield from boxes(child, left, part, level + 1)
+        left += part
+
+
+# ---- the roofline
+
+
+def roof_words(report: Report) -> str:
+    if report.bandwidth is None:
+        return "An emulated device has no limits."
+    return (
+        "Each kernel by its operations per byte and its operations per second, both logarithmic; what is estimated is hollow. The"
+        " slope is the memory's bandwidth, the flat lines are the arithmetic: no kernel gets above them, but one whose data comes from"
+        " caches gets above the slope."
+    )
+
+
+def roofline(report: Report, colors: dict[str, int]) -> str:
+    """A roof for each kind of arithmetic that was used, and a point for each kernel."""
+    points = [
+        (row, sum(row.flops.values()) / row.bytes, (row.teraflops or 0.0) * 1e12)
+        for row in report.kernels
+        if row.bytes and row.flops and row.teraflops
+    ]
+    if report.bandwidth is None or not points or not report.rates:
+        return "<p>There is no kernel whose operations and bytes are both known.</p>"
+    rates = report.rates
+    xs = [x for _, x, _ in points] + [rate / report.bandwidth for rate in rates.values()]
+    ys = [y for _, _, y in points] + list(rates.values())
+    x_axis, y_axis = Axis.around(xs, MARGIN, WIDTH - 20), Axis.around(ys, ROOF_HEIGHT - MARGIN, 26)
+    found = [*grid_lines(x_axis, y_axis)]
+    height = float(ROOF_HEIGHT)  # of the label above
+    for kind, rate in sorted(rates.items(), key=lambda item: item[1]):
+        ridge = rate / report.bandwidth
+        low = max(x_axis.low, y_axis.low / report.bandwidth)
+        corners = [(low, low * report.bandwidth), (ridge, rate), (x_axis.high, rate)]
+        path = " ".join(f"{x_axis.place(x):.1f},{y_axis.place(y):.1f}" for x, y in corners)
+        found.append(f'<polyline class="roof" points="{path}"/>')
+        height = min(y_axis.place(rate) - 6, height - 14)
+        found.append(
+            f'<text class="label end" x="{WIDTH - 24}" y="{height:.1f}">{text(kind)} {units(rate, "FLOP/s")}</text>'
+        )
+    start = max(x_axis.low, y_axis.low / report.bandwidth) * 1.15
+    place = f'x="{x_axis.place(start) + 14:.1f}" y="{y_axis.place(start * report.bandwidth) + 4:.1f}"'
+    found.append(f'<text class="label" {place}>copies {units(report.bandwidth, "B/s")}</text>')
+    whole = report.root.seconds or 1.0
+    for row, x, y in sorted(points, key=lambda point: -point[0].seconds):
+        size = 4 + 14 * math.sqrt(row.seconds / whole)
+        kind = f"k{colors[row.name]}{'' if row.is_told else ' hollow'}"
+        at = f'cx="{x_axis.place(x):.1f}" cy="{y_axis.place(y):.1f}"'
+        found.append(f'<g class="{kind}"><title>{tip(row, report)}</title><circle {at} r="{size:.1f}"/></g>')
+        is_left = x_axis.place(x) > 0.7 * WIDTH
+        place = f'x="{x_axis.place(x) + (-size - 4 if is_left else size + 4):.1f}" y="{y_axis.place(y) + 4:.1f}"'
+        found.append(f'<text class="label{" end" if is_left else ""}" {place}>{text(row.name)}</text>')
+    return svg(ROOF_HEIGHT, "kernels and the limits of the machine", found)
+
+
+class Axis:
+    """A logarithmic axis from `low` to `high`, both powers of ten, between two places of the picture."""
+
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        self.low, self.high, self.start, self.end = low, high, start, end
+
+    @classmethod
+    def around(cls, values: Sequence[float], start: float, end: float) -> "Axis":
+        low, high = math.floor(math.log10(min(values)) - 0.1), math.ceil(math.log10(max(values)) + 0.1)
+        return cls(10.0**low, 10.0**high, start, end)
+
+    def place(self, value: float) -> float:
+        part = (math.log10(value) - math.log10(self.low)) / (math.log10(self.high) - math.log10(self.low))
+        return self.start + part * (self.end - self.start)
+
+    def tens(self) -> list[float]:
+        first, last = round(math.log10(self.low)), round(math.log10(self.high))
+        return [10.0**power for power in range(first, last + 1)]
+
+
+def grid_lines(x_axis: Axis, y_axis: Axis) -> Iterator[str]:
+    for value in x_axis.tens():
+        x = x_axis.place(value)
+        yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{y_axis.end}" y2="{y_axis.start}"/>'
+        yield f'<text class="tick middle" x="{x:.1f}" y="{y_axis.start + 18}">{value:g}</text>'
+    for value in y_axis.tens():
+        y = y_axis.place(value)
+        yield f'<line class="grid" x1="{x_axis.start}" x2="{x_axis.end}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text class="tick end" x="{x_axis.start - 6}" y="{y + 4:.1f}">{units(value, "")}</text>'
+    yield f'<text class="tick middle" x="{(x_axis.start + x_axis.end) / 2}" y="{y_axis.start + 38}">operations per byte</text>'
+    yield f'<text class="tick" x="4" y="{y_axis.end - 14}">FLOP/s</text>'
+
+
+def units(value: float, unit: str) -> str:
+    """``12.5 GB/s``"""
+    for scale, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.3g} {name}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+# ---- the table and the timeline
+
+
+def table(report: Report) -> str:
+    head = "".join(f"<th>{text(name)}</th>" for name in ("kernel", "place", *COLUMNS))
+    rows = []
+    for row in sorted(report.kernels, key=lambda row: -row.seconds):
+        cells = "".join(f"<td>{text(cell)}</td>" for cell in cells_of(row, report))
+        rows.append(f"<tr><td>{text(row.name)}</td><td>{text(' / '.join(row.path[:-1]))}</td>{cells}</tr>")
+    body = "".join(rows)
+    notes = "".join(f"<p>{text(note)}</p>" for sign, note in NOTES.items() if sign in body)
+    limits = "".join(f"<p>{text(line.strip())}</p>" for line in limit_lines(report))
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{limits}{notes}'
+
+
+def timeline(statistics: Statistics, colors: dict[str, int]) -> str:
+    """What ran when; of very many launches the longest."""
+    first, last = statistics.started, max(statistics.ended, statistics.started + 1)
+    scale = (WIDTH - MARGIN) / (last - first)
+    events: list[tuple[str, str, int, float, str]] = [
+        ("compiling", f"{one.name}, {'from the cache' if one.hit else 'compiled'}", one.end - round(one.seconds * 1e9), one.seconds * 1e9, "scope")
+        for one in statistics.compilations
+    ]  # fmt: skip
+    for found in statistics.trace.launches if statistics.trace is not None else ():
+        lane = f"{found.device_type} {found.stream}"
+        kind = f"k{colors[found.name]}"
+        events += [(lane, found.name, *times, kind) for times in zip(found.starts, found.durations, strict=True)]
+    shown = sorted(events, key=lambda event: -event[3])[:MOST_EVENTS]
+    lanes = {lane: index for index, lane in enumerate(sorted({event[0] for event in events}))}
+    drawn = [
+        f'<text class="tick" x="0" y="{LANE_HEIGHT * index + 15}">{text(lane)}</text>' for lane, index in lanes.items()
+    ]
+    for lane, name, start, took, kind in shown:
+        x, width = MARGIN + 10 + (start - first) * scale * 0.98, max(took * scale * 0.98, 0.5)
+        place = f'x="{x:.2f}" y="{LANE_HEIGHT * lanes[lane] + 2}" width="{width:.2f}" height="{LANE_HEIGHT - 4}"'
+        drawn.append(f'<g class="{kind}"><title>{text(name)}: {took / 1e3:.1f} us</title><rect {place}/></g>')
+    left = "" if len(shown) == len(events) else f"<p>The longest {len(shown)} of {len(events)} are drawn.</p>"
+    return svg(LANE_HEIGHT * max(len(lanes), 1), "what ran when", drawn) + left

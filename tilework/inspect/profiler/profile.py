@@ -1,0 +1,248 @@
+"""Start, stop and end sessions; see `tilework/inspect/profiler/__init__.py` for what they are good for.
+
+session = start("step", hook="triton")
+...                                         # recorded
+deactivate(session)
+...                                         # not recorded
+activate(session)
+finalize()                                  # writes step.hatchet
+"""
+
+from functools import wraps
+from typing import Any
+
+from tilework import knobs
+from tilework.inspect.profiler.flags import flags
+from tilework.inspect.profiler.hooks.hook import HookManager
+from tilework.inspect.profiler.hooks.instrumentation import InstrumentationHook
+from tilework.inspect.profiler.hooks.launch import LaunchHook
+from tilework.inspect.profiler.mode import BaseMode, PCSampling
+from tilework.inspect.profiler.recorder import RECORDER
+from tilework.inspect.profiler.sessions import SESSIONS
+from tilework.runtime.devices.active_driver import driver
+
+DEFAULT_PROFILE_NAME = "proton"
+"""The file that a session without a name writes, without its suffix.
+
+Example:
+    import tilework.profiler as proton
+
+    assert proton.DEFAULT_PROFILE_NAME == "proton"
+"""
+BACKENDS = {"cuda": "cupti", "hip": "roctracer", "cpu": "host"}  # by the target's
+KNOWN = (*BACKENDS.values(), "instrumentation")
+HOOKS = ("triton",)
+
+
+def start(
+    name: str | None = None,
+    *,
+    context: str | None = "shadow",
+    data: str | None = "tree",
+    backend: str | None = None,
+    mode: str | BaseMode | None = None,
+    hook: str | None = None,
+) -> int | None:
+    """Begin a session; its number.
+
+    `name` is the path of its file without the suffix. `context` says what a kernel's place in the tree is: the scopes around its
+    launch ("shadow"), or the Python call stack ("python"). `data` is "tree" or "trace". With ``hook="triton"`` the functions that kernels
+    have as their `launch_metadata` give names, flops and bytes. `backend` follows from the device: "cupti", "roctracer", "host".
+
+    Nothing happens under the `proton` command, which has a session already, and with TRITON_PROTON_DISABLE=1: the result is None.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            kernel[(1,)](np.zeros(1))
+            proton.finalize()
+            assert '"kernel"' in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+    if flags.command_line or knobs.proton.disable:
+        return None
+    return begin(name, context, data, backend, mode, hook)
+
+
+def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any) -> int:
+    """As `start`, whoever runs the program."""
+    chosen = backend or _select_backend()
+    if chosen not in KNOWN:
+        raise ValueError(f"Unknown profiler: {chosen}")
+    _check_env(chosen)
+    if hook is not None and hook not in HOOKS:
+        raise ValueError(f"Unknown hook: {hook}. The one there is: {', '.join(HOOKS)}")
+    text = _get_mode_str(chosen, mode)
+    if chosen == "instrumentation":
+        InstrumentationHook(mode).activate()
+    for knob in ("disable", "enable_nvtx"):
+        setattr(knobs.proton, knob, getattr(knobs.proton, knob))  # processes that the program starts have the same
+    session = SESSIONS.make(DEFAULT_PROFILE_NAME if name is None else str(name), context, data, chosen, text)
+    flags.profiling_on = True
+    SESSIONS.set_active([session], True)
+    if hook == "triton":
+        HookManager.register(LaunchHook(), session.number)
+    return session.number
+
+
+def activate(session: int | None = None) -> None:
+    """Record again, for one session or all.
+
+    Example:
+        import tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            session = proton.start(f"{folder}/step")
+            proton.deactivate(session)  # what comes now is not recorded
+            proton.activate(session)
+            proton.finalize(session)
+    """
+    switch(session, True)
+
+
+def deactivate(session: int | None = None) -> None:
+    """Record nothing until `activate`, for one session or all; what there is stays.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            session = proton.start(f"{folder}/step")
+            proton.deactivate(session)
+            with proton.scope("unseen"):
+                pass
+            proton.finalize(session)
+            assert "unseen" not in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+    switch(session, False)
+
+
+def switch(session: int | None, is_active: bool) -> None:
+    check_command_line(session, "activated" if is_active else "deactivated")
+    chosen = list(SESSIONS.known.values()) if session is None else [SESSIONS.get(session)]
+    if not is_active:
+        HookManager.deactivate(session)
+    SESSIONS.set_active(chosen, is_active)
+    if is_active:
+        HookManager.activate(session)
+
+
+def finalize(session: int | None = None, output_format: str | None = "") -> None:
+    """Write the file of a session, or of all, and forget it.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step", data="trace")
+            proton.finalize()
+            assert [file.name for file in pathlib.Path(folder).iterdir()] == ["step.chrome_trace"]
+    """
+    check_command_line(session, "finalized")
+    if flags.command_line:
+        return
+    end(session, output_format)
+
+
+def end(session: int | None, output_format: str | None = "") -> None:
+    """As `finalize`, whoever runs the program."""
+    chosen = list(SESSIONS.known.values()) if session is None else [SESSIONS.get(session)]
+    for found in chosen:
+        if output_format and output_format not in found.data.formats:
+            raise ValueError(f"Unknown output format: {output_format}")
+    for found in chosen:
+        HookManager.unregister(found.number)
+        SESSIONS.forget(found)
+    if not SESSIONS.known:
+        flags.profiling_on = bool(RECORDER.tools)
+
+
+def check_command_line(session: int | None, done: str) -> None:
+    if flags.command_line and session:
+        raise ValueError(f"Only one session can be {done} when running from the command line.")
+
+
+def profile(
+    func: Any = None,
+    *,
+    name: str | None = None,
+    context: str | None = "shadow",
+    data: str | None = "tree",
+    backend: str | None = None,
+    mode: str | None = None,
+    hook: str | None = None,
+) -> Any:
+    """A decorator: a session begins before each call of the function, and is no longer active behind it. `finalize` writes it.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+
+            @proton.profile(name=f"{folder}/step")
+            def step():
+                with proton.scope("inside"):
+                    return 7
+
+            assert step() == 7
+            proton.finalize()
+            assert "inside" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+
+    def decorate(function: Any) -> Any:
+        @wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            session = start(name, context=context, data=data, backend=backend, mode=mode, hook=hook)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                if session is not None:
+                    deactivate(session)
+
+        return inside
+
+    return decorate if func is None else decorate(func)
+
+
+def _select_backend() -> str:
+    """What measures on the active device."""
+    target = driver.active.get_current_target().backend
+    if target not in BACKENDS:
+        raise ValueError("No backend is available for the current target.")
+    return BACKENDS[target]
+
+
+def _check_env(backend: str) -> None:
+    """Devices must have the numbers that the driver gives them."""
+    for variable in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") if backend == "roctracer" else ():
+        if knobs.environment_without(()).get(variable):
+            raise ValueError(
+                f"Proton does not work when the environment variable {variable} is set on AMD GPUs:"
+                " please unset it and use `ROCR_VISIBLE_DEVICES` instead"
+            )
+
+
+def _get_mode_str(backend: str, mode: str | BaseMode | None) -> str:
+    """The mode as text; one that the backend does not have is refused."""
+    text = "" if mode is None else str(mode)
+    if backend == "instrumentation" or not text:
+        return text
+    name, _, interval = text.partition(":interval=")
+    if name != "pcsampling":
+        raise ValueError(f"Unknown mode: {text}")
+    if interval:
+        PCSampling(int(interval) if interval.isdigit() else 0)  # refuses what is no interval
+    raise NotImplementedError(
+        f"mode={text!r} asks where warps are in their code, which needs CUPTI's sampling: tilework times whole kernels."
+        " `tilework explore` and TILEWORK_DEVICE=emulator count what each line does"
+    )

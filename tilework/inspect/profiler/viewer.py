@@ -1,0 +1,376 @@
+"""Print a profile as a tree: `proton-viewer -m time/ms,time/% matmul.hatchet`, or from Python.
+
+    tree, metrics = parse(["time/ms", "tflop16/s"], "matmul.hatchet", include="matmul.*")
+    print_tree(tree, metrics)
+
+Metrics of the file can be asked for by their names. Derived ones are times (``time/ms``, ``avg_time/us``, ``cpu_time/ns``), rates
+(``tflop16/s``, ``gbyte/s``), parts of the whole (``time/%``) and ``util``, how much of what the GPU could reach was used.
+"""
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from tilework.inspect.profiler import specs
+from tilework.inspect.profiler.frames import Frame, FrameTree, ProfileError, drawn, number, read
+
+TIMES = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
+TIME_BASES = {"time": "time (ns)", "cpu_time": "cpu_time (ns)"}
+SCALES = {"": 1.0, "g": 1e9, "t": 1e12}
+WIDTHS = ("8", "16", "32", "64")
+RATE = re.compile(r"([gt]?)(flop|byte)(8|16|32|64)?/s")
+FRAME_NAME = re.compile(r"(?P<file>.*):(?P<line>\d+)@(?P<function>.*)")
+FORMATS: dict[str, Callable[[str, str, str], str]] = {
+    "file_function_line": lambda file, line, function: f"{PurePath(file).name}:{line}@{function}",
+    "function_line": lambda file, line, function: f"{line}@{function}",
+    "file_function": lambda file, line, function: f"{PurePath(file).name}@{function}",
+}
+DEVICES = ("CUDA", "HIP")
+NOT_FOUND = "Metric {} is not found. Use the --list flag to list available metrics"
+
+
+# ---- what frames could reach
+
+
+def get_min_time_flops(rows: Any, device_info: dict[str, Any]) -> Any:
+    """The seconds that the operations of each frame take at least; `rows` is a tree, or its `dataframe`."""
+    return each(rows, lambda metrics: min_time_flops(metrics, device_info))
+
+
+def get_min_time_bytes(rows: Any, device_info: dict[str, Any]) -> Any:
+    """The seconds that moving the bytes of each frame takes at least."""
+    return each(rows, lambda metrics: min_time_bytes(metrics, device_info))
+
+
+def each(rows: Any, compute: Callable[[Any], float]) -> Any:
+    if isinstance(rows, FrameTree):
+        return [compute(frame.metrics) for frame in rows.root.walk()]
+    import pandas as pd  # who has a data frame has pandas
+
+    values = [compute(row) for _, row in rows.iterrows()]
+    return pd.DataFrame({"min_time": values}, index=rows.index)
+
+
+def device_of(metrics: Any, device_info: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    kind, index = metrics.get("device_type"), metrics.get("device_id")
+    found = device_info.get(kind, {}).get(str(index)) if isinstance(kind, str) else None
+    return None if found is None else (str(kind), found)
+
+
+def min_time_flops(metrics: Any, device_info: dict[str, Any]) -> float:
+    if (device := device_of(metrics, device_info)) is None:
+        return math.nan
+    kind, facts = device
+    seconds = 0.0
+    for width in WIDTHS:
+        flops = number(metrics.get(f"flops{width}"))
+        if flops > 0:
+            peak = specs.max_flops(kind, facts["arch"], int(width), facts["num_sms"], facts["clock_rate"])
+            seconds += flops / peak
+    return seconds
+
+
+def min_time_bytes(metrics: Any, device_info: dict[str, Any]) -> float:
+    if (device := device_of(metrics, device_info)) is None:
+        return math.nan
+    kind, facts = device
+    count = number(metrics.get("bytes"))
+    if not count > 0:
+        return 0.0
+    return count / specs.max_bps(kind, facts["arch"], facts["bus_width"], facts["memory_clock_rate"])
+
+
+# ---- columns
+
+
+def derive_metrics(
+    tree: FrameTree, metrics: Sequence[str], inclusive: Sequence[str], exclusive: Sequence[str], device_info: Any
+) -> list[str]:
+    """Compute what is asked for in each frame; the names of the columns, those that are summed up the tree with `` (inc)``."""
+    names = []
+    for metric in metrics:
+        column, compute = column_of(metric, tree, inclusive, exclusive, device_info)
+        for frame in tree.root.walk():
+            frame.metrics[column] = compute(frame)
+        names.append(column)
+    return names
+
+
+def column_of(
+    metric: str, tree: FrameTree, inclusive: Sequence[str], exclusive: Sequence[str], device_info: Any
+) -> tuple[str, Callable[[Frame], Any]]:
+    """The name of a column, and what is in it."""
+
+    def value(name: str) -> Callable[[Frame], float]:
+        if name not in inclusive and name not in exclusive:
+            raise ProfileError(NOT_FOUND.format(metric))
+        return lambda frame: number(frame.metrics.get(name))
+
+    def named(name: str) -> str:
+        return f"{metric} (inc)" if name in inclusive else metric
+
+    if metric == "util":
+        return metric, lambda frame: utilization(frame, device_info)
+    if (rate := RATE.fullmatch(metric)) is not None:
+        return f"{metric} (inc)", rate_of(rate, metric, inclusive, value("time (ns)"))
+    if metric in (*inclusive, *exclusive):
+        is_text = any(isinstance(frame.metrics.get(metric), str) for frame in tree.root.walk())
+        return named(metric), (lambda frame: frame.metrics.get(metric, "")) if is_text else value(metric)
+    base, slash, unit = metric.rpartition("/")
+    if unit == "%":
+        return percentage(base, tree, inclusive, exclusive, value, metric)
+    is_average, kind = base.startswith("avg_"), base.removeprefix("avg_")
+    if not slash or kind not in TIME_BASES:
+        raise ProfileError(NOT_FOUND.format(metric))
+    if unit not in TIMES:
+        raise ProfileError(f"Unsupported unit {unit}")
+    time, scale = value(TIME_BASES[kind]), TIMES[unit]
+    if is_average:
+        count = value("count")
+        return named(TIME_BASES[kind]), lambda frame: over(time(frame), scale * count(frame))
+    return named(TIME_BASES[kind]), lambda frame: time(frame) / scale
+
+
+def rate_of(rate: Any, metric: str, inclusive: Sequence[str], time: Callable[[Frame], float]) -> Callable[..., float]:
+    """Operations or bytes per second."""
+    scale, kind, width = SCALES[rate[1]], rate[2], rate[3]
+    names = ["bytes"] if kind == "byte" else [f"flops{width}"] if width else ["flops", *(f"flops{w}" for w in WIDTHS)]
+    present = [name for name in names if name in inclusive]
+    if not present or (kind == "byte" and width):
+        raise ProfileError(NOT_FOUND.format(metric))
+
+    def compute(frame: Frame) -> float:
+        parts = [number(frame.metrics[name]) for name in present if name in frame.metrics]
+        return over(sum(parts), time(frame) / 1e9 * scale) if parts else math.nan
+
+    return compute
+
+
+def percentage(
+    base: str, tree: FrameTree, inclusive: Sequence[str], exclusive: Sequence[str], value: Any, metric: str
+) -> tuple[str, Callable[[Frame], Any]]:
+    """A metric as a part of the root's; of one that is not summed up, as a part of all."""
+    name = TIME_BASES.get(base, base)
+    get = value(name)
+    if name in inclusive:
+        whole = get(tree.root)
+        return f"{metric} (inc)", lambda frame: over(100 * get(frame), whole)
+    parts = [get(frame) for frame in tree.root.walk()]
+    whole = sum(part for part in parts if not math.isnan(part))
+    return metric, lambda frame: over(100 * get(frame), whole)
+
+
+def over(value: float, divisor: float) -> float:
+    return value / divisor if divisor else math.nan
+
+
+def utilization(frame: Frame, device_info: Any) -> float:
+    """How much of the time the device would have needed at least; nothing can be said of frames without a device."""
+    if frame.children or device_of(frame.metrics, device_info) is None:
+        return math.nan
+    least = max(min_time_flops(frame.metrics, device_info), min_time_bytes(frame.metrics, device_info))
+    return over(least, number(frame.metrics.get("time (ns)")) / 1e9)
+
+
+# ---- frames
+
+
+def filter_frames(
+    tree: FrameTree,
+    include: str | None = None,
+    exclude: str | None = None,
+    threshold: float | None = None,
+    metric: str | None = None,
+) -> FrameTree:
+    """Paths through frames that match `include`, or all but what is below those that match `exclude`; none below `threshold`."""
+    if include and exclude:
+        raise ProfileError("Cannot specify both include and exclude")
+    if include:
+        wanted = compiled(include)
+        tree = tree.kept(lambda frame, above: any(wanted.fullmatch(part.name) for part in (*above, frame)))
+    if exclude:
+        unwanted = compiled(exclude)
+        tree = tree.without(lambda frame: bool(unwanted.fullmatch(frame.name)))
+    if threshold is not None and metric is not None:
+        tree = tree.without(lambda frame: not number(frame.metrics.get(metric)) >= threshold)
+    return tree
+
+
+def compiled(pattern: str) -> "re.Pattern[str]":
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ProfileError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+def format_frames(tree: FrameTree, format: str | None) -> FrameTree:
+    """Shorter names for frames of Python: ``/p/test.py:1@foo`` as ``test.py:1@foo``, ``1@foo``, ``test.py@foo``."""
+    if format in (None, "full"):
+        return tree
+    if format not in FORMATS:
+        raise ProfileError(f"Unknown format: {format}. There are full, {', '.join(FORMATS)}")
+    for frame in tree.root.walk():
+        if (parts := FRAME_NAME.fullmatch(frame.name)) is not None:
+            frame.name = FORMATS[format](parts["file"], parts["line"], parts["function"])
+    return tree
+
+
+# ---- the viewer
+
+
+def parse(
+    metrics: Sequence[str],
+    filename: Any,
+    include: str | None = None,
+    exclude: str | None = None,
+    threshold: float | None = None,
+) -> tuple[FrameTree, list[str]]:
+    """(tree, columns) of a file: what `print_tree` prints."""
+    tree, inclusive, exclusive, device_info = read(filename)
+    columns = derive_metrics(tree, metrics, inclusive, exclusive, device_info)
+    return filter_frames(tree, include, exclude, threshold, columns[0] if columns else None), columns
+
+
+def print_tree(
+    tree: FrameTree,
+    metrics: Sequence[str],
+    depth: int = 100,
+    format: str | None = None,
+    print_sorted: bool = False,
+) -> None:
+    """The tree, a line for each frame: its columns and its name."""
+    format_frames(tree, format)
+    for line in tree_lines(tree.root, metrics, depth):
+        print(line)
+    if print_sorted:
+        print_sorted_kernels(tree, metrics)
+
+
+def tree_lines(root: Frame, metrics: Sequence[str], depth: int) -> list[str]:
+    tree = drawn(root, lambda frame, level: ordered(frame, metrics) if level < depth else [])
+    rows = [(head, *(shown(frame.metrics.get(name)) for name in metrics), frame.name) for head, frame in tree]
+    return [head + " ".join(cells) for head, *cells in rows]
+
+
+def ordered(frame: Frame, metrics: Sequence[str]) -> list[Frame]:
+    """The largest first, by the first metric."""
+
+    def key(child: Frame) -> float:
+        value = number(child.metrics.get(metrics[0])) if metrics else math.nan
+        return math.inf if math.isnan(value) else -value
+
+    return sorted(frame.children, key=key)
+
+
+def shown(value: Any) -> str:
+    return value if isinstance(value, str) else f"{number(value):.3f}"
+
+
+def print_sorted_kernels(tree: FrameTree, metrics: Sequence[str]) -> None:
+    """The kernels once more, as a list for each metric."""
+    leaves = [frame for frame in tree.root.walk() if not frame.children and frame is not tree.root]
+    for metric in metrics:
+        print(f"Sorted kernels by metric {metric}")
+        for frame in sorted(leaves, key=lambda frame: -number(frame.metrics.get(metric))):
+            name = f"{frame.name[:100]}..." if len(frame.name) > 100 else frame.name
+            value = frame.metrics.get(metric)
+            print(f"{name:105} {value if isinstance(value, str) else f'{number(value):.4}'}")
+
+
+def apply_diff_profile(
+    tree: FrameTree,
+    derived_metrics: Sequence[str],
+    diff_file: Any,
+    metrics: Sequence[str],
+    include: str | None = None,
+    exclude: str | None = None,
+    threshold: float | None = None,
+) -> FrameTree:
+    """A tree minus the profile of another file, frame by frame."""
+    other, _ = parse(metrics, diff_file, include, exclude, threshold)
+    return subtracted(tree, other, derived_metrics)
+
+
+def subtracted(tree: FrameTree, other: FrameTree, columns: Sequence[str]) -> FrameTree:
+    def visit(mine: Frame | None, theirs: Frame | None) -> Frame:
+        some = mine or theirs
+        assert some is not None, "a frame is in one of them"
+        values = {}
+        for column in columns:
+            left, right = (
+                0.0 if side is None else number(side.metrics.get(column, some.metrics.get(column)))
+                for side in (mine, theirs)
+            )
+            values[column] = left - right
+        sides = [{child.name: child for child in side.children} if side else {} for side in (mine, theirs)]
+        names = list(dict.fromkeys([*sides[0], *sides[1]]))
+        return Frame(some.name, values, [visit(sides[0].get(name), sides[1].get(name)) for name in names])
+
+    return FrameTree(visit(tree.root, other.root), tree.inclusive, tree.exclusive)
+
+
+def show_metrics(file_name: Any) -> None:
+    """What a file has."""
+    _, inclusive, exclusive, _ = read(file_name)
+    for title, names in (("inclusive", inclusive), ("exclusive", exclusive)):
+        print(f"Available {title} metrics:")
+        for name in names if title == "inclusive" else dict.fromkeys(["name", *names]):
+            print(f"- {name.partition('(')[0].strip().lower()}")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="proton-viewer",
+        description="Print a profile as a tree of frames with their metrics.",
+        epilog="example: proton-viewer -m time/ms,time/% -i 'matmul.*' proton.hatchet",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    add("-l", "--list", action="store_true", help="list the metrics of the file")
+    add("-m", "--metrics", type=lambda text: text.split(","), metavar="A[,B]", help="columns, separated by commas: those of --list, " + METRICS_HELP)  # fmt: skip
+    add("-i", "--include", metavar="REGEX", help="keep paths through frames whose whole name matches")
+    add("-e", "--exclude", metavar="REGEX", help="drop frames whose whole name matches, with all below them")
+    add("-t", "--threshold", type=float, metavar="X", help="drop frames whose first metric is below X")
+    add("-d", "--depth", type=int, default=100, metavar="N", help="how many levels are printed (100)")
+    add("-f", "--format", choices=("full", *FORMATS), default="full", help="how frames of Python are shown")
+    add("--print-sorted", action="store_true", help="print the kernels by each metric behind the tree")
+    add("-diff", "--diff-profile", metavar="FILE2", help="subtract another profile")
+    add("file", metavar="FILE", nargs="*", help="a profile (.hatchet)")
+    return made
+
+
+METRICS_HELP = (
+    "time/s|ms|us|ns, avg_time/..., cpu_time/..., avg_cpu_time/..., flop[8|16|32|64]/s and byte/s with g or t before,"
+    " METRIC/%%, util"
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command `proton-viewer`; mistakes are one line."""
+    made = parser()
+    args = made.parse_args(argv)
+    if len(args.file) != 1:
+        made.error(f"exactly one profile can be shown, and {len(args.file)} are given")
+    if args.include and args.exclude:
+        made.error("Cannot specify both include and exclude")
+    try:
+        if args.list:
+            show_metrics(args.file[0])
+        elif args.metrics:
+            filters = (args.include, args.exclude, args.threshold)
+            tree, columns = parse(args.metrics, args.file[0], *filters)
+            if args.diff_profile:
+                tree = apply_diff_profile(tree, columns, args.diff_profile, args.metrics, *filters)
+            print_tree(tree, columns, args.depth, args.format, args.print_sorted)
+    except ValueError as error:  # the file, a metric or a pattern
+        print(f"proton-viewer: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
