@@ -11,6 +11,7 @@ import tilework
 import tilework.language as tl
 from tilework.frontend.generator import compile_to_ttir
 from tilework.frontend.options import FrontendOptions
+from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.oracles.emulator.findings import CheckFailed
 from tilework.oracles.emulator.llvm.run_llvm import run
@@ -232,3 +233,36 @@ def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert uses(launch(swapped, CDNA, x, y, out, 3, N=N, ONE=True)) == (1, 1)
     monkeypatch.setenv("AMDGCN_USE_BUFFER_OPS", "0")
     assert uses(launch(swapped, CDNA, x, y, out, 3, N=N, ONE=True)) == (0, 2)
+
+
+COPY = """
+#row = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [64], warpsPerCTA = [2], order = [0]}>
+#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 2 : i32, ttg.target = "hip:gfx942", "ttg.threads-per-warp" = 64 : i32} {
+  tt.func public @copy(%x: !tt.ptr<i32> {tt.pointer_range = 32 : i32}, %y: !tt.ptr<i32> {tt.pointer_range = 32 : i32}, %n: i32) {
+    %i = tt.make_range {start = 0 : i32, end = 128 : i32} : TENSOR
+    %end = tt.splat %n : i32 -> TENSOR
+    %mask = arith.cmpi slt, %i, %end : TENSOR
+    %seven = arith.constant dense<7> : TENSOR
+    %m = ttg.local_alloc : () -> !ttg.memdesc<128xi32, #shared, #smem, mutable>
+    %t = amdg.buffer_load_to_local %x[%i] mask = %mask OTHER into %m : <i32>[TENSOR] TYPE -> <128xi32, #shared, #smem, mutable>
+    %w = amdg.async_wait %t {num_inst = 0 : i32}
+    %v = ttg.local_load %m token %w : !ttg.memdesc<128xi32, #shared, #smem, mutable> -> TENSOR
+    amdg.buffer_store %v, %y[%i] : TENSOR
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("other", [0, 7])
+def test_copies_to_lds_with_other_values(other: int) -> None:
+    """The instruction writes 0 where it is masked off; other values need a load and a store."""
+    operand, kind = ("other = %seven", "TENSOR") if other else ("", "")
+    source = COPY.replace("OTHER", operand).replace("TYPE", kind).replace("TENSOR", "tensor<128xi32, #row>")
+    text = emit_module(parse_module(source), Target.parse("hip:gfx942"))
+    x, y = np.arange(1, 129, dtype=np.int32), np.zeros(128, np.int32)
+    run(text, [x, y, 100, 0, 0], 1, 128, told(text)["shared"], "gfx942")
+    np.testing.assert_array_equal(y, np.where(x <= 100, x, other))
+    assert ("load.lds" in text) == (other == 0)

@@ -14,12 +14,14 @@ import tilework
 import tilework.language as tl
 from tilework.compiler import ASTSource, compile, lower
 from tilework.errors import OutOfResources
+from tilework.ir.parser import parse_module
 from tilework.language.extra import hip, libdevice
 from tilework.numerics.rounding import narrow, saturate
 from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.emulator.syntax import Trapped
 from tilework.target import Target
 from tilework.targets.amd.code_object import told
+from tilework.targets.amd.lower.emit import emit_module
 
 WARPS = 4
 
@@ -439,3 +441,23 @@ def test_halves_of_a_wave_change_places() -> None:
     powers = np.exp(rows - rows.max())
     assert np.allclose(found, powers / powers.sum(), rtol=1e-5)
     assert "permlane32.swap" in text and "permlane16.swap" in text and "bpermute" not in text and "swizzle" not in text
+
+
+@pytest.mark.parametrize("is_transpose", [True, False])
+def test_wmma_of_mixed_formats(is_transpose: bool) -> None:
+    """Transposed, the instruction takes the right operand first, and its format too."""
+    source = ASTSource(
+        product,
+        signature={"a": "*fp8e4nv", "b": "*fp8e5", "out": "*fp32"},
+        constexprs={"SIZE": 32, "STEP": 32},
+    )
+    target = Target.parse("hip:gfx1201")
+    ttgir = lower(source, target.name, ["ttgir"], num_warps=1)["ttgir"]
+    assert "isTranspose = true" in ttgir
+    module = parse_module(ttgir.replace("isTranspose = true", f"isTranspose = {str(is_transpose).lower()}"))
+    text = emit_module(module, target)
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-4, 5, (32, 32)).astype(dtype) for dtype in ("float8_e4m3fn", "float8_e5m2"))
+    out = np.zeros((32, 32), np.float32)
+    run(text, [a, b, out, 0, 0], threads=32, lds_bytes=told(text)["shared"], arch="gfx1201")
+    np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))

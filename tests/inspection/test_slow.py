@@ -24,6 +24,12 @@ def counts(x, out, BLOCK: tl.constexpr):
     tl.atomic_add(out + tl.load(x + i), 1)
 
 
+@tilework.jit
+def gathered(x, out, index, BLOCK: tl.constexpr, STEP: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + (tl.load(index + i) if STEP == 0 else i * STEP)))
+
+
 def slow(kernel: Any, *args: Any, **options: Any) -> list[Finding]:
     section = kernel.explain(*args, why="slow", **options).section("slow")
     assert section is not None
@@ -42,6 +48,19 @@ def test_what_is_not_vectorised_on_the_cpu() -> None:
     assert "nothing that would make it slow was found" in found.title
     (found,) = slow(counts, np.zeros(64, np.int32), np.zeros(8, np.int32), BLOCK=64)
     assert "tt.atomic_rmw has no vector form" in found.title
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (0, "its addresses follow no line that the compiler can see"),
+        (2, "its addresses are 8 bytes apart, and an element has 4"),
+    ],
+)
+def test_reasons_for_loads_of_one_element(step: int, reason: str) -> None:
+    x, out, index = np.zeros(512, np.float32), np.zeros(256, np.float32), np.zeros(256, np.int32)
+    (found,) = slow(gathered, x, out, index, BLOCK=256, STEP=step)
+    assert f"this load is done one element at a time: {reason}" in found.title
 
 
 def test_cores_without_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,21 @@ def test_warps_of_another_size(arch: str, size: int, own: int) -> None:
 
 
 @tilework.jit
+def with_atomics(x, SCOPE: tl.constexpr):
+    tl.device_print("x", tl.atomic_max(x, 1, scope=SCOPE))
+
+
+@pytest.mark.parametrize(("scope", "llvm"), [("cta", "workgroup"), ("gpu", "agent"), ("sys", "")])
+def test_scopes_of_atomics(scope: str, llvm: str) -> None:
+    """As narrow as asked for; those of printing order the threads of one GPU."""
+    source = ASTSource(with_atomics, signature={"x": "*i32"}, constexprs={"SCOPE": scope})
+    text = lower(source, GPUTarget.parse("hip:gfx942"), ["llir"])["llir"]
+    named = r'(?: syncscope\("(\w+)"\))? '
+    assert re.findall(rf"atomicrmw max .*i32 1{named}acq_rel", text) == [llvm]
+    assert set(re.findall(rf"(?:cmpxchg|load atomic) .*%\w+{named}monotonic", text)) == {"agent"}
+
+
+@tilework.jit
 def with_library(x, SYMBOLS: tl.constexpr):
     tl.store(x, tl.core.extern_elementwise("", "", [tl.load(x)], SYMBOLS, True))
 

@@ -13,14 +13,15 @@ from llvmlite.binding import parse_assembly
 from tests.targets.cpu_rules import ELEMENTS
 from tilework.ir import types as ir
 from tilework.targets.cpu import target as hosts
-from tilework.targets.cpu.lower.dot_rules import Product, emit_product, plan_of
+from tilework.targets.cpu.lower.dot_rules import Emitter, Product, emit_product, plan_of
 from tilework.targets.cpu.lower.dot_units import Sizes, unit_of
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm import compile as llvm_compile
+from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import LINUX, data_layout, host_target_machine, target_machine, to_object
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.object_loader import load_object
-from tilework.targets.llvm.types import f32
+from tilework.targets.llvm.types import f32, ptr, void
 
 AVX512 = ("avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx2", "fma", "avx512bf16")
 BFLOATS = HostTarget.of("x86_64", "cooperlake", AVX512)
@@ -146,6 +147,12 @@ def written_out(text: str) -> str:
     return text.replace("@llvm.x86.avx512", "@x86.avx512").replace("define internal void @dot", "define void @dot")
 
 
+def execute(module: Module, name: str, *arrays: Any, symbols: Any = None) -> None:
+    """Call a function of `module` on this machine, with the addresses of arrays."""
+    library = load_object(to_object(written_out(module.text()), 0, host_target_machine()), [name], symbols or {})
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays))(library[name])(*(array.ctypes.data for array in arrays))
+
+
 @pytest.mark.parametrize("shape", [(32, 64, 128), (8, 8, 16), (20, 24, 6), (48, 80, 64), (5, 9, 15)], ids=str)
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: ELEMENTS[np.dtype(dtype)])
 @pytest.mark.parametrize("target", [BFLOATS, TILES], ids=lambda target: target.cpu)
@@ -156,18 +163,49 @@ def test_products(target: HostTarget, dtype: Any, shape: tuple[int, int, int]) -
     module = Module("other", data_layout=data_layout(host_target_machine()))
     emit_product(module, target, product, plan)
     registers = TileRegisters()
-    library = load_object(
-        to_object(written_out(module.text()), 0, host_target_machine()), [product.name], registers.symbols
-    )
     rows, columns, depth = shape
     random = np.random.default_rng(0)
     a, b = (random.integers(-9, 10, size).astype(dtype) for size in ((2, rows, depth), (2, depth, columns)))
     c = random.integers(-9, 10, (2, rows, columns)).astype(summed)
     expected = c + a.astype(summed) @ b.astype(summed)
-    scratch = np.zeros(plan.scratch_bytes + 64, np.uint8)
-    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(library[product.name])(*(x.ctypes.data for x in (a, b, c, scratch)))
+    execute(module, product.name, a, b, c, np.zeros(plan.scratch_bytes + 64, np.uint8), symbols=registers.symbols)
     np.testing.assert_array_equal(c, expected)
     assert registers.shapes == [] and bool(plan.unit.tiles) == (target is TILES and depth % 4 == 0 and rows != 20)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.int8], ids=lambda dtype: ELEMENTS[np.dtype(dtype)])
+@pytest.mark.parametrize("target", [BFLOATS, NEON], ids=lambda target: target.cpu)
+def test_a_padded_operand_stays_in_its_memory(target: HostTarget, dtype: Any) -> None:
+    """Rows of A are filled up with zeros to a multiple of what an instruction takes, and nothing behind the last is written."""
+    element, total, _ = TYPES[dtype]
+    product = Product(1, 32, 64, 65, element, element, total)
+    plan = plan_of(target, product)
+    module = Module("other", data_layout=data_layout(host_target_machine()))
+    function = module.function("prepare", void, [(ptr, "a"), (ptr, "scratch")])
+    b = Builder(function)
+    Emitter(b, target, product, plan).prepare_left(*function.args)
+    b.ret()
+    a = np.random.default_rng(0).integers(-9, 10, (32, 65)).astype(dtype)
+    scratch = np.full(plan.left_bytes + 1024, 0xA5, np.uint8)
+    execute(module, "prepare", a, scratch)
+    assert plan.depth > 65 and (scratch[plan.left_bytes :] == 0xA5).all()
+    rows = scratch[: 32 * plan.depth * a.itemsize].view(a.dtype).reshape(32, plan.depth)
+    np.testing.assert_array_equal(rows, np.pad(a, ((0, 0), (0, plan.depth - 65))))
+
+
+def test_products_in_order_are_the_same_without_fma() -> None:
+    product = Product(1, 5, 9, 33, ir.f32, ir.f32, ir.f32, in_order=True)
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((5, 33), (33, 9)))
+    found: list[Any] = []
+    for target in (HostTarget.of("x86_64", "x86-64-v2", ()), BFLOATS):
+        plan = plan_of(target, product)
+        module = Module("other", data_layout=data_layout(host_target_machine()))
+        emit_product(module, target, product, plan)
+        found.append(np.zeros((5, 9), np.float32))
+        execute(module, product.name, a, b, found[-1], np.zeros(plan.scratch_bytes + 64, np.uint8))
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], a @ b, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

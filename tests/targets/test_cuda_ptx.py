@@ -16,8 +16,12 @@ from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.errors import StageError
 from tilework.oracles.emulator.device import Device
 from tilework.targets.base import GPUTarget, find_backend
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import Module
+from tilework.targets.llvm.types import f16, f32, i64, vector, void
 from tilework.targets.nvidia import ptx as ptx_stage
 from tilework.targets.nvidia import ptx_text
+from tilework.targets.nvidia.lower import inline_ptx
 from tilework.targets.nvidia.ptx import kernel_name, with_fusion
 from tilework.targets.nvidia.ptx_version import KNOWN, LOWEST, chosen_version, cpu_name, ptx_of_cuda, written_version
 from tilework.tools.cli import main
@@ -483,3 +487,17 @@ def test_the_name_of_a_kernel() -> None:
     assert kernel_name(FMA) == "muladd" and kernel_name('define ptx_kernel void @"a b"() {') == "a b"
     assert kernel_name('define i32 @helper() {\n}\ndefine i32 @"add_range"(ptr %a) {') == "add"
     assert kernel_name("declare void @f()") == "kernel"
+
+
+def test_constraints_of_inline_ptx() -> None:
+    """One instruction reads before it writes; the first of several must not write what the others read, unless registers are tied."""
+    function = Module("m").function("f", void, [(f32, "x"), (i64, "y"), (vector(f16, 2), "z")])
+    b = Builder(function)
+    x, y, z = function.args
+    inline_ptx.ptx(b, "add.f32 $0, $1, $1;", [f32], [x])
+    inline_ptx.ptx(b, "add.f32 $0, $1, $1; add.f32 $0, $0, $1;", [f32], [x])
+    inline_ptx.ptx(b, "add.f32 $0, $1, $1; add.f32 $0, $0, $1;", [f32], [x], tied=1)
+    inline_ptx.ptx(b, "cvt.u64.u32 $0, $1; add.u64 $0, $0, $2;", [i64], [z, y], effect="write")
+    b.ret()
+    found = re.findall(r'asm .*?, "([^"]*)"', function.text())
+    assert found == ["=f,f", "=&f,f", "=f,0", "=&l,r,l,~{memory}"]

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.gpu_text import DTYPES, NAMES, Array, elementwise, elementwise_text, launch, ptx_of
+from tests.targets.gpu_text import DTYPES, NAMES, Array, elementwise, elementwise_text, launch, ptx_of, to_module
+from tests.targets.gpu_tiles import Tile, blocked, module_text
+from tilework.targets.nvidia.lower.emit import emit_module
 
 ARCHS = (80, 90)
 TINY = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0}
@@ -145,6 +147,24 @@ def test_conversion_instructions() -> None:
     assert ptx("f16", "f8E5M2", 90).count("cvt.rn.satfinite.e5m2x2.f16x2") == 2
     assert ptx("f8E4M3FN", "f16", 90).count("cvt.rn.f16x2.e4m3x2") == 2
     assert "e4m3" not in ptx("f8E4M3FN", "f16", 80)
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_pairs_that_only_change_their_layout_are_converted_by_llvm(kind: str) -> None:
+    """LLVM can then combine the conversion with the store to shared memory; elsewhere an intrinsic keeps pairs together."""
+    source = Tile((32, 64), blocked((1, 4), (2, 16), (4, 1), (1, 0)))
+    result = Tile((32, 64), blocked((1, 8), (4, 8), (4, 1), (1, 0)))
+    cast = f"%h = arith.truncf %x : {source.type('f32')} to {source.type(kind)}"
+    moved = f"{cast}\n%m = ttg.convert_layout %h : {source.type(kind)} -> {result.type(kind)}"
+
+    def llvm(text: str, tile: Tile, value: str) -> str:
+        widened = f"{text}\n%y = arith.extf %{value} : {tile.type(kind)} to {tile.type('f32')}"
+        inputs, outputs = [("x", source, np.zeros(source.shape, np.float32))], [("y", tile, np.float32)]
+        return emit_module(to_module(module_text(widened, inputs, outputs, 4, 80)), 80)
+
+    for text, tile, value in ((moved, result, "m"), (cast, source, "h")):
+        found = llvm(text, tile, value)
+        assert ("fptrunc <2 x float>" in found) == (value == "m") and ("nvvm.ff2" in found) == (value == "h")
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -417,11 +417,14 @@ cf.br ^bb2(%b, %a : i32, i32)
 tt.map_elementwise.return %c, %d : i32, i32"""
 
 
-@pytest.mark.parametrize(
+NEIGHBOURS = pytest.mark.parametrize(
     "encoding",
     [blocked((2,), (32,), (4,), (0,)), blocked((1,), (32,), (4,), (0,)),
      "#ttg.linear<{register = [[0], [64]], lane = [[4], [2], [1], [8], [0]], warp = [[16], [32]], block = []}>"],
 )  # fmt: skip
+
+
+@NEIGHBOURS
 def test_map_of_pairs_with_branches(encoding: str) -> None:
     """Neighbours are two registers of a thread, or two lanes of a warp."""
     tile = Tile((128,), encoding)
@@ -430,6 +433,19 @@ def test_map_of_pairs_with_branches(encoding: str) -> None:
     text = f'%y = "tt.map_elementwise"(%x) <{{pack = 2 : i32}}> ({{\n{SWAP_IF_MORE}\n}}) : ({i32}) -> {i32}'
     (found,) = run(text, [("x", tile, x)], [("y", tile, np.int32)], 4)
     np.testing.assert_array_equal(found, np.sort(x.reshape(-1, 2), axis=1).reshape(-1))
+
+
+@NEIGHBOURS
+def test_map_of_four_keeps_their_order(encoding: str) -> None:
+    """Each of four neighbours in a thread and a lane, or in four lanes, becomes the next one."""
+    tile = Tile((128,), encoding)
+    x = np.random.default_rng(13).integers(-100, 100, 128).astype(np.int32)
+    i32 = tile.type("i32")
+    rotate = """^bb0(%a: i32, %b: i32, %c: i32, %d: i32):
+tt.map_elementwise.return %b, %c, %d, %a : i32, i32, i32, i32"""
+    text = f'%y = "tt.map_elementwise"(%x) <{{pack = 4 : i32}}> ({{\n{rotate}\n}}) : ({i32}) -> {i32}'
+    (found,) = run(text, [("x", tile, x)], [("y", tile, np.int32)], 4)
+    np.testing.assert_array_equal(found, np.roll(x.reshape(-1, 4), -1, axis=1).reshape(-1))
 
 
 def test_map_of_neighbours_in_two_warps_is_refused() -> None:

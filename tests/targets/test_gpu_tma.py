@@ -353,8 +353,10 @@ def streamed(x, y, n, N: tl.constexpr, STAGES: tl.constexpr):
 @pytest.mark.parametrize(("size", "stages"), [(16, 3), (64, 5)])
 def test_pipelined_buffers_are_aligned(size: int, stages: int) -> None:
     x, y = drawn((8 * size,), np.float16), np.zeros(size, np.float32)
-    run(streamed, {"x": Block(x, (size,)), "y": y, "n": 7 * size}, {"N": size, "STAGES": stages})
+    text = run(streamed, {"x": Block(x, (size,)), "y": y, "n": 7 * size}, {"N": size, "STAGES": stages})
     np.testing.assert_array_equal(y, x[: 7 * size].astype("f4").reshape(7, size).sum(0))
+    fence = text.rindex("fence.proxy.async")  # of all threads, which have read what the next copy overwrites
+    assert "bra" not in text[text.rindex("bar.sync", 0, fence) : fence]
 
 
 @tilework.jit

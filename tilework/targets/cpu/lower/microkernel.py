@@ -107,7 +107,6 @@ def cycles_of(target: HostTarget, block: Block, rows: int, columns: int) -> floa
         step_cycles(target, block, height, width) * times * repeats
         for height, times in heights
         for width, repeats in widths
-        if times and repeats
     )
 
 

@@ -22,7 +22,7 @@ LETTERS: dict[Type, str] = {i1: "b", i16: "h", f16: "h", bf16: "h", i32: "r", f3
 def letter(type: Type) -> str:
     if type.is_pointer:
         return "l"
-    return LETTERS[type] if type in LETTERS else {32: "r", 64: "l", 16: "h"}[type.bits]
+    return LETTERS[type] if type in LETTERS else {32: "r", 64: "l"}[type.bits]
 
 
 def ptx(
