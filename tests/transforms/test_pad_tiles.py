@@ -168,6 +168,20 @@ ROWS: dict[str, tuple[Any, ...]] = {
         ["tensor<{m}x{m}xf32>"],
         "%0 = tt.dot %a, %b, %c : tensor<{m}x{n}xf16> * tensor<{n}x{m}xf16> -> tensor<{m}x{m}xf32>",
     ),
+    "scaled dot": (  # in the lanes that are not seen some scales are NaN
+        ["tensor<{m}x{16n}xi8>", "tensor<{m}x{n}xi8>", "tensor<{32n}x{m}xf16>"],
+        ["tensor<{m}x{m}xf32>"],
+        """%z = arith.constant dense<0> : tensor<{m}x{n}xi8>
+%o = arith.constant dense<1> : tensor<{m}x{n}xi8>
+%half = arith.constant dense<126> : tensor<{m}x{n}xi8>
+%negative = arith.cmpi slt, %b, %z : tensor<{m}x{n}xi8>
+%odd = arith.andi %b, %o : tensor<{m}x{n}xi8>
+%unit = arith.addi %odd, %half : tensor<{m}x{n}xi8>
+%s = arith.select %negative, %b, %unit : tensor<{m}x{n}xi1>, tensor<{m}x{n}xi8>
+%t = arith.constant dense<0.0> : tensor<{m}x{m}xf32>
+%0 = tt.dot_scaled %a scale %s, %c, %t lhs = e2m1 rhs = fp16 {fastMath = false} :
+  tensor<{m}x{16n}xi8>, tensor<{m}x{n}xi8> * tensor<{32n}x{m}xf16> -> tensor<{m}x{m}xf32>""",
+    ),
     "map": (
         ["tensor<{m}x{2n}xi32>"] * 2,
         ["tensor<{m}x{2n}xi32>"],
@@ -199,7 +213,7 @@ ROWS: dict[str, tuple[Any, ...]] = {
 
 
 def sized(text: str, m: int, n: int) -> str:
-    numbers = {"m": m, "n": n, "mn": m * n, "2m": 2 * m, "2n": 2 * n, "n7": n + 7}
+    numbers = {"m": m, "n": n, "mn": m * n, "2m": 2 * m, "2n": 2 * n, "16n": 16 * n, "32n": 32 * n, "n7": n + 7}
     numbers |= {"bits": (m - 1).bit_length(), "pm": 1 << (m - 1).bit_length()}
     for name, number in numbers.items():
         text = text.replace(f"{{{name}}}", str(number))

@@ -166,21 +166,24 @@ def test_groups_take_turns_where_tensor_cores_are_not_the_limit(depth: int, keys
 
 
 @tw.jit
-def looks_at_all(q, k, v, o, N, ALL: tl.constexpr):
+def looks_at_all(q, k, v, o, flags, N, WHAT: tl.constexpr):
     acc = tl.zeros((128, 32), tl.float32)
     for n in tl.range(0, N, 32, warp_specialize=True, num_stages=2):
         s = tl.dot(q.load([0, 0]), k.load([n, 0]).T)
-        p = tl.math.exp2(s - (tl.max(tl.max(s, 1), 0) if ALL else 1.0))
-        acc = tl.dot(p.to(tl.float16), v.load([n, 0]), acc)
+        if WHAT == "all rows":
+            s -= tl.max(tl.max(s, 1), 0)
+        elif WHAT == "one byte":
+            s += tl.gather(tl.load(flags + n + tl.arange(0, 1)), (tl.max(s, 1) * 0).to(tl.int32), 0)[:, None]
+        acc = tl.dot(tl.math.exp2(s).to(tl.float16), v.load([n, 0]), acc)
     o.store([0, 0], acc.to(tl.float16))
 
 
-@pytest.mark.parametrize("all_rows", [False, True])
-def test_groups_do_not_meet_while_one_has_the_turn(all_rows: bool) -> None:
-    """The other one would wait for the turn, and not come."""
-    types = {name: block((32 if name in "kv" else 128, 32)) for name in "qkvo"} | {"N": "i32"}
-    text = print_module(ttgir(looks_at_all, types, {"ALL": all_rows}, 8, "asked"))
-    assert "ttg.warp_specialize" in text and ("ttng.take_turn" in text) != all_rows
+@pytest.mark.parametrize("what", ["own rows", "all rows", "one byte"])
+def test_groups_do_not_meet_while_one_has_the_turn(what: str) -> None:
+    """The other one would wait for the turn, and not come; one byte of scratch memory is enough for that."""
+    types = {name: block((32 if name in "kv" else 128, 32)) for name in "qkvo"} | {"flags": "*i8", "N": "i32"}
+    text = print_module(ttgir(looks_at_all, types, {"WHAT": what}, 8, "asked"))
+    assert "ttg.warp_specialize" in text and ("ttng.take_turn" in text) == (what == "own rows")
 
 
 @tw.jit
@@ -270,6 +273,59 @@ def test_it_can_be_switched_off_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWORK_WARP_SPECIALIZE", "all")
     with pytest.raises(ValueError, match="is 0, 1, auto, not 'all'"):
         ttgir_pipeline(HOPPER)
+
+
+def test_a_nest_is_flattened_where_it_is_not_partitioned() -> None:
+    """Partitions keep the two loops: one consumer stores a tile while the producer loads the next."""
+    for when, is_flattened in (("asked", False), ("never", True)):
+        texts = [
+            print_module(compiled(Case(name, (128, 64, 32), 4, 3, (136, 128, 96)), when))
+            for name in ("tiles", "flat tiles")
+        ]
+        assert (texts[0].count("scf.for") != texts[1].count("scf.for")) == is_flattened
+
+
+@tw.jit
+def counts_too(a, b, c, counts, K):
+    acc = tl.zeros((128, 64), dtype=tl.float32)
+    for k in tl.range(0, K, 32, warp_specialize=True):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+        tl.atomic_add(counts, 1)
+    tl.store(counts + 1, tl.load(counts + 1) + 1)
+    c.store([0, 0], acc.to(c.dtype))
+
+
+def test_one_of_two_consumers_does_what_is_not_cut() -> None:
+    types = {"a": block((128, 32)), "b": block((64, 32)), "c": block((128, 64)), "counts": "*i32", "K": "i32"}
+    module = ttgir(counts_too, types, {}, 4, "asked")
+    assert partitions(module) == 2
+    a, b, c = drawn((128, 96), np.float16), drawn((64, 96), np.float16), np.zeros((128, 64), np.float16)
+    counts = np.zeros(2, np.int32)
+    evaluate(module, None, [*map(host, (a, b, c)), counts, 96], (1,), fences=True)
+    assert counts.tolist() == [3, 1]
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
+
+
+@tw.jit
+def stores_by(a, b, c, to, K, BY: tl.constexpr):
+    rm, rn = tl.arange(0, 128), tl.arange(0, 256)
+    acc = tl.zeros((128, 256), dtype=tl.float32)
+    for k in tl.range(0, K, 64, warp_specialize=True, num_stages=4):
+        acc = tl.dot(a.load([0, k]), b.load([0, k]).T, acc)
+    if BY == "store":
+        c.store([0, 0], acc.to(tl.float16))
+    elif BY == "reduce":
+        c.atomic_add([0, 0], acc.to(tl.float16))
+    else:
+        tl.store(to + rm[:, None] * 256 + rn[None, :], acc.to(tl.float16))
+
+
+@pytest.mark.parametrize(("by", "stages"), [("store", 3), ("reduce", 3), ("pointers", 4)])
+def test_buffers_leave_room_for_the_tile_that_is_stored(by: str, stages: int) -> None:
+    """A descriptor takes a whole tile from shared memory; a store by pointers exchanges rows there in two halves."""
+    types = {"a": block((128, 64)), "b": block((256, 64)), "c": block((128, 256)), "to": "*fp16", "K": "i32"}
+    text = print_module(ttgir(stores_by, types, {"BY": by}, 8, "asked"))
+    assert f"!ttg.memdesc<{stages}x128x64xf16" in text and text.count("num_warps(") == 1
 
 
 @tw.jit

@@ -136,7 +136,7 @@ def ttgir(kernel: Any, types: dict[str, str], constants: dict[str, Any], warps: 
     signature = {**types, **dict.fromkeys(constants, "constexpr")}
     module = compile_to_ttir(kernel, signature, constants, attrs, frontend_options(GPUTarget("cuda", 90, 32), {}))
     run_pipeline(module, ttir_pipeline(HOPPER))
-    passes = [re.sub(r"when=\w+", f"when={when}", item) for item in ttgir_pipeline(HOPPER, warps, 3, 1)]
+    passes = [re.sub(r"(when|partitions)=\w+", rf"\1={when}", item) for item in ttgir_pipeline(HOPPER, warps, 3, 1)]
     run_pipeline(module, [one for item in passes for one in parse_pipeline(item)])
     verify(module)
     return module

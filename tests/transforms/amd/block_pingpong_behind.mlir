@@ -44,6 +44,39 @@ tt.func public @behind(%pa: tensor<256x64x!tt.ptr<f16>, #blocked>, %pb: tensor<6
   tt.return %r : tensor<256x128xf32, #mma>
 }
 
+// Twice the work is cut in four: the second load and its slices come behind the first product.
+// CHECK-LABEL: @in_four
+// CHECK:      scf.for
+// CHECK-NEXT:   tt.load %pa
+// CHECK-NEXT:   ttg.memdesc_subslice %ma[0, 0]
+// CHECK:        tt.dot
+// CHECK:        tt.load %pb
+// CHECK-NEXT:   ttg.memdesc_subslice %ma[0, 16]
+// CHECK:        tt.dot
+// CHECK:        ttg.memdesc_subslice %ma[0, 32]
+// CHECK:        ttg.memdesc_subslice %ma[0, 48]
+// CHECK:        tt.dot
+// CHECK:        ttg.local_store
+// CHECK-NEXT:   ttg.local_store
+// CHECK-NEXT:   gpu.barrier
+// CHECK:        tt.dot
+tt.func public @in_four(%pa: tensor<256x64x!tt.ptr<f16>, #blocked>, %pb: tensor<64x256x!tt.ptr<f16>, #blocked1>, %ma: !ttg.memdesc<256x64xf16, #shared, #smem, mutable>, %mb: !ttg.memdesc<64x256xf16, #shared, #smem, mutable>, %n: i32) -> tensor<256x256xf32, #mma> {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant dense<0.000000e+00> : tensor<256x256xf32, #mma>
+  %r = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (tensor<256x256xf32, #mma>) : i32 {
+    %x = tt.load %pa : tensor<256x64x!tt.ptr<f16>, #blocked>
+    %a = ttg.local_load %ma : !ttg.memdesc<256x64xf16, #shared, #smem, mutable> -> tensor<256x64xf16, #a>
+    %y = tt.load %pb : tensor<64x256x!tt.ptr<f16>, #blocked1>
+    %b = ttg.local_load %mb : !ttg.memdesc<64x256xf16, #shared, #smem, mutable> -> tensor<64x256xf16, #b>
+    %d = tt.dot %a, %b, %acc : tensor<256x64xf16, #a> * tensor<64x256xf16, #b> -> tensor<256x256xf32, #mma>
+    ttg.local_store %x, %ma : tensor<256x64xf16, #blocked> -> !ttg.memdesc<256x64xf16, #shared, #smem, mutable>
+    ttg.local_store %y, %mb : tensor<64x256xf16, #blocked1> -> !ttg.memdesc<64x256xf16, #shared, #smem, mutable>
+    scf.yield %d : tensor<256x256xf32, #mma>
+  }
+  tt.return %r : tensor<256x256xf32, #mma>
+}
+
 // Warps that add up something together cannot be a step apart.
 // CHECK-LABEL: @together
 // CHECK-NOT:  amdg.cond_barrier

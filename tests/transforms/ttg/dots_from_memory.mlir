@@ -25,6 +25,21 @@ tt.func public @filled(%x: tensor<64x64xf16, #b>, %y: tensor<64x64xf32, #b>, %z:
   tt.return %d : tensor<64x64xf32, #c>
 }
 
+// Memory whose load another op uses too stays as it is, and is not filled twice.
+// CHECK-LABEL: @loaded_too(
+// CHECK-NEXT: %[[M:.*]] = ttg.local_alloc %x
+// CHECK-NEXT: %[[A:.*]] = ttg.local_load %[[M]]
+// CHECK-NEXT: %[[B:.*]] = ttg.local_alloc %y
+// CHECK-NEXT: %[[D:.*]] = ttg.local_dot %[[M]], %[[B]], %z
+// CHECK-NEXT: tt.return %[[D]], %[[A]]
+tt.func public @loaded_too(%x: tensor<64x64xf32, #b>, %y: tensor<64x64xf32, #b>, %z: tensor<64x64xf32, #c>) -> (tensor<64x64xf32, #c>, tensor<64x64xf32, #d0>) {
+  %m = ttg.local_alloc %x : (tensor<64x64xf32, #b>) -> !ttg.memdesc<64x64xf32, #s, #smem>
+  %a = ttg.local_load %m : !ttg.memdesc<64x64xf32, #s, #smem> -> tensor<64x64xf32, #d0>
+  %b = ttg.convert_layout %y : tensor<64x64xf32, #b> -> tensor<64x64xf32, #d1>
+  %d = tt.dot %a, %b, %z : tensor<64x64xf32, #d0> * tensor<64x64xf32, #d1> -> tensor<64x64xf32, #c>
+  tt.return %d, %a : tensor<64x64xf32, #c>, tensor<64x64xf32, #d0>
+}
+
 // Memory that is written again is read where the dot stands, if nothing in between writes.
 // CHECK-LABEL: @written_again(
 // CHECK-NEXT: ttg.async_wait

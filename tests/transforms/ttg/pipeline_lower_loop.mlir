@@ -13,7 +13,7 @@
 !MT = !ttg.memdesc<32x64xf16, #t, #smem>
 module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
 
-// Two stages between load and use: two buffers, laid out for the product. The copy keeps the mask and the cache policy.
+// Two stages between load and use: two buffers, laid out for the product. The copy keeps the mask, the cache policy and `isVolatile`.
 // CHECK-LABEL: @copy
 // CHECK:      %[[BUF:.*]] = ttg.local_alloc : () -> !ttg.memdesc<2x64x32xf16, #shared{{[0-9]*}}, #smem, mutable>
 // CHECK:      scf.for %{{.*}} iter_args(%[[INS:.*]] = %[[M1:.*]], %[[EXT:.*]] = %[[M1]]) -> (i32, i32)
@@ -25,7 +25,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK-NEXT:   %[[EC:.*]] = arith.cmpi sge, %[[E1]], %[[TWO]] {loop.cluster = 0 : i32, loop.stage = 2 : i32}
 // CHECK-NEXT:   %[[E:.*]] = arith.select %[[EC]], %{{.*}}, %[[E1]] {loop.cluster = 0 : i32, loop.stage = 2 : i32}
 // CHECK-NEXT:   %[[TO:.*]] = ttg.memdesc_index %[[BUF]][%[[I]]] {loop.cluster = 2 : i32, loop.stage = 0 : i32}
-// CHECK-NEXT:   %[[T:.*]] = ttg.async_copy_global_to_local %{{.*}}, %[[TO]] mask %{{.*}} other %{{.*}} cacheModifier = cg {contiguity = 8 : i32, loop.cluster = 2 : i32, loop.stage = 0 : i32}
+// CHECK-NEXT:   %[[T:.*]] = ttg.async_copy_global_to_local %{{.*}}, %[[TO]] mask %{{.*}} other %{{.*}} cacheModifier = cg {contiguity = 8 : i32, isVolatile = true, loop.cluster = 2 : i32, loop.stage = 0 : i32}
 // CHECK-NEXT:   %[[G:.*]] = ttg.async_commit_group tokens %[[T]] {loop.cluster = 2 : i32, loop.stage = 0 : i32}
 // CHECK-NEXT:   %[[W:.*]] = ttg.async_wait %[[G]] {loop.cluster = 0 : i32, loop.stage = 2 : i32, num = 0 : i32}
 // CHECK-NEXT:   %[[FROM:.*]] = ttg.memdesc_index %[[BUF]][%[[E]]] {loop.cluster = 0 : i32, loop.stage = 2 : i32}
@@ -40,7 +40,7 @@ tt.func public @copy(%pa: !PA {tt.divisibility = dense<[16, 16]> : tensor<2xi32>
   %c1 = arith.constant 1 : i32
   %z = arith.constant dense<0.0> : !LA
   scf.for %k = %c0 to %n step %c1 : i32 {
-    %x = tt.load %pa, %m, %z cacheModifier = cg {loop.cluster = 2 : i32, loop.stage = 0 : i32} : !PA
+    %x = tt.load %pa, %m, %z cacheModifier = cg {isVolatile = true, loop.cluster = 2 : i32, loop.stage = 0 : i32} : !PA
     %xa = ttg.convert_layout %x {loop.cluster = 0 : i32, loop.stage = 2 : i32} : !LA -> tensor<64x32xf16, #dA>
     tt.print "x" {hex = false, isSigned = array<i32: 0>, loop.cluster = 0 : i32, loop.stage = 2 : i32} : %xa : tensor<64x32xf16, #dA>
   } {tt.scheduled_max_stage = 2 : i32}

@@ -234,7 +234,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 // CHECK-NEXT:   tt.store %p, %c :
 // CHECK-NEXT:   scf.yield %d, %na, %nb
 // CHECK:      tt.return %r#0 :
-  tt.func public @not_carried(%a0: !ttg.memdesc<64x32xf16, #s, #smem, mutable>, %b0: !ttg.memdesc<32x64xf16, #t, #smem, mutable>, %abuf: !ttg.memdesc<2x64x32xf16, #s, #smem, mutable>, %bbuf: !ttg.memdesc<2x32x64xf16, #t, #smem, mutable>, %lb: i32, %ub: i32, %st: i32, %c: tensor<64x64xf32, #mma>, %p: tensor<64x64x!tt.ptr<f32>, #mma>) -> tensor<64x64xf32, #mma> {
+  tt.func public @not_carried(%b0: !ttg.memdesc<32x64xf16, #t, #smem, mutable>, %a0: !ttg.memdesc<64x32xf16, #s, #smem, mutable>, %abuf: !ttg.memdesc<2x64x32xf16, #s, #smem, mutable>, %bbuf: !ttg.memdesc<2x32x64xf16, #t, #smem, mutable>, %lb: i32, %ub: i32, %st: i32, %c: tensor<64x64xf32, #mma>, %p: tensor<64x64x!tt.ptr<f32>, #mma>) -> tensor<64x64xf32, #mma> {
     %r:3 = scf.for %i = %lb to %ub step %st iter_args(%acc = %c, %a = %a0, %b = %b0) -> (tensor<64x64xf32, #mma>, !ttg.memdesc<64x32xf16, #s, #smem, mutable>, !ttg.memdesc<32x64xf16, #t, #smem, mutable>) : i32 {
       %la = ttg.local_load %a0 : !ttg.memdesc<64x32xf16, #s, #smem, mutable> -> tensor<64x32xf16, #d0>
       %lb2 = ttg.local_load %b : !ttg.memdesc<32x64xf16, #t, #smem, mutable> -> tensor<32x64xf16, #d1>

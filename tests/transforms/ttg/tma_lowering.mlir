@@ -202,6 +202,16 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %1 = tt.descriptor_load %d[%x, %x] : !tt.tensordesc<tensor<64x64xf16>> -> tensor<64x64xf16, #bl>
     tt.return %1 : tensor<64x64xf16, #bl>
   }
+  // So does one that is made here, without a layout or with one that TMA does not write.
+// CHECK-LABEL: @made_plain(
+// CHECK-NEXT: tt.make_tensor_descriptor
+// CHECK-NEXT: tt.make_tensor_descriptor
+// CHECK-NEXT: tt.return
+  tt.func public @made_plain(%p: !tt.ptr<f16>, %n: i32, %st: i64, %one: i64) -> (!tt.tensordesc<tensor<64x64xf16>>, !tt.tensordesc<tensor<64x64xf16, #sw>>) {
+    %d = tt.make_tensor_descriptor %p, [%n, %n], [%st, %one] : <f16>, <tensor<64x64xf16>>
+    %e = tt.make_tensor_descriptor %p, [%n, %n], [%st, %one] : <f16>, <tensor<64x64xf16, #sw>>
+    tt.return %d, %e : !tt.tensordesc<tensor<64x64xf16>>, !tt.tensordesc<tensor<64x64xf16, #sw>>
+  }
   // The memory goes through the wait of a dot, which then has its type.
 // CHECK-LABEL: @load_waited(
 // CHECK: %[[W:.*]]:2 = ttng.warp_group_dot_wait %{{.*}}, %{{.*}} {pendings = 0 : i32} : tensor<64x64xf32, #mma>, !ttg.memdesc<64x64xf16, #shared, #smem, mutable>

@@ -53,7 +53,7 @@ MFMA: dict[str, dict[int, Forms]] = {  # by what is multiplied and the version
     "xf32": {3: XF32},
     "f16": {1: HALF, 2: HALF, 3: HALF, 4: WIDE_HALF},
     "bf16": {
-        1: {32: ((4, 2),), 16: ((8, 2),), 4: ((2, 2),)},
+        1: {32: ((4, 2),), 16: ((8, 2),), 4: ((32, 2),)},
         2: {32: ((8, 4), (4, 2)), 16: ((16, 4), (8, 2)), 4: ((64, 4),)},
         3: HALF,
         4: WIDE_HALF,

@@ -176,8 +176,6 @@ class Expander:
         known = constant_value(self.step)
         if isinstance(known, int):
             return self.code.constant(known * count, self.step.type)
-        if count == 1:
-            return self.step
         return self.code.binary(arith.MuliOp, self.step, self.code.constant(count, self.step.type))
 
     def carry_invariants(self, part: int) -> None:
