@@ -93,7 +93,7 @@ for kernel in KERNELS:
     powers = numpy.exp((host[0] - host[0].max(1, keepdims=True)) * 0.5)
     number = int(kernel.__name__.rpartition("_")[2])
     assert numpy.allclose(result, powers / powers.sum(1, keepdims=True) + host[1] * number, atol=1e-3), kernel
-from tilework.runtime.launch.native_machine import machine
+from tilework.runtime.launch.native.machine import machine
 counted = tilework.metrics.snapshot()
 middle = len(each) // 2
 times["first"], times["second"] = each[0], each[min(1, len(each) - 1)]

@@ -25,7 +25,7 @@ import tilework
 import tilework.language as tl
 from tilework.runtime.devices.cuda.launch_kernel import CudaFrame
 from tilework.runtime.devices.gpu.torch_stream import torch_stream_functions
-from tilework.targets.cpu.run import launcher_layout as native
+from tilework.runtime.launch.native import layout as native
 from tilework.targets.nvidia.libcuda import library
 from tilework.tools.tensor_descriptor import TensorDescriptor
 

@@ -22,7 +22,7 @@ from tests.runtime.emulated_cuda import emulated_cuda
 from tests.runtime.stand_in_tensors import StandIn, stand_in_places
 from tilework import knobs
 from tilework.knobs import cuda_tools
-from tilework.targets.cpu.run import launcher_layout as native
+from tilework.runtime.launch.native import layout as native
 from tilework.targets.llvm.compile import jit_load, to_object
 from tilework.tools.tensor_descriptor import TensorDescriptor
 

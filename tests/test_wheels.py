@@ -15,7 +15,11 @@ SERVING = (
         "tilework.tools.cli",
         "tilework.tools.cache",
     ),
-    *("tilework.runtime.launch.jit", "tilework.runtime.launch.native_launch", "tilework.runtime.compile.cached"),
+    *(
+        "tilework.runtime.launch.python.jit",
+        "tilework.runtime.launch.native.kernel_launch",
+        "tilework.runtime.compile.cached",
+    ),
     *("tilework.runtime.bundle.bundle_file", "tilework.runtime.tuning.autotuner", "tilework.tools.tensor_descriptor"),
     *("tilework.runtime.devices.host.driver", "tilework.runtime.devices.host.native_launcher"),
     *("tilework.runtime.devices.cuda.driver", "tilework.runtime.devices.cuda.proved_launch"),

@@ -25,8 +25,8 @@ with quick_definitions():
     from tilework.language.function import constexpr_function
     from tilework.language.host import cdiv, next_power_of_2
     from tilework.runtime.failures.uncaught import show_diagnostics
-    from tilework.runtime.launch.jit import JITFunction, KernelInterface, jit
-    from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
+    from tilework.runtime.launch.python.jit import JITFunction, KernelInterface, jit
+    from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret
     from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
     from tilework.version import __version__ as __version__
 

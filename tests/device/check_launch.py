@@ -20,7 +20,7 @@ import tilework.language as tl
 from tests.device import table
 from tests.device.table import expect, expect_error
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.launch.native_machine import machine
+from tilework.runtime.launch.native.machine import machine
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 ROOT = Path(__file__).parent.parent.parent

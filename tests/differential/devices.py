@@ -31,8 +31,7 @@ from tilework.oracles.emulator.llvm.run_llvm import run
 from tilework.oracles.evaluator import evaluate
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.runtime.devices.host.pack import Packer, packer
-from tilework.runtime.launch.small_arrays import is_small
-from tilework.runtime.launch.specialize import parse_attr
+from tilework.runtime.launch.python.specialize import is_small, parse_attr
 from tilework.target import Feature, Target
 from tilework.targets.amd import code_object
 from tilework.targets.amd import pipeline as amd_pipeline

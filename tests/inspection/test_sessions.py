@@ -20,7 +20,8 @@ from tilework.inspect.profiler.recorder import RECORDER
 from tilework.inspect.profiler.statistics import Statistics
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.launch import launch_log, native_machine
+from tilework.runtime.launch.native import launch_log
+from tilework.runtime.launch.native import machine as native_machine
 
 
 def told(grid: Any, metadata: Any, args: dict[str, Any]) -> dict[str, Any]:

@@ -26,11 +26,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "llvm": ("targets/llvm",),
     "numerics": ("numerics",),
     "launch_keys": (
-        "runtime/launch/binder.py",
-        "runtime/launch/globals.py",
-        "runtime/launch/small_arrays.py",
-        "runtime/launch/specialization.py",
-        "runtime/launch/specialize.py",
+        "runtime/launch/python/binder.py",
+        "runtime/launch/python/globals.py",
+        "runtime/launch/python/specialization.py",
+        "runtime/launch/python/specialize.py",
     ),
     "cache_keys": ("runtime/kernel_cache/environment.py", "runtime/kernel_cache/key.py"),
 }

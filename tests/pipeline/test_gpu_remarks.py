@@ -14,7 +14,7 @@ from tilework.analysis import cost
 from tilework.compiler import ASTSource, lower
 from tilework.ir import tt
 from tilework.ir.parser import parse_module
-from tilework.runtime.launch.specialize import parse_attr
+from tilework.runtime.launch.python.specialize import parse_attr
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline

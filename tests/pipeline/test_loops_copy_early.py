@@ -10,7 +10,7 @@ import pytest
 import tilework.language as tl
 from tests.runtime.emulator_fixture import emulator
 from tilework.compiler import ASTSource, GPUTarget, lower
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 
 TILE = 64
 

@@ -15,10 +15,10 @@ import pytest
 
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
-from tilework.runtime.launch import native_machine
-from tilework.runtime.launch.native_entry import Memory
-from tilework.runtime.launch.tensor_places import Places
-from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native import machine as native_machine
+from tilework.runtime.launch.native.entries import Memory
+from tilework.runtime.launch.native.tensor_places import Places
 
 PLACES = Places(16, 168, 160, 162, 40, 144, 152, 16, 59, 48)
 KEYS, ELEMENT, DEVICE = 0x1234, 6, 1

@@ -303,7 +303,7 @@ def test_examples_run_when_they_say_triton(run, arrays: str) -> None:
         files[f"programs/{path.name}"] = text
     names = [path.stem for path in EXAMPLES]
     printed = run("-m", "tilework.as_triton", "main.py", arrays, *names, main=RUN_CASES, files=files)
-    assert len(names) >= 8 and printed.splitlines() == [f"tilework.runtime.launch.jit {name}" for name in names]
+    assert len(names) >= 8 and printed.splitlines() == [f"tilework.runtime.launch.python.jit {name}" for name in names]
 
 
 def test_examples_run_when_they_say_import_tilework_as_triton(run) -> None:
@@ -316,7 +316,7 @@ def test_examples_run_when_they_say_import_tilework_as_triton(run) -> None:
         assert "@triton.jit" in files[f"programs/{path.name}"] or path.stem == "demo"
     names = [path.stem for path in EXAMPLES]
     printed = run("main.py", "numpy", *names, main=RUN_CASES, files=files)
-    assert printed.splitlines() == [f"tilework.runtime.launch.jit {name}" for name in names]
+    assert printed.splitlines() == [f"tilework.runtime.launch.python.jit {name}" for name in names]
 
 
 DTYPES = {

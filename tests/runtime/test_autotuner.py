@@ -11,8 +11,8 @@ import pytest
 
 from tilework import knobs
 from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError, StageError
-from tilework.runtime.launch.jit import KernelInterface
-from tilework.runtime.launch.wrappers import reinterpret
+from tilework.runtime.launch.python.jit import KernelInterface
+from tilework.runtime.launch.python.wrappers import reinterpret
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
 from tilework.runtime.workers import compile_ahead

@@ -14,7 +14,7 @@ from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.tuning import results as tuning_results
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
 from tilework.runtime.workers import compile_ahead

@@ -15,7 +15,7 @@ from tests.runtime.test_autotuner import in_process as in_process
 from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import OutOfResources, PTXASKilled, StageError
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune
 
 

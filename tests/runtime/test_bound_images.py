@@ -22,8 +22,8 @@ from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
-from tilework.runtime.launch import launch_log, native_machine
-from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.runtime.launch.native import launch_log, layout
+from tilework.runtime.launch.native import machine as native_machine
 from tilework.targets.nvidia import libcuda
 from tilework.tools.tensor_descriptor import TensorDescriptor
 

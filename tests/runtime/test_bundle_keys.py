@@ -20,7 +20,7 @@ from tilework.runtime.bundle.needed import Needed
 from tilework.runtime.bundle.record_program import choice
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.own_code import layout_key
-from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.launch.python.specialization import Specialization
 from tilework.targets.cpu import machines
 
 
@@ -214,7 +214,7 @@ def test_code_for_this_machine_uses_what_can_be_compared(monkeypatch: pytest.Mon
 
 def test_who_changes_stages_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilework.runtime.bundle.serving.kernel_for", lambda *_: pytest.fail("it was served"))
-    monkeypatch.setattr("tilework.runtime.launch.jit.SERVERS", [object()])
+    monkeypatch.setattr("tilework.runtime.launch.python.jit.SERVERS", [object()])
     out = np.zeros(1, np.float32)
     with knobs.runtime.scope():
         knobs.runtime.add_stages_inspection_hook = lambda *_: None

@@ -22,10 +22,10 @@ from tilework.compiler import compile
 from tilework.runtime.kernel_cache import entry as cache_entry
 from tilework.runtime.kernel_cache import files as cache_files
 from tilework.runtime.kernel_cache.key import folder_of
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
+from tilework.runtime.launch.native.code import launcher
 from tilework.runtime.tuning.autotuner import Config, autotune
 from tilework.targets.base import GPUTarget, find_backend
-from tilework.targets.cpu.run import launcher
 from tilework.triton.runtime import build
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")

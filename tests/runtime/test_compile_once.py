@@ -14,7 +14,7 @@ from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.runtime.kernel_cache import key_locks
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
-from tilework.runtime.launch.device_caches import DeviceCaches
+from tilework.runtime.launch.python.jit import DeviceCaches
 
 
 @tilework.jit

@@ -28,7 +28,7 @@ from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.files import can_write
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
 from tilework.runtime.workers import compile_ahead, compile_server, server_place
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied
@@ -438,7 +438,7 @@ import sys
 import numpy as np
 import tilework.language as tl
 from tilework.runtime.tuning.autotuner import Config, autotune
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.workers import compile_ahead
 
 print("the script runs")

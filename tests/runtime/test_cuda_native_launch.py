@@ -24,8 +24,8 @@ from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
-from tilework.runtime.launch import native_machine
-from tilework.runtime.launch.native_entry import tensor_memory
+from tilework.runtime.launch.native import machine as native_machine
+from tilework.runtime.launch.native.entries import tensor_memory
 from tilework.targets import driver_library
 from tilework.targets.nvidia import libcuda
 from tilework.tools.tensor_descriptor import TensorDescriptor

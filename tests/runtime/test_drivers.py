@@ -15,7 +15,7 @@ from tests.runtime.fake_gpu import FakeDriver
 from tilework.runtime.devices import active_driver as drivers
 from tilework.runtime.devices.active_driver import DriverConfig, default_driver
 from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret
 from tilework.targets.base import GPUTarget
 
 ROOT = Path(__file__).parent.parent.parent

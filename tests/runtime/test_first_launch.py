@@ -10,7 +10,7 @@ import os, types
 import numpy as np
 import tilework
 import tilework.language as tl
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
 
 @tilework.jit
 def more(x, B: tl.constexpr):

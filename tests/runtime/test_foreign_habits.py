@@ -14,7 +14,7 @@ from tilework.knobs import cuda_tools
 from tilework.language.extra.cuda import gdc_launch_dependents, gdc_wait
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.runtime.launch.specialize import specialize
+from tilework.runtime.launch.python.specialize import specialize
 from tilework.targets import options
 from tilework.targets.cpu.processor import available_cores
 from tilework.tools.tensor_descriptor import TensorDescriptor

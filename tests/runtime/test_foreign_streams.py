@@ -17,7 +17,7 @@ from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda import device as cuda_device
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
 
 COUNT = 32
 

@@ -24,7 +24,7 @@ from tilework.runtime.devices.hip import hip_device
 from tilework.runtime.devices.hip.hip_device import DeviceArray
 from tilework.runtime.devices.hip.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.tuning.misfits import refusing_misfits
 from tilework.target import GPUTarget
 from tilework.targets.amd import libhip

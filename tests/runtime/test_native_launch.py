@@ -18,10 +18,12 @@ from tests.python_programs import run_python
 from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.driver import CpuDriver
-from tilework.runtime.launch import native_entry, native_machine
-from tilework.runtime.launch.small_arrays import small_address
+from tilework.runtime.launch.native import entries as native_entry
+from tilework.runtime.launch.native import layout as launcher_layout
+from tilework.runtime.launch.native import machine as native_machine
+from tilework.runtime.launch.native.code import host_launch as launcher_host
+from tilework.runtime.launch.python.specialize import small_address
 from tilework.targets.cpu.pipeline import CpuBackend
-from tilework.targets.cpu.run import launcher_host, launcher_layout
 
 SCALE = tl.constexpr(3)
 
@@ -335,7 +337,7 @@ def test_torch_tensors() -> None:
 
 def test_tensor_members_are_where_they_were_found() -> None:
     torch = pytest.importorskip("torch")
-    from tilework.runtime.launch.tensor_places import tensor_facts
+    from tilework.runtime.launch.native.tensor_places import tensor_facts
 
     plain = tensor_facts(torch.zeros(3))
     assert plain is not None, "this torch keeps dtype and device elsewhere"
@@ -346,7 +348,7 @@ def test_tensor_members_are_where_they_were_found() -> None:
 
 def test_the_places_are_found_where_operators_are_replaced_and_the_default_device_is_another() -> None:
     torch = pytest.importorskip("torch")
-    from tilework.runtime.launch.tensor_places import tensor_places
+    from tilework.runtime.launch.native.tensor_places import tensor_places
 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("an operator of torch, which may be a kernel")
@@ -439,7 +441,7 @@ def test_several_threads() -> None:
 
 def test_it_can_be_turned_off(tmp_path: Path) -> None:
     program = (
-        "from tilework.runtime.launch import native_machine as n; import tilework, tilework.language as tl\n"
+        "from tilework.runtime.launch.native import machine as n; import tilework, tilework.language as tl\n"
         "assert n.machine() is None\n"
         "k = tilework.jit(n.machine)\n"
         "assert type(k[(1,)]).__name__ == 'function'\n"
@@ -470,7 +472,7 @@ def test_a_launch_may_outlive_the_modules_of_its_process() -> None:
     """Python reads the definition of a function in machine code whenever it looks at it, also in its last collection."""
     program = """
 import weakref
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
 made = native_machine.machine()
 definitions = [weakref.ref(part) for part in made or () if isinstance(part, native_machine.MethodDefinition)]
 native_machine.MADE.clear()

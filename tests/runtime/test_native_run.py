@@ -8,7 +8,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.runtime.launch.native_machine import machine
+from tilework.runtime.launch.native.machine import machine
 
 if machine() is None:
     pytest.skip("there is no native launcher here", allow_module_level=True)

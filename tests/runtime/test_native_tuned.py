@@ -10,7 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import Config, knobs
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
 
 CALLS: list[Any] = []
 
@@ -162,7 +162,7 @@ def test_threads_follow_the_knob() -> None:
 
 def test_what_wrappers_wrap_is_launched_without_python(monkeypatch: pytest.MonkeyPatch, counted: list[int]) -> None:
     """Rules and choices are Python; the kernel inside of them is not, after its first launch."""
-    from tilework.runtime.launch.jit import JITFunction
+    from tilework.runtime.launch.python.jit import JITFunction
 
     inner: list[int] = []
     run = JITFunction.run

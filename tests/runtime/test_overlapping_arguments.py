@@ -11,7 +11,7 @@ import tilework.language as tl
 from tests.runtime.test_native_launch import Counted, native  # noqa: F401  # the fixture is used by all tests here
 from tilework.compiler import ASTSource, compile
 from tilework.runtime.devices.host.reach import EVERYTHING, NOTHING, overlap_check, reach
-from tilework.runtime.launch.wrappers import reinterpret
+from tilework.runtime.launch.python.wrappers import reinterpret
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 N = 64

@@ -11,7 +11,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import fill
 from tilework import knobs
-from tilework.runtime.launch.specialization import decode, encode
+from tilework.runtime.launch.python.specialization import decode, encode
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

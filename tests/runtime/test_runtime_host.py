@@ -20,7 +20,7 @@ from tilework import knobs
 from tilework.compiler import IRSource, compile, lower
 from tilework.errors import TritonError
 from tilework.runtime.devices.host.pack import bfloat16_bits, packer
-from tilework.runtime.launch.wrappers import TensorWrapper
+from tilework.runtime.launch.python.wrappers import TensorWrapper
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.lower.codegen import Emitter
 from tilework.targets.cpu.pipeline import object_code

@@ -174,7 +174,7 @@ def test_a_program_that_is_interrupted_ends_at_once(tmp_path: Path) -> None:
         import os, signal, sys
         import numpy as np
         import tilework.language as tl
-        from tilework.runtime.launch.jit import jit
+        from tilework.runtime.launch.python.jit import jit
         from tilework.runtime.tuning.autotuner import Config, autotune
         from tilework.runtime.workers import compile_ahead
 

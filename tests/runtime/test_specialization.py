@@ -10,8 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import entries, fill
-from tilework.runtime.launch.small_arrays import is_small, specialize_small
-from tilework.runtime.launch.specialize import mangle_type, parse_attr, specialize
+from tilework.runtime.launch.python.specialize import is_small, mangle_type, parse_attr, specialize, specialize_small
 from tilework.targets.base import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl, plain_keys

@@ -3,7 +3,7 @@
 import os
 
 import tilework.language as tl
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 
 print("importing tuning_kernels")  # must not disturb the conversation with workers
 

@@ -355,7 +355,7 @@ def test_a_fork_while_another_thread_compiles(run: Run, place: str) -> None:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile, object_loader
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
 def to_llvm(*_):
     raise object_loader.Unknown
 check()  # imports everything: Python itself cannot fork while another thread imports
@@ -410,7 +410,7 @@ def test_a_signal_handler_launches_while_the_first_launch_loads(run: Run, place:
 place = {place!r}
 import llvmlite.binding as llvm
 from tilework.targets.llvm import compile, object_loader
-from tilework.runtime.launch import native_machine
+from tilework.runtime.launch.native import machine as native_machine
 def to_llvm(*_):
     raise object_loader.Unknown
 seen = []

@@ -7,7 +7,7 @@ import pytest
 
 import tilework.language as tl
 from tilework.compiler import ASTSource, GPUTarget, lower
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 
 HOPPER = GPUTarget("cuda", 90, 32)
 

@@ -22,7 +22,7 @@ from tilework.compiler import ASTSource
 from tilework.language import core as tl
 from tilework.language.function import JITFunction, ascii_symbol
 from tilework.runtime.devices import driver
-from tilework.runtime.launch.specialize import parse_attr
+from tilework.runtime.launch.python.specialize import parse_attr
 
 POINTER = "CUdeviceptr"
 C_TYPES = driver.C_TYPES | {"fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "f32": "float"}  # not widened

@@ -14,22 +14,22 @@ NAMES = {
     "Config": "tilework.runtime.tuning.autotuner",
     "Heuristics": "tilework.runtime.tuning.autotuner",
     "InterpreterError": "tilework.errors",
-    "JITFunction": "tilework.runtime.launch.jit",
-    "KernelInterface": "tilework.runtime.launch.jit",
-    "MockTensor": "tilework.runtime.launch.wrappers",
+    "JITFunction": "tilework.runtime.launch.python.jit",
+    "KernelInterface": "tilework.runtime.launch.python.jit",
+    "MockTensor": "tilework.runtime.launch.python.wrappers",
     "OutOfResources": "tilework.errors",
     "RedisRemoteCacheBackend": "tilework.runtime.kernel_cache.remote",
     "RemoteCacheBackend": "tilework.runtime.kernel_cache.remote",
-    "TensorWrapper": "tilework.runtime.launch.wrappers",
+    "TensorWrapper": "tilework.runtime.launch.python.wrappers",
     "autotune": "tilework.runtime.tuning.autotuner",
     "heuristics": "tilework.runtime.tuning.autotuner",
-    "reinterpret": "tilework.runtime.launch.wrappers",
+    "reinterpret": "tilework.runtime.launch.python.wrappers",
 }
 PLACES = {
     "autotuner": "tilework.runtime.tuning.autotuner",
     "cache": "tilework.runtime.kernel_cache.managers",
     "errors": "tilework.errors",
-    "jit": "tilework.runtime.launch.jit",
+    "jit": "tilework.runtime.launch.python.jit",
 }
 
 __all__ = ["driver"]

@@ -22,7 +22,7 @@ from typing import Any
 from tilework.aot import command as aot
 from tilework.errors import StageError, TritonError, did_you_mean
 from tilework.language.function import JITFunction
-from tilework.runtime.launch.jit import KernelInterface
+from tilework.runtime.launch.python.jit import KernelInterface
 from tilework.tools.messages import UsageError, plain, read_text
 
 MISTAKES, ERROR = (TritonError, AssertionError, ValueError, TypeError, OSError, RuntimeError), ""

@@ -17,7 +17,7 @@ from tilework import knobs
 from tilework.described_arrays import ALIGNMENT, refused_stride
 from tilework.language.dtypes import count_elements, validate_block_shape
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
-from tilework.runtime.launch.specialize import dtype_code
+from tilework.runtime.launch.python.specialize import dtype_code
 
 MAX_RANK = 5
 LARGEST_SIZE = (1 << 31) - 1

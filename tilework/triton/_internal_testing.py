@@ -18,7 +18,7 @@ import numpy as np
 from tilework import knobs
 from tilework import language as tl
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.wrappers import TensorWrapper, reinterpret
+from tilework.runtime.launch.python.wrappers import TensorWrapper, reinterpret
 from tilework.targets.base import GPUTarget
 
 int_dtypes = ["int8", "int16", "int32", "int64"]

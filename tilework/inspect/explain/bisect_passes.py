@@ -19,7 +19,7 @@ from tilework.oracles.evaluator import EvaluationError, evaluate
 from tilework.runtime.compile.sources import frontend_options
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.evaluator_launcher import runtime_values
-from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.launch.python.specialization import Specialization
 from tilework.targets.base import IR_STAGES
 from tilework.targets.recording import recording
 from tilework.tools.check_each import PROMISES

@@ -17,8 +17,8 @@ from typing import Any
 
 from tilework import knobs
 from tilework.runtime.devices.active_driver import default_driver, driver
-from tilework.runtime.launch.binder import call_of
-from tilework.runtime.launch.device_caches import DeviceCaches
+from tilework.runtime.launch.python.binder import call_of
+from tilework.runtime.launch.python.jit import DeviceCaches
 from tilework.runtime.recording.recorder import QUIET
 
 INTERPRETER, EVALUATOR, NATIVE = "interpreter", "evaluator", "native"

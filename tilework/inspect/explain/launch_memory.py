@@ -22,7 +22,7 @@ from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
 from tilework.runtime.devices.host.arrays import bytes_at
 from tilework.runtime.devices.host.reach import storage_extent
-from tilework.runtime.launch.specialize import dtype_code
+from tilework.runtime.launch.python.specialize import dtype_code
 
 LARGEST = 256 << 20  # bytes
 INTEGERS: dict[str, np.dtype[Any]] = {

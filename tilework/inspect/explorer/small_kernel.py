@@ -5,7 +5,7 @@ from typing import Any
 from tilework.language import core as tl
 from tilework.language.standard import sum as reduced
 from tilework.runtime.compile.sources import ASTSource
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 
 
 @jit

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tilework.inspect.profiler.launches import Launches
 from tilework.inspect.profiler.stacks import Path
-from tilework.runtime.launch import launch_log
+from tilework.runtime.launch.native import launch_log
 
 WITH_TIMES = 0  # flags of an event
 POINTER = ctypes.sizeof(ctypes.c_void_p)

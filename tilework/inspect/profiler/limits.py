@@ -28,7 +28,7 @@ from tilework.inspect.profiler.limit_kernels import copy, dots, multiply_add
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.key import folder_of
-from tilework.runtime.launch.wrappers import reinterpret
+from tilework.runtime.launch.python.wrappers import reinterpret
 from tilework.runtime.tuning.benchmark import do_bench
 from tilework.targets.cpu.processor import available_cores
 

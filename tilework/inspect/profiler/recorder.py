@@ -1,6 +1,6 @@
 """What listens to launches while a session is active, and gives each session what it should know.
 
-Launches in machine code come as lines of a log, some hundred at a time (`runtime/launch/launch_log.py`); those through Python one by
+Launches in machine code come as lines of a log, some hundred at a time (`runtime/launch/native/launch_log.py`); those through Python one by
 one. On the host a launch takes as long as its programs run, on a GPU as long as CUPTI says (`cupti_clock.py`), or, where that cannot be used, as
 lies between two events (`gpu_clock.py`).
 """
@@ -21,8 +21,8 @@ from tilework.inspect.profiler.metric_names import Number
 from tilework.inspect.profiler.stacks import Path
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
-from tilework.runtime.launch import launch_log
-from tilework.targets.cpu.run.launcher_layout import ALL_FIT, LINE_FIELDS, NONE_FIT, SAME_NUMBERS_FIT
+from tilework.runtime.launch.native import launch_log
+from tilework.runtime.launch.native.layout import ALL_FIT, LINE_FIELDS, NONE_FIT, SAME_NUMBERS_FIT
 from tilework.targets.cpu.run.pool import ARENAS
 
 OURS = __name__.partition(".")[0]

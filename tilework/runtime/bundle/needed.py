@@ -19,8 +19,8 @@ from tilework.language.constant_text import is_of_language
 from tilework.language.function import JITFunction
 from tilework.language.portable_key import globals_of, is_portable, portable_key, portable_text
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
-from tilework.runtime.launch.specialization import Specialization
-from tilework.runtime.launch.specialize import FACTS, leaves_of
+from tilework.runtime.launch.python.specialization import Specialization
+from tilework.runtime.launch.python.specialize import FACTS, leaves_of
 from tilework.runtime.recording.source_parts import arguments_of
 
 VERSION = 1  # of the lines

@@ -2,7 +2,7 @@
 
     blobs = own_objects()       {"linux-x86_64/tilework_pool": ..., "linux-x86_64/tilework_launcher-1-24": ..., ...}
 
-The thread pool, and the native launcher for every layout of tuples that CPython has (`launch/native_machine.py` looks at the
+The thread pool, and the native launcher for every layout of tuples that CPython has (`launch/native/machine.py` looks at the
 Python that runs, and asks for the one that fits), for any processor of each kind. 120 KB in all. They are written for Linux, on
 Linux; a bundle that was made elsewhere has none, and its kernels for GPUs are launched by Python.
 """
@@ -12,7 +12,7 @@ import sys
 
 from tilework.runtime.devices.host.own_code import own_name
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
-from tilework.runtime.launch.native_machine import NAME
+from tilework.runtime.launch.native.machine import NAME
 
 MONOTONIC = 1  # the clock of Linux
 TUPLE_ITEMS = (24, 32)  # up to Python 3.13, and since: a tuple keeps its hash
@@ -35,7 +35,7 @@ def own_objects() -> dict[str, bytes]:
 
 def compiled_objects() -> dict[str, bytes]:
     # lazily: the compiler, which who reads a bundle need not have
-    from tilework.targets.cpu.run.launcher import launcher_text
+    from tilework.runtime.launch.native.code.launcher import launcher_text
     from tilework.targets.cpu.run.pool import POOL_LEVEL
     from tilework.targets.cpu.run.pool_code import pool_text
     from tilework.targets.llvm.compile import LINUX, target_machine, to_object

@@ -18,7 +18,7 @@ from tilework.runtime.bundle.needed import Needed, is_kernel
 from tilework.runtime.bundle.written_constants import Unwritable, name_of, written
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import changes_stages
-from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.recording.callers import warn_user
 from tilework.runtime.recording.recorder import QUIET, is_tuning
 from tilework.runtime.tuning.same_bits import is_reproducible

@@ -21,7 +21,7 @@ from typing import Any
 from tilework.language import core as tl
 from tilework.language.constant_text import module_of
 from tilework.language.function import JITCallable
-from tilework.runtime.launch.specialize import python_number
+from tilework.runtime.launch.python.specialize import python_number
 
 PLAIN = (str, bool, int, type(None))
 

@@ -22,7 +22,7 @@ from tilework.errors import OutOfResources
 from tilework.knobs.hooks import above
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
-from tilework.runtime.launch.dynamo_rules import untraced
+from tilework.runtime.launch.python.dynamo_rules import untraced
 
 if TYPE_CHECKING:
     from tilework.target_name import GPUTarget

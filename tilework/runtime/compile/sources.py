@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
-from tilework.runtime.launch.specialize import python_number
+from tilework.runtime.launch.python.specialize import python_number
 from tilework.target_name import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 

@@ -86,7 +86,7 @@ class Launcher:
         return self
 
     def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> Any:
-        """What the native launcher must know to repeat a launch of `function` with such arguments (`launch/native_entry.py`), or None.
+        """What the native launcher must know to repeat a launch of `function` with such arguments (`launch/native/entries.py`), or None.
 
         `follows`: it goes to the device of its arguments, whichever is the current one.
         """

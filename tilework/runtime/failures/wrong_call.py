@@ -10,7 +10,7 @@ from typing import Any
 
 from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language.function import JITFunction
-from tilework.runtime.launch.specialize import specialize
+from tilework.runtime.launch.python.specialize import specialize
 from tilework.targets.options import NAMES
 
 

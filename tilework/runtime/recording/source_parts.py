@@ -10,7 +10,7 @@ from typing import Any
 from tilework.language.constant_text import constant_text, module_of
 from tilework.language.function import JITCallable
 from tilework.runtime.kernel_cache.key import triton_key
-from tilework.runtime.launch.specialize import leaves_of, letters
+from tilework.runtime.launch.python.specialize import leaves_of, letters
 
 LONGEST = 120  # characters of a constant that is kept as it is
 

@@ -33,10 +33,9 @@ from tilework.errors import CompileTimeAssertionFailure, OutOfResources, PTXASEr
 from tilework.knobs.hooks import LISTENERS, tell
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.dynamo_rules import untraced
-from tilework.runtime.launch.jit import JITFunction
-from tilework.runtime.launch.kernel_interface import KernelInterface as KernelInterface
-from tilework.runtime.launch.kernel_interface import first_binder, native_bound
+from tilework.runtime.launch.python.dynamo_rules import untraced
+from tilework.runtime.launch.python.jit import JITFunction, first_binder, native_bound
+from tilework.runtime.launch.python.jit import KernelInterface as KernelInterface
 from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
@@ -55,7 +54,7 @@ from tilework.runtime.tuning.tuning_key import argument_key, device_part
 from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, Launch
 
 if TYPE_CHECKING:
-    from tilework.runtime.launch.native_launch import Tuned
+    from tilework.runtime.launch.native.kernel_launch import Tuned
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
@@ -146,10 +145,11 @@ class Autotuner(Wrapper):
 
     @untraced
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """`kernel[grid]`; launches like earlier ones run no Python code, see `native_launch.py`."""
+        """`kernel[grid]`; launches like earlier ones run no Python code, see `launch/native/kernel_launch.py`."""
         bind = self.__dict__.get("_bind_grid") or first_binder(self)
         if bind is None and type(self) is Autotuner and type(self.fn) is JITFunction:
-            from tilework.runtime.launch.native_launch import binder_of  # lazily: only launches on the host need it
+            # lazily: only launches on the host need it
+            from tilework.runtime.launch.native.kernel_launch import binder_of
 
             bind = binder_of(self, self.describe)
         return bind(grid) if bind is not None and "run" not in self.__dict__ else super().__getitem__(grid)
@@ -164,8 +164,8 @@ class Autotuner(Wrapper):
 
     def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Tuned | None":
         """What the native launcher must know to repeat a launch; None where each one needs Python."""
-        from tilework.runtime.launch.native_launch import Tuned  # lazily: only launches on the host need it
-        from tilework.targets.cpu.run.launcher_layout import MISSING
+        from tilework.runtime.launch.native.kernel_launch import Tuned  # lazily: only launches on the host need it
+        from tilework.runtime.launch.native.layout import MISSING
 
         plain = type(self.fn) is JITFunction and type(self.configs) is list and type(self.keys) is list
         if not plain or not self.configs or "run" in vars(self.fn):

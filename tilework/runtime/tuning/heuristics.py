@@ -6,8 +6,8 @@ from typing import Any
 
 from tilework.language.annotations import signature_of
 from tilework.language.function import FunctionSignature
-from tilework.runtime.launch.dynamo_rules import untraced
-from tilework.runtime.launch.jit import JITFunction, KernelInterface
+from tilework.runtime.launch.python.dynamo_rules import untraced
+from tilework.runtime.launch.python.jit import JITFunction, KernelInterface
 
 
 class Wrapper(KernelInterface):
@@ -99,7 +99,7 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
 
 
 def launch_inside(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """``fn.run(*args, **kwargs)`` of what a wrapper wraps, in machine code where it can: see `native_launch.py`."""
+    """``fn.run(*args, **kwargs)`` of what a wrapper wraps, in machine code where it can: see `launch/native/kernel_launch.py`."""
     if kwargs.get("warmup") or "grid" not in kwargs:
         return fn.run(*args, **kwargs)
     kwargs.pop("warmup", None)

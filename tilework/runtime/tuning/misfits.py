@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import JITFunction
+from tilework.runtime.launch.python.jit import JITFunction
 
 
 @contextmanager

@@ -7,7 +7,7 @@ descriptors or reinterpreted tensors, which stand for their base.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilework.runtime.launch.wrappers import TensorWrapper
+from tilework.runtime.launch.python.wrappers import TensorWrapper
 
 
 class Restore:

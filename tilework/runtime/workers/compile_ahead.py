@@ -28,7 +28,7 @@ from tilework import knobs
 from tilework.errors import DoesNotFit, TritonError
 from tilework.runtime.compile.compiler_presence import is_compiler_loaded
 from tilework.runtime.kernel_cache.files import can_write
-from tilework.runtime.launch.jit import JITFunction
+from tilework.runtime.launch.python.jit import JITFunction
 from tilework.runtime.workers import async_compile, server_place
 from tilework.runtime.workers.compile_requests import Request, request_for
 from tilework.runtime.workers.line_channel import Channel, Message

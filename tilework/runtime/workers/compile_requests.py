@@ -27,9 +27,9 @@ from tilework.errors import DoesNotFit
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
-from tilework.runtime.launch.jit import JITFunction
-from tilework.runtime.launch.specialization import Specialization
-from tilework.runtime.launch.wrappers import MockTensor
+from tilework.runtime.launch.python.jit import JITFunction
+from tilework.runtime.launch.python.specialization import Specialization
+from tilework.runtime.launch.python.wrappers import MockTensor
 from tilework.runtime.workers.line_channel import Message
 from tilework.runtime.workers.module_slice import load_slice
 from tilework.runtime.workers.process_context import Context, is_as_written

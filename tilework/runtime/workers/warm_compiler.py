@@ -15,7 +15,7 @@ import tilework.language as tl
 from tilework import knobs
 from tilework.ir.deferred_definitions import deferred_definitions
 from tilework.quick_definitions import quick_definitions
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.workers.line_channel import Message
 from tilework.runtime.workers.process_context import Context, context_of_process
 from tilework.runtime.workers.sent_kernel import described

@@ -37,7 +37,7 @@ from tilework.oracles.interpreter.function import (
 from tilework.oracles.interpreter.function import Options as LaunchOptions
 from tilework.oracles.interpreter.rewriter import FunctionRewriter
 from tilework.oracles.interpreter.rewriter import Rewriter as ASTTransformer
-from tilework.runtime.launch.jit import KernelInterface
+from tilework.runtime.launch.python.jit import KernelInterface
 from tilework.tools.tensor_descriptor import TensorDescriptor
 from tilework.triton.runtime.interpreter_builder import (
     BlockPointerHandle,

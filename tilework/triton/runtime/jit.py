@@ -1,4 +1,4 @@
-"""What Triton's module of kernels has beside what `tilework.runtime.launch.jit` has."""
+"""What Triton's module of kernels has beside what `tilework.runtime.launch.python.jit` has."""
 
 # pyright: reportUnusedImport=false
 
@@ -18,10 +18,10 @@ from tilework.language.parameters import KernelParam, normalize_annotation
 from tilework.language.signature_types import type_canonicalisation_dict
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars as get_cache_invalidating_env_vars
 from tilework.runtime.kernel_cache.managers import get_cache_key
-from tilework.runtime.launch.binder import make_binder
-from tilework.runtime.launch.specialization import encode
-from tilework.runtime.launch.specialize import mangle_type
-from tilework.runtime.launch.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.runtime.launch.python.binder import make_binder
+from tilework.runtime.launch.python.specialization import encode
+from tilework.runtime.launch.python.specialize import mangle_type
+from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret
 from tilework.runtime.workers import async_compile as _async_compile
 from tilework.triton._C.libtriton.native_specialize import native_specialize_impl
 from tilework.triton._utils import find_paths_if, get_iterable_path, is_namedtuple

@@ -49,7 +49,7 @@ PLACES = {
     "triton.runtime.autotuner": "tilework.runtime.tuning.autotuner",
     "triton.runtime.cache": "tilework.runtime.kernel_cache.managers",
     "triton.runtime.driver": "tilework.runtime.devices.active_driver",
-    "triton.runtime.jit": "tilework.runtime.launch.jit",
+    "triton.runtime.jit": "tilework.runtime.launch.python.jit",
     "triton.tools.compile": "tilework.triton.tools.compile",
     "triton.tools.link": "tilework.triton.tools.link",
 }

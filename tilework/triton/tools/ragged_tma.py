@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.runtime.launch.jit import jit
+from tilework.runtime.launch.python.jit import jit
 from tilework.tools.tensor_descriptor import TensorDescriptor, strides_of
 
 ROWS = tl.constexpr(1 << 30)  # more than any tensor has

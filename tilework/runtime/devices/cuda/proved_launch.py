@@ -18,7 +18,7 @@ from tilework.runtime.devices.cuda.launch_proof import ALIGNMENT, LaunchProof
 from tilework.runtime.devices.cuda.tensor_map import encoded
 from tilework.runtime.devices.gpu.parameters import MAP_BYTES, WIDTHS, device_address, numbers_for
 from tilework.runtime.devices.launcher import Extent, Launcher
-from tilework.runtime.launch.native_entry import Native, Proof
+from tilework.runtime.launch.native.entries import Native, Proof
 from tilework.targets.nvidia.libcuda import Cuda, CudaError, library
 
 Maps = tuple[bytes, ...]

@@ -23,7 +23,7 @@ from tilework.runtime.devices.gpu.parameters import Parameter
 from tilework.runtime.devices.gpu.torch_stream import NO_FUNCTIONS, StreamFunctions, torch_stream_functions
 from tilework.runtime.devices.launcher import Launcher, refuse_negated
 from tilework.runtime.devices.memory_places import DEVICE, place_of
-from tilework.runtime.launch.specialize import is_array
+from tilework.runtime.launch.python.specialize import is_array
 from tilework.targets import driver_library
 
 FLUSH_BYTES = 256 << 20  # larger than the L2 cache of every GPU

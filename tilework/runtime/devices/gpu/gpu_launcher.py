@@ -29,12 +29,12 @@ from tilework.runtime.devices.gpu.parameters import (
 )
 from tilework.runtime.devices.gpu.turn_counters import TurnCounters
 from tilework.runtime.devices.launcher import HIDDEN, NO_SCRATCH, Extent, Launcher, Scratch
-from tilework.targets.cpu.run import launcher_layout as native
-from tilework.targets.cpu.run.launcher_layout import LARGEST_X, LARGEST_YZ
+from tilework.runtime.launch.native import layout as native
+from tilework.runtime.launch.native.layout import LARGEST_X, LARGEST_YZ
 from tilework.targets.driver_library import INVALID_VALUE, LaunchConfig
 
 if TYPE_CHECKING:
-    from tilework.runtime.launch.native_entry import Memory, Native
+    from tilework.runtime.launch.native.entries import Memory, Native
 
 
 class Functions(Protocol):
@@ -128,15 +128,16 @@ class GpuLauncher(Launcher):
             self.explain(code, grid)
 
     def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
-        """In machine code, if it can be: see `launch/native_run.py`."""
-        from tilework.runtime.launch.native_run import repeated  # lazily: a first launch from a bundle is not repeated
+        """In machine code, if it can be: see `launch/native/repeated_launch.py`."""
+        # lazily: a first launch from a bundle is not repeated
+        from tilework.runtime.launch.native.repeated_launch import repeated
 
         return repeated(self, function, check) if self.is_plain else self
 
     def memory_of(self, value: Any) -> "Memory | None":
         """Torch tensors on a GPU, arrays of our own, and what has DLPack, whose owner orders, or ``__cuda_array_interface__``."""
         if getattr(value, "is_cuda", False) is True:
-            from tilework.runtime.launch.native_entry import tensor_memory  # lazily: as above
+            from tilework.runtime.launch.native.entries import tensor_memory  # lazily: as above
 
             is_own = type(value) is self.array_cls
             return ("guard_tensor", 0, 0, (value.dtype, value.device)) if is_own else tensor_memory(value)
@@ -152,11 +153,11 @@ class GpuLauncher(Launcher):
         return "guard_interface", 0, 0, interface["typestr"]
 
     def native(self, driver: Any, function: int, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
-        """See `targets/cpu/run/launcher_gpu.py`."""
+        """See `runtime/launch/native/code/gpu_launch.py`."""
         plan = self.plans.get(len(args))
         if not self.is_plain or plan is None or (stream := driver.stream_call()) is None:
             return None
-        from tilework.runtime.launch.native_entry import Native  # lazily: as above
+        from tilework.runtime.launch.native.entries import Native  # lazily: as above
 
         layout, library = plan[0].layout, self.gpus.library()
         buffer = ctypes.create_string_buffer(layout.total)

@@ -20,7 +20,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.devices.gpu.array_interface import interface_address
 from tilework.runtime.devices.host import pack
-from tilework.targets.cpu.run.launcher_layout import SLOT
+from tilework.runtime.launch.native.layout import SLOT
 
 MAP_BYTES = 128
 HIDDEN_MAP = "tensormap"  # the type of an argument that is the bytes of a tensor map

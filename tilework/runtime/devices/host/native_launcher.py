@@ -24,7 +24,7 @@ from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.run_grid import fault_error, run, thread_count
 
 if TYPE_CHECKING:
-    from tilework.runtime.launch.native_entry import Memory, Native
+    from tilework.runtime.launch.native.entries import Memory, Native
 
 
 class NativeLauncher(ConditionalLauncher):
@@ -45,8 +45,9 @@ class NativeLauncher(ConditionalLauncher):
         self.run = run
 
     def repeated(self, function: Any, check: Callable[[Any], None] | None = None) -> Callable[..., None]:
-        """In machine code, if it can be: see `native_run.py`."""
-        from tilework.runtime.launch.native_run import repeated  # lazily: a first launch from a bundle is not repeated
+        """In machine code, if it can be: see `launch/native/repeated_launch.py`."""
+        # lazily: a first launch from a bundle is not repeated
+        from tilework.runtime.launch.native.repeated_launch import repeated
 
         return repeated(self, function, check) if type(self) is NativeLauncher else self
 
@@ -74,14 +75,14 @@ class NativeLauncher(ConditionalLauncher):
 
     def memory_of(self, value: Any) -> "Memory | None":
         """NumPy arrays, and torch tensors in host memory."""
-        from tilework.runtime.launch.native_entry import is_array_class, tensor_memory  # lazily: as above
+        from tilework.runtime.launch.native.entries import is_array_class, tensor_memory  # lazily: as above
 
         if is_array_class(type(value)):
             return "guard_array", 0, value.dtype.itemsize, value.dtype
         return tensor_memory(value) if getattr(value, "is_cpu", False) is True else None
 
     def native(self, driver: Any, function: Any, args: Sequence[Any], *, follows: bool = False) -> "Native | None":
-        """See `targets/cpu/run/launcher_host.py`."""
+        """See `runtime/launch/native/code/host_launch.py`."""
         if type(self) is not NativeLauncher:
             return None
         if self.overlaps is None:
@@ -93,8 +94,8 @@ class NativeLauncher(ConditionalLauncher):
     def native_code(self, function: Any, args: Sequence[Any]) -> "Native":
         """What runs this kernel's own code."""
         # lazily: as above
-        from tilework.runtime.launch.native_entry import Native
-        from tilework.targets.cpu.run import launcher_layout as native
+        from tilework.runtime.launch.native import layout as native
+        from tilework.runtime.launch.native.entries import Native
         from tilework.targets.cpu.run.pool import POOL
 
         interface, cost = self.interface, ctypes.c_double(function.program_ns or 0.0)

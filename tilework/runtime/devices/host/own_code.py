@@ -25,7 +25,7 @@ PROVIDERS: list[Callable[[str], bytes | None]] = []  # bundles, which bring obje
 
 
 # files that say how machine code and Python talk to each other: numbers in them are in kernels, too
-LAYOUTS = tuple(f"targets/cpu/run/{name}.py" for name in ("interface", "launch_record", "launcher_layout"))
+LAYOUTS = "targets/cpu/run/interface.py", "targets/cpu/run/launch_record.py", "runtime/launch/native/layout.py"
 
 
 def layout_key() -> str:

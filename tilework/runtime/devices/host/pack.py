@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from tilework.runtime.launch import specialize
-from tilework.runtime.launch.wrappers import TensorWrapper
+from tilework.runtime.launch.python import specialize
+from tilework.runtime.launch.python.wrappers import TensorWrapper
 
 Packer = Callable[[Sequence[Any]], bytes]
 

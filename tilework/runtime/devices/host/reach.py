@@ -6,13 +6,13 @@
 
 `overlap_check(...)` returns the function that a launcher calls before it runs code that loads and stores through some
 pairs of parameters in another order than the program (`Interface.apart`). The native launcher compares the same numbers
-in machine code (`targets/cpu/run/launcher_guards.py`).
+in machine code (`runtime/launch/native/code/guards.py`).
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilework.runtime.launch import specialize
+from tilework.runtime.launch.python import specialize
 
 Extent = tuple[int, int]  # first byte, and the one behind the last
 EVERYTHING: Extent = 0, 1 << 64

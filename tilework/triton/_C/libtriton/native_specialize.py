@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tilework.runtime.launch.specialize import Spec, specialize
+from tilework.runtime.launch.python.specialize import Spec, specialize
 from tilework.triton.backends.compiler import BaseBackend
 
 __all__ = ["native_specialize_impl"]

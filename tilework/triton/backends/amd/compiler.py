@@ -7,8 +7,7 @@
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.launch.small_arrays import is_small
-from tilework.runtime.launch.specialize import parse_attr
+from tilework.runtime.launch.python.specialize import is_small, parse_attr
 from tilework.target import Target
 from tilework.targets.amd.options import HipOptions as HIPOptions
 from tilework.targets.amd.pipeline import HipBackend

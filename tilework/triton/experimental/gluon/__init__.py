@@ -18,7 +18,7 @@ from typing import Any
 from tilework.errors import StageError
 from tilework.language.core import must_use_result
 from tilework.language.function import constexpr_function
-from tilework.runtime.launch.jit import JITFunction
+from tilework.runtime.launch.python.jit import JITFunction
 
 __all__ = ["constexpr_function", "jit", "must_use_result"]
 

@@ -14,7 +14,7 @@ from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
-from tilework.targets.cpu.run.launcher_layout import WINDOW
+from tilework.runtime.launch.native.layout import WINDOW
 
 IMPLEMENTATION_BYTES = 192  # how much of an implementation is looked at; it is larger in every version of torch 2
 STORAGE_BYTES = 64

@@ -1,8 +1,8 @@
 """Entries of the native launcher: what a launch must look like to run without Python code, and what it runs.
 
 Described are launches whose arguments are memory that their device can read without asking Python (arrays, tensors), numbers, constants
-that cannot change, tuples and host descriptors of these. `kernel[grid]` (`native_launch.py`) and `kernel.run`
-(`native_run.py`) make entries; what a device adds is a `Native`, which its launcher gives.
+that cannot change, tuples and host descriptors of these. `kernel[grid]` (`kernel_launch.py`) and `kernel.run`
+(`launch/native/repeated_launch.py`) make entries; what a device adds is a `Native`, which its launcher gives.
 """
 
 import ctypes
@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.runtime.launch.launch_log import Logged, last_launch
-from tilework.runtime.launch.native_machine import address, fill_places, has_versions, watch
-from tilework.runtime.launch.small_arrays import LIMIT, small_address
-from tilework.targets.cpu.run import launcher_layout as native
+from tilework.runtime.launch.native import layout as native
+from tilework.runtime.launch.native.launch_log import Logged, last_launch
+from tilework.runtime.launch.native.machine import address, fill_places, has_versions, watch
+from tilework.runtime.launch.python.specialize import LIMIT, small_address
 
 MOST_ENTRIES = 16
 MOST_DESCRIPTIONS = 200  # of one kernel: one that needs more is not launched alike
@@ -103,7 +103,7 @@ def entry_of(
     names: tuple[str | None, ...] = (),
     meta: Mapping[str, Any] | None = None,
 ) -> tuple[Any, ...]:
-    """An entry as `targets/cpu/run/launcher.py` reads it; a launch that fits it runs on the device and gives `result`.
+    """An entry as `runtime/launch/native/code/launcher.py` reads it; a launch that fits it runs on the device and gives `result`.
 
     `watched` are dictionaries, keys and values, three by three; `empties` are lists that have to stay empty.
     """
@@ -386,7 +386,7 @@ def tensor_memory(value: Any) -> Memory | None:
     """A torch tensor, of a class whose attributes are torch's own."""
     if class_name(type(value)) not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
         return None
-    from tilework.runtime.launch.tensor_places import tensor_facts  # lazily: only programs with torch need it
+    from tilework.runtime.launch.native.tensor_places import tensor_facts  # lazily: only programs with torch need it
 
     if (facts := tensor_facts(value)) is None:
         return None

@@ -24,7 +24,7 @@ from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.language.parameters import KernelParam
-from tilework.runtime.launch.specialize import Spec, specialize
+from tilework.runtime.launch.python.specialize import Spec, specialize
 
 Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], tuple[Any, ...], dict[str, Any]]]
 

@@ -1,6 +1,6 @@
 """The log of launches: the native launcher writes a line for each, as long as somebody asks for them.
 
-`log` of the context is the address of a block (`LOG` of `launcher_layout.py`), or 0. A line (`LINE_FIELDS`) has the identity of the entry, the
+`log` of the context is the address of a block (`LOG` of `layout.py`), or 0. A line (`LINE_FIELDS`) has the identity of the entry, the
 mark of its numbers, when it was called and returned, the thread, the grid, and what the device said: when its programs began, how long
 they took, which two events are around them. Where there is no more room Python is called, which takes the lines away.
 
@@ -10,8 +10,8 @@ knows the work of that launch then knows theirs), or none.
 
 from typing import NamedTuple
 
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_guards import Writer, call_with, routine
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.guards import Writer, call_with, routine
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.types import i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant

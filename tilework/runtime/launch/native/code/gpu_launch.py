@@ -9,9 +9,9 @@ scratch memory and what keeps it alive until the driver has been called, `fault(
 
 from collections.abc import Callable, Sequence
 
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
-from tilework.targets.cpu.run.launcher_log import Events
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.guards import YES, Writer, call_with, routine
+from tilework.runtime.launch.native.code.log_lines import Events
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i8, i32, i64, integer, ptr, void

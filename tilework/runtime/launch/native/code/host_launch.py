@@ -10,11 +10,11 @@ means, `share(slots, x, y, z)` runs a grid before the pool has its threads.
 
 from typing import NamedTuple
 
-from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.crash_code import LAST
 from tilework.targets.cpu.run.interface import CONTROL_FIELDS, FULL, INTERRUPTED, NO_MEMORY
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_FIELDS, POOL_FIELDS, WORKER_FIELDS
-from tilework.targets.cpu.run.launcher_guards import YES, Writer, call_with, routine
 from tilework.targets.cpu.run.machine_code import NULL, Record, memory, num, word
 from tilework.targets.cpu.run.pool import CHUNK_NS, CHUNKS, CROWDED_WAKE_NS, FEWEST_CHUNKS, FORK_NS, JOIN_NS, WAKE_NS
 from tilework.targets.cpu.run.rest_code import MOST_NS

@@ -1,11 +1,11 @@
-"""Whether a torch tensor is the memory that it was: a line (`launcher_layout.py`) says what was in its members, and all of them are compared.
+"""Whether a torch tensor is the memory that it was: a line (`layout.py`) says what was in its members, and all of them are compared.
 
 What is read is alive: an object keeps its implementation, and that its storage. The members of an implementation that count lie close together,
 and are compared at once.
 """
 
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_guards import Writer, member_of
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.guards import Writer, member_of
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import Type, i8, i64, integer, ptr
 from tilework.targets.llvm.values import Value

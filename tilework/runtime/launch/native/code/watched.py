@@ -1,7 +1,7 @@
 """What the Python path looks at beside the arguments of a launch: dictionaries, lists, hooks. A launch fits an entry while they are as they were."""
 
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_guards import YES, Writer, routine
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.guards import YES, Writer, routine
 from tilework.targets.cpu.run.machine_code import NULL, memory
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i32, i64, ptr

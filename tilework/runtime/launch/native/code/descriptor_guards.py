@@ -6,9 +6,9 @@ objects that they were. Its base is looked at at every launch: a torch tensor th
 the guard of its kind.
 """
 
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_guards import YES, Guard, Writer, guard, is_class, routine
-from tilework.targets.cpu.run.launcher_tensors import Tensors
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.guards import YES, Guard, Writer, guard, is_class, routine
+from tilework.runtime.launch.native.code.tensors import Tensors
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i32, i64, ptr
@@ -20,7 +20,7 @@ MEMBERS = 5  # of a descriptor: base, sizes, strides, block, padding
 
 
 def dictionary_here(b: Writer, object: Value) -> Value:
-    """The dictionary of an object where `dictionary_place` of `native_machine.py` has found it: no address, or an odd one, if there is none yet."""
+    """The dictionary of an object where `dictionary_place` of `machine.py` has found it: no address, or an odd one, if there is none yet."""
     return b.load(ptr, b.gep(object, b.ptrtoint(b.context("dictionary"), i64)))
 
 

@@ -4,14 +4,13 @@
     launch(x, y, out, 1024, BLOCK=1024)        # through Python: binds, compiles, runs, and describes the launch
     launch(x, y, out, 2048, BLOCK=1024)        # fits the description: no Python code runs
 
-The machine code is that of `native_machine.py`; here it is given its descriptions (`native_entry.py`), for every device whose
+The machine code is that of `machine.py`; here it is given its descriptions (`entries.py`), for every device whose
 launcher says how (`Launcher.native`). A launch that fits none of them takes the Python path with the same arguments, so that the
 result, the errors and the hooks are the same. Everything else that the Python path looks at is watched: driver, caches, hooks, globals
 of the kernel, debug settings.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -21,11 +20,8 @@ from tilework.language.function import ON_CHANGE
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
-from tilework.runtime.launch.dynamo_rules import untraced
-from tilework.runtime.launch.globals import Captured
-from tilework.runtime.launch.kernel_interface import by_python
-from tilework.runtime.launch.launch_log import is_refusing
-from tilework.runtime.launch.native_entry import (
+from tilework.runtime.launch.native import layout as native
+from tilework.runtime.launch.native.entries import (
     CONSTANTS,
     MOST_DESCRIPTIONS,
     Guards,
@@ -34,8 +30,10 @@ from tilework.runtime.launch.native_entry import (
     is_describable,
     with_entry,
 )
-from tilework.runtime.launch.native_machine import MADE, machine, make_binder
-from tilework.targets.cpu.run import launcher_layout as native
+from tilework.runtime.launch.native.launch_log import is_refusing
+from tilework.runtime.launch.native.machine import MADE, machine, make_binder
+from tilework.runtime.launch.python.dynamo_rules import untraced
+from tilework.runtime.launch.python.globals import Captured
 
 
 class Tuned(NamedTuple):
@@ -70,7 +68,7 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
     if not driver.active.launches_natively():
         return None
     if machine(waits=False) is None:
-        return None if MADE else partial(by_python, fn)
+        return None if MADE else fn.by_python
     state: list[Any] = []
     state.append(python_path(fn, tuned, state))
     bind = fn.__dict__["_bind_grid"] = make_binder(state)

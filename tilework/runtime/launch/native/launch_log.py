@@ -20,8 +20,8 @@ from weakref import WeakValueDictionary
 
 from tilework.forks import in_child
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
-from tilework.targets.cpu.run import launcher_layout as native
-from tilework.targets.cpu.run.launcher_layout import ALL_FIT
+from tilework.runtime.launch.native import layout as native
+from tilework.runtime.launch.native.layout import ALL_FIT
 
 MOST_LINES = 1024
 MOST_WAYS = 32

@@ -1,7 +1,7 @@
 """The guards of the native launcher, one function for each kind of argument, and the builder that writes them.
 
 ``i32 guard_int(arg, guard, class, expected, frame)`` says whether an object is of exactly the class and as the settings at
-`guard` want it (`launcher_layout.py`), and if so stores it in its slot of the frame: 0 if not, else by how many guards to go on. Guards
+`guard` want it (`layout.py`), and if so stores it in its slot of the frame: 0 if not, else by how many guards to go on. Guards
 of tuples and descriptors (`launcher_descriptors.py`) store what is inside of them in the frame, where later guards look at it.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from tilework.targets.cpu.run import launcher_layout as layout
+from tilework.runtime.launch.native import layout
 from tilework.targets.cpu.run.machine_code import NULL, Functions, NativeBuilder, memory, num
 from tilework.targets.llvm.module import Block, Function
 from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, i64, ptr, vector, void

@@ -10,8 +10,8 @@ held (``key, value`` two by two, in groups of one dictionary each; an ellipsis s
 `contents` (``list, items`` two by two) has the same size and items, where an ellipsis stands for any. The
 lists of hooks must be empty. Dictionaries that still have the
 version in which they were seen last are not looked into. Guards also put the arguments into the slots of 8 bytes that the device
-takes. The numbers are in `record` (`launcher_layout.py`); a guard is the address of a function of `launcher_guards.py` with its
-settings. On a fit the routine of the entry's device runs the kernel (`launcher_host.py`, `launcher_gpu.py`). Nothing is
+takes. The numbers are in `record` (`layout.py`); a guard is the address of a function of `guards.py` with its
+settings. On a fit the routine of the entry's device runs the kernel (`host_launch.py`, `gpu_launch.py`). Nothing is
 ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
 
 Objects are read through Python's C API, except for the class of an object, how many keep it, ints of one digit, the version of a dictionary, and the members of NumPy
@@ -19,9 +19,9 @@ arrays and torch tensors, whose places the user of this module verifies first. `
 processes.
 """
 
-from tilework.targets.cpu.run import launcher_bound, launcher_descriptors, launcher_gpu, launcher_host  # noqa: F401  # register functions
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_guards import (
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code import bound_launch, descriptor_guards, gpu_launch, host_launch  # noqa: F401  # register functions
+from tilework.runtime.launch.native.code.guards import (
     GUARDS,
     YES,
     Host,
@@ -31,8 +31,8 @@ from tilework.targets.cpu.run.launcher_guards import (
     read_small_int,
     routine,
 )
-from tilework.targets.cpu.run.launcher_log import clear_log_words, need_loggable
-from tilework.targets.cpu.run.launcher_watched import need_unchanged
+from tilework.runtime.launch.native.code.log_lines import clear_log_words, need_loggable
+from tilework.runtime.launch.native.code.watched import need_unchanged
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block, Module
 from tilework.targets.llvm.types import array, i32, i64, ptr, void
@@ -139,7 +139,7 @@ def launch(b: Writer, self: Value, *call: Value) -> None:
 
 @routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames, ptr bound)")
 def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value, bound: Value) -> None:
-    """Run the first entry that fits, or the Python path; `bound` is the call to leave an image for (`launcher_bound.py`), or NULL."""
+    """Run the first entry that fits, or the Python path; `bound` is the call to leave an image for (`bound_launch.py`), or NULL."""
     slots, chosen, numbers = b.alloca(i64, layout.FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
     sizes = b.gep(slots, 8 * layout.FRAME)
     (called,) = b.if_else(b.is_object(b.context("log")), lambda: [b.run("now")], lambda: [num(0)])

@@ -1,6 +1,6 @@
 """The native launcher: machine code of our own, loaded and checked against the objects of this Python.
 
-`targets/cpu/run/launcher.py` writes it. There is none on free-threaded Pythons, in subinterpreters, on Windows, or with
+`runtime/launch/native/code/launcher.py` writes it. There is none on free-threaded Pythons, in subinterpreters, on Windows, or with
 TILEWORK_NATIVE_LAUNCH=0.
 """
 
@@ -17,8 +17,8 @@ from tilework import knobs
 from tilework.forks import in_child
 from tilework.language.bound_launch import BoundLaunch
 from tilework.runtime.devices.host.own_code import OwnObject
-from tilework.runtime.launch.launch_log import attach
-from tilework.targets.cpu.run import launcher_layout as native
+from tilework.runtime.launch.native import layout as native
+from tilework.runtime.launch.native.launch_log import attach
 from tilework.targets.llvm.object_loader import load_object
 
 FASTCALL_KEYWORDS, ONE_ARGUMENT = 0x82, 0x08
@@ -216,7 +216,8 @@ def launcher_object(clock: int, items: int) -> OwnObject:
     """The object file of the launcher; see `launcher_text`."""
 
     def text() -> str:
-        from tilework.targets.cpu.run.launcher import launcher_text  # lazily: one from the cache does not need it
+        # lazily: one from the cache does not need it
+        from tilework.runtime.launch.native.code.launcher import launcher_text
 
         return launcher_text(clock, items)
 
@@ -319,7 +320,7 @@ def has_versions() -> bool:
 @cache
 def fill_places() -> None:
     """Tell the machine code where torch keeps what it reads; before the first guard that needs it."""
-    from tilework.runtime.launch.tensor_places import tensor_places  # lazily: only programs with torch need it
+    from tilework.runtime.launch.native.tensor_places import tensor_places  # lazily: only programs with torch need it
 
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(address("launch.context"))
     if (places := tensor_places()) is not None:

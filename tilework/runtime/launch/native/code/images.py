@@ -1,10 +1,10 @@
-"""Images of launches that were done by bound launches: how they are made, and what keeps them. `launcher_bound.py` says what they are for."""
+"""Images of launches that were done by bound launches: how they are made, and what keeps them. `bound_launch.py` says what they are for."""
 
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_descriptors import dictionary, dictionary_here, known_line
-from tilework.targets.cpu.run.launcher_gpu import LARGEST, write_addresses, write_config
-from tilework.targets.cpu.run.launcher_guards import FOUR, Writer, routine
-from tilework.targets.cpu.run.launcher_tensors import Tensors
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.descriptor_guards import dictionary, dictionary_here, known_line
+from tilework.runtime.launch.native.code.gpu_launch import LARGEST, write_addresses, write_config
+from tilework.runtime.launch.native.code.guards import FOUR, Writer, routine
+from tilework.runtime.launch.native.code.tensors import Tensors
 from tilework.targets.cpu.run.machine_code import NULL, memory, num
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i32, i64, ptr, void

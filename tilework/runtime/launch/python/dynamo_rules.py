@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, TypeVar
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))).replace(os.sep, "/")
+PACKAGE = os.path.abspath(f"{__file__}/../../../..").replace(os.sep, "/")
 TRACED = ("language", "runtime/tuning", "tools")  # cdiv, dtypes; methods of Config; TensorDescriptor
 UNTRACED: set[CodeType] = set()  # and not marked yet
 

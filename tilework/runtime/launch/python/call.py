@@ -17,8 +17,8 @@ from typing import Any
 from tilework import knobs
 from tilework.language import core as tl
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.launch.jit import JITFunction, jit
-from tilework.runtime.launch.specialization import Specialization
+from tilework.runtime.launch.python.jit import JITFunction, jit
+from tilework.runtime.launch.python.specialization import Specialization
 
 FILES = (f"<call {number}>" for number in count())  # names of the texts, for tracebacks
 

@@ -4,7 +4,7 @@
     run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, x, out, 256)        # packs the arguments, runs, describes
     run(64, 1, 1, 0, kernel.function, packed, None, enter, leave, y, out, 256)        # fits the description
 
-The machine code is that of `native_machine.py`, and so is the rule: what fits no description takes the Python path, with the same
+The machine code is that of `machine.py`, and so is the rule: what fits no description takes the Python path, with the same
 result. There is less to compare than for `kernel[grid]`: the kernel is chosen already, and whoever calls `run` has seen to it that the
 arguments are what it was compiled for. So only their classes count, and what the device adds: on the host how many threads there
 shall be, on a GPU the context; a stream has descriptions of its own.
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from tilework.runtime.launch.native_entry import (
+from tilework.runtime.launch.native.entries import (
     MOST_DESCRIPTIONS,
     Guards,
     Undescribable,
@@ -22,7 +22,7 @@ from tilework.runtime.launch.native_entry import (
     is_describable,
     with_entry,
 )
-from tilework.runtime.launch.native_machine import machine, make_binder
+from tilework.runtime.launch.native.machine import machine, make_binder
 
 MOST_GRIDS = 64
 CHOSEN_ALREADY = SimpleNamespace(annotation_type=True, do_not_specialize_on_alignment=False)  # any integer fits

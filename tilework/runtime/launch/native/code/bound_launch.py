@@ -1,7 +1,7 @@
 """Bound launches: `kernel.bind(...)` is called with what changes, and does again what it did before.
 
 `self` is ``(state, Python, names, values, keywords, images, what keeps them)``; the grid is the last of the values. A launch leaves an image
-behind (`launcher_layout.py`) for calls of its shape, that is with values for the same parameters: the slots that the driver was given,
+behind (`layout.py`) for calls of its shape, that is with values for the same parameters: the slots that the driver was given,
 and what they depend on. That is little. A number that is bound cannot become another. A tensor is the same memory if its members are
 what they were, and a descriptor describes the same if its dictionary has its version and the items of its lists are the same objects. What a
 call gives is looked at by its guards, into a copy of the slots. Then nothing is left to find out but the stream and the context.
@@ -10,11 +10,11 @@ Images are never written to but for their counter: other threads may be in the d
 with all arguments, as by `kernel[grid]`, which leaves a new image behind.
 """
 
-from tilework.targets.cpu.run import launcher_layout as layout
-from tilework.targets.cpu.run.launcher_descriptors import dictionary_here, need_lists
-from tilework.targets.cpu.run.launcher_gpu import ask_stream, call_driver, fail, in_context
-from tilework.targets.cpu.run.launcher_guards import YES, Writer, is_class, need_guards, routine
-from tilework.targets.cpu.run.launcher_images import (
+from tilework.runtime.launch.native import layout
+from tilework.runtime.launch.native.code.descriptor_guards import dictionary_here, need_lists
+from tilework.runtime.launch.native.code.gpu_launch import ask_stream, call_driver, fail, in_context
+from tilework.runtime.launch.native.code.guards import YES, Writer, is_class, need_guards, routine
+from tilework.runtime.launch.native.code.images import (
     CALL_POSITIONS,
     CALL_WORDS,
     LINE,
@@ -22,8 +22,8 @@ from tilework.targets.cpu.run.launcher_images import (
     image_table,
     wants_image,
 )
-from tilework.targets.cpu.run.launcher_tensors import Tensors
-from tilework.targets.cpu.run.launcher_watched import need_unchanged
+from tilework.runtime.launch.native.code.tensors import Tensors
+from tilework.runtime.launch.native.code.watched import need_unchanged
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i8, i32, i64, ptr, void

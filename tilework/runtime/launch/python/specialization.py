@@ -8,7 +8,7 @@ from typing import Any
 from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable
-from tilework.runtime.launch.specialize import Spec, parse_attr
+from tilework.runtime.launch.python.specialize import Spec, parse_attr
 
 Path = tuple[int, ...]
 TOLD = ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")  # options, to hooks

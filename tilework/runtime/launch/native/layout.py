@@ -1,6 +1,6 @@
 """What the machine code of the launcher and the Python that feeds it agree on: places, modes, records.
 
-`launcher*.py` write the code, with the LLVM text builder; `runtime/launch/native_launch.py` mostly finds it compiled in the
+`launcher*.py` write the code, with the LLVM text builder; `runtime/launch/native/kernel_launch.py` mostly finds it compiled in the
 cache, and then needs nothing but this file.
 
 A record begins with a header for every device (`HEADER`) and words of the device (`HOST`, `GPU`); then come the guards, the argument that

@@ -1,0 +1,1 @@
+"""The LLVM text of the native launcher."""
