@@ -238,7 +238,6 @@ ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: not
     "tilework.target": {"tilework.targets"},  # a group of entry points
     "tilework.target_name": {"tilework.target"},  # to parse a name one has to know the targets
     "tilework.targets.likely_drivers": {"tilework.targets.nvidia.libcuda"},  # only if it is imported
-    "tilework.triton.serving.finder": {"tilework.triton.runtime"},  # what is served
 }
 
 

@@ -17,7 +17,7 @@ an error, because objects of two compilers would meet.
 Processes that the program starts (subprocess, multiprocessing, pytest's and torch's workers) find a `triton` of ours before
 any other: its folder is put into this process's search path and into PYTHONPATH. A process that gets another
 environment is on its own; where real Triton is not wanted at all, `pip install ./packages/triton` is for every process.
-How it is done is in `tilework/triton/serving`.
+How it is done is in `tilework/triton/finder.py`.
 
 Example:
     import subprocess, sys, tempfile
@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from tilework.triton.serving.finder import TRITON_VERSION, as_triton, is_active, replace_stand_in
+from tilework.triton.finder import TRITON_VERSION, as_triton, is_active, replace_stand_in
 
 __all__ = ["TRITON_VERSION", "as_triton", "is_active", "main", "replace_stand_in"]
 

@@ -14,7 +14,7 @@ from tilework.inspect.explain.devices import NATIVE, Launch, run_on
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.targets.cpu.run.pool import POOL
 from tilework.targets.cpu.target import HostTarget
-from tilework.triton.runtime.interpreter import execute_with_tools
+from tilework.triton.interpreter import execute_with_tools
 
 RNG = np.random.default_rng(5)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.frontend.rows import arguments, kernel
 from tests.frontend.run import error
-from tilework.triton.language.semantic import IncompatibleTypeErrorImpl
+from tilework.language.typing.promotion import IncompatibleTypeErrorImpl
 
 HEADER = """
 @tilework.jit

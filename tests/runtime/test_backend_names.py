@@ -12,11 +12,16 @@ import tilework
 from tilework import knobs
 from tilework.runtime.devices import allocators
 from tilework.runtime.devices.allocators import NullAllocator, set_allocator, set_profile_allocator
-from tilework.triton.backends.amd.compiler import HIPBackend
-from tilework.triton.backends.compiler import BaseBackend, GPUTarget, Language
-from tilework.triton.backends.cpu.compiler import CPUBackend
-from tilework.triton.backends.driver import DriverBase, GPUDriver
-from tilework.triton.backends.nvidia.compiler import CUDABackend, CUDAOptions
+from tilework.triton.backends import (
+    BaseBackend,
+    CPUBackend,
+    CUDABackend,
+    CUDAOptions,
+    GPUTarget,
+    HIPBackend,
+    Language,
+)
+from tilework.triton.drivers import DriverBase, GPUDriver
 
 AMPERE, HOPPER = GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32)
 

@@ -26,7 +26,7 @@ from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.launch.native.code import launcher
 from tilework.runtime.tuning.autotuner import Config, autotune
 from tilework.targets.base import GPUTarget, find_backend
-from tilework.triton.runtime import build
+from tilework.triton import build
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

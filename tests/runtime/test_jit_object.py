@@ -13,7 +13,7 @@ from tests.runtime.launch_kernels import add_one, fill
 from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.oracles.interpreter import InterpretedFunction
-from tilework.triton.runtime.jit import create_function_from_signature, get_jit_fn_file_line
+from tilework.triton.runtime import create_function_from_signature, get_jit_fn_file_line
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

@@ -12,7 +12,7 @@ from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda.device import DeviceArray
-from tilework.triton.tools.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
+from tilework.triton.ragged_tma import atomic_add_ragged, create_ragged_descriptor, load_ragged, store_ragged
 
 
 def move(source, target, offset, size, to, row, ADDS: tl.constexpr):

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tilework import knobs
-from tilework.triton.runtime import build
-from tilework.triton.runtime.build import compile_module_from_src
+from tilework.triton import build
+from tilework.triton.build import compile_module_from_src
 
 SOURCE = """
 #include <Python.h>
@@ -77,7 +77,7 @@ def test_the_arguments_of_the_compiler(compiler: Path) -> None:
 
 
 def test_a_damaged_file_is_built_again(compiler: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code = f"from tilework.triton.runtime.build import *; compile_module_from_src('', {NAME!r})"
+    code = f"from tilework.triton.build import *; compile_module_from_src('', {NAME!r})"
     run = lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     run()  # in another process: Python remembers the modules that it has loaded by their path
     (file,) = (tmp_path / "cache").rglob(f"*{build.SUFFIX}")

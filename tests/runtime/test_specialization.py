@@ -13,7 +13,7 @@ from tests.runtime.launch_kernels import entries, fill
 from tilework.runtime.launch.python.specialize import is_small, mangle_type, parse_attr, specialize, specialize_small
 from tilework.targets.base import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
-from tilework.triton._C.libtriton.native_specialize import native_specialize_impl, plain_keys
+from tilework.triton.runtime import native_specialize_impl, plain_keys
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

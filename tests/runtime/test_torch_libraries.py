@@ -11,7 +11,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
-from tilework.triton.backends.cpu import torch_libraries
+from tilework.triton import torch_libraries
 
 needs_compiler = pytest.mark.skipif(
     not any(map(shutil.which, torch_libraries.COMPILERS)), reason="there is no C++ compiler"

@@ -1,7 +1,6 @@
 """Names that programs written for Triton use, under `as_triton`: what they are, and what they do."""
 
 import ctypes
-import importlib
 import math
 import os
 from pathlib import Path
@@ -77,8 +76,8 @@ for target in (target, GPUTarget("cuda", 90, 32)):
 
 
 def test_backends_by_name(run) -> None:
-    importlib.import_module("tilework.triton.runtime.driver")  # must not replace the driver of that name
-    assert run(BACKENDS, TILEWORK_DEVICE="native") == "ttir ttcir llir obj\nttir ttgir llir ptx cubin\n"
+    first = "import triton.runtime.driver\n"  # must not replace the driver of that name
+    assert run(first + BACKENDS, TILEWORK_DEVICE="native") == "ttir ttcir llir obj\nttir ttgir llir ptx cubin\n"
 
 
 LATE = """
@@ -142,21 +141,23 @@ def test_small_functions() -> None:
     from collections import namedtuple
 
     from tilework import language as tl
-    from tilework.triton import _utils
+    from tilework.triton import runtime
 
     Pair = namedtuple("Pair", "a b")
     values = [1, ("s", 2, Pair("q", [3, "t"])), [], "u", tl.tuple([4])]
-    paths = _utils.find_paths_if(values, lambda path, value: isinstance(value, str))
+    paths = runtime.find_paths_if(values, lambda path, value: isinstance(value, str))
     assert paths == [(1, 0), (1, 2, 0), (1, 2, 1, 1), (3,)]
-    assert [_utils.get_iterable_path(values, path) for path in paths] == ["s", "q", "t", "u"]
-    _utils.set_iterable_path(values, (4, 0), 5)
-    assert values[4][0] == 5 and _utils.get_iterable_path(values, ()) is values
+    assert [runtime.get_iterable_path(values, path) for path in paths] == ["s", "q", "t", "u"]
+    runtime.set_iterable_path(values, (4, 0), 5)
+    assert values[4][0] == 5 and runtime.get_iterable_path(values, ()) is values
     with pytest.raises(AssertionError):
-        _utils.set_iterable_path(values, (1, 0), 5)
+        runtime.set_iterable_path(values, (1, 0), 5)
     bits = ("i1", 1), ("int32", 32), ("half", 16), ("float8_e5m2", 8), ("void", 0), ("u64", 64), ("bool", 1)
-    assert all(_utils.get_primitive_bitwidth(name) == width for name, width in bits) and len(_utils.BITWIDTH_DICT) == 48
-    assert _utils.is_namedtuple(Pair) and not _utils.is_namedtuple(Pair(1, 2)) and not _utils.is_namedtuple(tuple)
-    assert [n for n in range(-4, 9) if _utils.is_power_of_two(n)] == [0, 1, 2, 4, 8]
+    assert (
+        all(runtime.get_primitive_bitwidth(name) == width for name, width in bits) and len(runtime.BITWIDTH_DICT) == 48
+    )
+    assert runtime.is_namedtuple(Pair) and not runtime.is_namedtuple(Pair(1, 2)) and not runtime.is_namedtuple(tuple)
+    assert [n for n in range(-4, 9) if runtime.is_power_of_two(n)] == [0, 1, 2, 4, 8]
 
 
 STAGES = """
@@ -297,7 +298,7 @@ def test_the_stages_hook_gets_functions_of_product_and_metadata(run) -> None:
 
 
 def test_linear_layouts_as_tritons_class() -> None:
-    from tilework.triton.tools.linear_layout import LinearLayout
+    from tilework.triton.linear_layout import LinearLayout
 
     layout = LinearLayout.from_bases(
         [("register", [[0, 1], [0, 2]]), ("lane", [[1, 0]]), ("block", [])], ["dim0", "dim1"]
@@ -389,7 +390,7 @@ SASS = """
 
 def test_disassembly_shows_the_first_function_with_labels() -> None:
     from tilework import knobs
-    from tilework.triton.tools import disasm
+    from tilework.triton import disasm
 
     assert disasm.shown(SASS) == (
         "Function:loop\n--:-:-:-:1\tLDC R1, c[0x0][0x28];\nLBB0:\n04:-:-:Y:4\tIADD3 R2, R2, 0x1, RZ;\n"
@@ -403,7 +404,7 @@ def test_disassembly_shows_the_first_function_with_labels() -> None:
 
 def test_cublas_says_what_is_missing() -> None:
     torch = pytest.importorskip("torch")
-    from tilework.triton._C.libtriton.cublas import CublasLt
+    from tilework.triton.cublas import CublasLt
 
     with pytest.raises(RuntimeError, match="a tensor on a CUDA device"):
         CublasLt(torch.empty(16))
@@ -459,7 +460,7 @@ class FakeMatrix:
 )
 def test_cublas_accumulates_fp8_fast(monkeypatch: pytest.MonkeyPatch, operands: str, result: str) -> None:
     """CUBLASLT_MATMUL_DESC_TRANSA and TRANSB are 3 and 4, of 32 bits, FAST_ACCUM is 25, of 8."""
-    from tilework.triton._C.libtriton import cublas
+    from tilework.triton import cublas
 
     fake = FakeCublas()
     monkeypatch.setattr(cublas, "library", lambda: fake)

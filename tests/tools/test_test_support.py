@@ -11,8 +11,8 @@ import tilework.language as tl
 from tilework import knobs
 from tilework.runtime.launch.python.wrappers import TensorWrapper
 from tilework.tools.filecheck import MatchError, filecheck_test, run_filecheck, run_filecheck_test, run_parser
-from tilework.triton import _internal_testing as it
-from tilework.triton.backends.compiler import GPUTarget
+from tilework.triton import internal_testing as it
+from tilework.triton.backends import GPUTarget
 
 
 class FakeDriver:

@@ -1,12 +1,12 @@
-"""Triton's own tree: the names that only programs written for Triton use. `as_triton` serves it; nothing else here knows it.
+"""The names of Triton that tilework itself does not use. `as_triton` serves them; nothing else imports this package.
 
-A module stands for Triton's of the same name where tilework has no such module; else its names are added to tilework's, each when it
-is first asked for. `BACKENDS` are the compilers of targets with Triton's wider interface, which
-`as_triton` puts in the place of ours.
+`names.py` is the table of Triton's modules and names, `finder.py` serves it, and the other files hold the code that only
+programs written for Triton call. `BACKENDS` are the compilers of targets with Triton's wider interface, which `as_triton`
+installs instead of tilework's.
 """
 
 BACKENDS = {
-    "cuda": "tilework.triton.backends.nvidia.compiler:CUDABackend",
-    "hip": "tilework.triton.backends.amd.compiler:HIPBackend",
-    "cpu": "tilework.triton.backends.cpu.compiler:CPUBackend",
+    "cuda": "tilework.triton.backends:CUDABackend",
+    "hip": "tilework.triton.backends:HIPBackend",
+    "cpu": "tilework.triton.backends:CPUBackend",
 }

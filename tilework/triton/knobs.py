@@ -1,12 +1,15 @@
-"""The protocols of what users hang into the knobs, and what Triton's module has beside ours."""
-
-# pyright: reportUnusedImport=false
+"""The protocols of the hooks that `triton.knobs` holds, and names that `tilework.knobs` does not have."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypedDict
 
-from tilework.knobs.cuda_tools import NvidiaTool
-from tilework.triton._C.libtriton import getenv_bool
+from tilework.knobs import TRUE, getenv
+
+
+def getenv_bool(name: str, default: bool) -> bool:
+    """Return True if a variable is set to a true value; `default` if it is not set."""
+    text = getenv(name)
+    return default if text is None else text.lower() in TRUE
 
 
 class BuildImpl(Protocol):
@@ -25,7 +28,7 @@ class BuildImpl(Protocol):
 
 
 class CompilationListener(Protocol):
-    """`knobs.compilation.listener`: told about every compilation."""
+    """`knobs.compilation.listener`: called after every compilation."""
 
     def __call__(
         self, *, src: Any, metadata: dict[str, Any], metadata_group: dict[str, str], times: Any, cache_hit: bool
@@ -33,7 +36,7 @@ class CompilationListener(Protocol):
 
 
 class InitHandleHook(Protocol):
-    """`knobs.runtime.kernel_load_start_hook` and `..._end_hook`: told when a binary is loaded."""
+    """`knobs.runtime.kernel_load_start_hook` and `..._end_hook`: called around the load of a binary."""
 
     def __call__(
         self,
@@ -46,7 +49,7 @@ class InitHandleHook(Protocol):
 
 
 class JITHookCompileInfo(TypedDict):
-    """What `JITHook` is told about a specialisation."""
+    """The specialization that `JITHook` is called for."""
 
     key: str
     signature: dict[Any, str]
@@ -64,7 +67,8 @@ class JITHookCompileInfo(TypedDict):
 
 
 class JITHook(Protocol):
-    """`knobs.runtime.jit_cache_hook`: a true result means that nothing is compiled. `jit_post_compile_hook`: told afterwards."""
+    """`knobs.runtime.jit_cache_hook`: called before a compilation, which a true result prevents. `jit_post_compile_hook`:
+    called after it."""
 
     def __call__(
         self,
@@ -79,7 +83,7 @@ class JITHook(Protocol):
 
 
 class LaunchHook(Protocol):
-    """`knobs.runtime.launch_enter_hook` and `launch_exit_hook`: told about every launch."""
+    """`knobs.runtime.launch_enter_hook` and `launch_exit_hook`: called around every launch."""
 
     def __call__(self, metadata: Any) -> None: ...
 

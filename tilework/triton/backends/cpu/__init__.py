@@ -1,3 +1,0 @@
-"""The host, as a backend with Triton's interface."""
-
-__all__: list[str] = []

@@ -1,3 +1,0 @@
-"""Names of Triton's compiler."""
-
-__all__: list[str] = []

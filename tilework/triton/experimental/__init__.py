@@ -1,3 +1,0 @@
-"""Names of Gluon that host programs use."""
-
-__all__: list[str] = []

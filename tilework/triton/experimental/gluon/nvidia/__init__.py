@@ -1,3 +1,0 @@
-"""Names of Gluon for NVIDIA GPUs."""
-
-__all__: list[str] = []

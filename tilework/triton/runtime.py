@@ -1,0 +1,194 @@
+"""Functions of Triton's runtime modules (`triton._utils`, `runtime.jit`, `runtime.cache`) that programs which prepare launches
+call.
+
+    >>> values = [1, ("D", [2, "S"])]
+    >>> find_paths_if(values, lambda path, value: isinstance(value, str))
+    [(1, 0), (1, 1, 1)]
+    >>> get_iterable_path(values, (1, 1, 1))
+    'S'
+"""
+
+import builtins
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from tilework.frontend.scopes import is_named_tuple_class
+from tilework.language.compile_time import tuple as kernel_tuple
+from tilework.language.function import (
+    JITCallable,
+    JITFunction,
+)
+from tilework.language.parameters import KernelParam, normalize_annotation
+from tilework.language.signature_types import (
+    DTYPE_OF_CODE,
+    type_canonicalisation_dict,
+)
+from tilework.runtime.kernel_cache.key import folder_of as _base32
+from tilework.runtime.launch.python.binder import make_binder
+from tilework.runtime.launch.python.specialization import encode
+from tilework.runtime.launch.python.specialize import Spec, specialize
+from tilework.runtime.tuning.benchmark import summarize
+from tilework.triton.backends import BaseBackend
+
+Path = builtins.tuple[int, ...]
+NESTED = (list, builtins.tuple, kernel_tuple)
+BITWIDTH_DICT = {
+    name: 0 if code == "void" else 1 if code == "u1" else DTYPE_OF_CODE[code].primitive_bitwidth
+    for name, code in type_canonicalisation_dict.items()
+}
+
+
+def is_namedtuple(val: Any) -> bool:
+    """Return True if a class is a NamedTuple."""
+    return is_named_tuple_class(val)
+
+
+def find_paths_if(iterable: Any, pred: Callable[[Path, Any], Any]) -> list[Path]:
+    """Return the index paths of the values in nested sequences for which `pred(path, value)` is true."""
+    found: list[Path] = []
+
+    def look(path: Path, value: Any) -> None:
+        if isinstance(value, NESTED):
+            for index, item in enumerate(value):
+                look((*path, index), item)
+        elif pred(path, value):
+            found.append(path)
+
+    look((), iterable)
+    return found
+
+
+def get_iterable_path(iterable: Any, path: Path) -> Any:
+    """Return the value at an index path."""
+    return reduce(lambda value, index: value[index], path, iterable)
+
+
+def set_iterable_path(iterable: Any, path: Path, val: Any) -> None:
+    """Replace the value at an index path, in a kernel's tuple or a list."""
+    assert path, "an empty path names no value inside"
+    holder = get_iterable_path(iterable, path[:-1])
+    assert isinstance(holder, kernel_tuple | list), f"{type(holder).__name__} cannot be changed"
+    (holder.values if isinstance(holder, kernel_tuple) else holder)[path[-1]] = val
+
+
+def get_primitive_bitwidth(dtype: str) -> int:
+    """Return the bits of a type by any of its names: ``"fp16"``, ``"float16"``, ``"half"``."""
+    return BITWIDTH_DICT[dtype]
+
+
+def is_power_of_two(x: int) -> bool:
+    """Return True if at most one bit is set."""
+    return (x & (x - 1)) == 0
+
+
+def native_specialize_impl(
+    backend: type[BaseBackend] | BaseBackend | None, arg: Any, is_const: bool, specialize_value: bool, align: bool
+) -> Spec:
+    """Return the type and the specialization key of an argument; a backend may compute the key of a tensor itself."""
+    type, key = specialize(arg, is_const, specialize_value, align)
+    is_tensor = specialize_value and isinstance(type, str) and type.startswith("*")
+    if backend is not None and not backend.supports_native_tensor_specialization and is_tensor:
+        key = backend.get_tensor_specialization(arg, align=align)
+    return (type, plain_keys(key))
+
+
+def plain_keys(key: Any) -> Any:
+    """Return the key of a tuple as plain tuples, which compare by value; the keys of launches also carry the class."""
+    return tuple(map(plain_keys, key)) if isinstance(key, tuple) else key
+
+
+TRITON_MODULE = "triton.language"
+GLUON_MODULE = "triton.experimental.gluon.language"
+
+
+class JitFunctionInfo(NamedTuple):
+    """The kernel that a compile hook is called for."""
+
+    module: Any
+    name: str
+    jit_function: JITFunction
+
+
+def _normalize_ty(ty: Any) -> str:
+    """Return the type of an annotation as signatures spell it: ``tl.int32`` -> ``i32``."""
+    text = normalize_annotation(ty)
+    stars = text[: len(text) - len(text.lstrip("*"))]
+    return stars + type_canonicalisation_dict.get(text[len(stars) :], text[len(stars) :])
+
+
+def compute_cache_key(kernel_key_cache: dict[Any, str], specialization: Any, options: Any) -> str:
+    """Return the in-memory key of a specialization, computed once."""
+    marker = (tuple(specialization), str(options))
+    if marker not in kernel_key_cache:
+        kernel_key_cache[marker] = str(specialization) + str(options)
+    return kernel_key_cache[marker]
+
+
+def convert_to_tuple_if_list(item: Any) -> Any:
+    """Return a list, and the lists inside it, as tuples."""
+    return tuple(map(convert_to_tuple_if_list, item)) if isinstance(item, list) else item
+
+
+def get_full_name(fn: Any) -> str:
+    """Return ``module.function``."""
+    return f"{fn.__module__}.{fn.__qualname__}"
+
+
+def serialize_specialization_data(
+    name: str,
+    signature: Mapping[str, Any],
+    constants: Mapping[Any, Any],
+    attrs: Mapping[Any, Any],
+    options: Any,
+    key: str,
+) -> str:
+    """Return a specialization as text, which `JITFunction.preload` takes."""
+    settings = options if isinstance(options, Mapping) else vars(options)
+    return json.dumps(
+        {
+            "name": name,
+            "signature": {param: encode(type, is_plain=True) for param, type in signature.items()},
+            "constant_keys": [list(path) for path in constants],
+            "constant_vals": [encode(value) for value in constants.values()],
+            "attrs_keys": [list(path) for path in attrs],
+            "attrs_vals": list(attrs.values()),
+            "options": {option: encode(value, is_plain=True) for option, value in settings.items()},
+            "key": key,
+        }
+    )
+
+
+def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
+    """Return file and line of the `def` of a kernel, whatever is wrapped around it."""
+    base = fn
+    while not isinstance(base, JITCallable):
+        base = base.fn
+    return base.fn.__code__.co_filename, base.def_line
+
+
+def create_function_from_signature(sig: Any, kparams: Sequence[KernelParam], backend: Any) -> Any:
+    """Return the binder of a kernel, whose result is (bound arguments, specialization, options)."""
+    names = list(sig.parameters)
+    bind = make_binder(SimpleNamespace(params=list(kparams), arg_names=names, __name__="bind", __qualname__="bind"))  # pyright: ignore[reportArgumentType]
+
+    def dynamic_func(*args: Any, **kwargs: Any) -> Any:
+        values, specs, _, options = bind(*args, **kwargs)
+        return dict(zip(names, values, strict=True)), list(specs), options
+
+    return dynamic_func
+
+
+def make_so_cache_key(version_hash: str, signature: Any, constants: Any, ids: Any, **kwargs: Any) -> str:
+    """Return the cache folder of a compiled launcher: a hash of all that it depends on."""
+    types = {name: "ptr" if str(type).startswith("*") else type for name, type in dict(signature).items()}
+    text = f"{version_hash}-{types}-{constants}-{ids}" + "".join(f"-{kwargs[name]}" for name in sorted(kwargs))
+    return _base32(hashlib.sha256(text.encode()).hexdigest())
+
+
+def _summarize_statistics(times: Iterable[Any], quantiles: Sequence[float] | None, return_mode: str) -> Any:
+    """Return the quantiles of times, or the statistic named `return_mode`."""
+    return summarize([float(time) for time in times], quantiles, return_mode)

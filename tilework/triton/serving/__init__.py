@@ -1,1 +1,0 @@
-"""How Triton's tree is served: what `tilework/as_triton.py` starts. Not part of that tree."""
