@@ -201,7 +201,7 @@ def test_bad_accesses() -> None:
 
 def test_undefined_values() -> None:
     assert found(OTHER.replace("64", "1") + LOAD) == [
-        "undefined value: what is stored depends on LDS that nobody has written"
+        "undefined value: what is stored depends on LDS that was never written"
     ]
     assert found("  %r = add i32 %i, poison") == ["undefined value: what is stored depends on undef or poison"]
     assert execute("  %u = add i32 %i, poison\n  %r = select i1 true, i32 %i, i32 %u").tolist() == LANES.tolist()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tests.emulator.tensor_programs import HEADER, registers_in_and_out, run_registers
-from tilework.oracles.emulator.arenas import MemoryFault
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.machine import Stuck
-from tilework.oracles.emulator.rules.barriers import LARGEST, Phase
+from tilework.oracles.emulator.memory import MemoryFault
+from tilework.oracles.emulator.rules.mbarrier import LARGEST, Phase
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.emulator.translate import Unsupported
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from tilework.oracles.emulator.check import Checker
-from tilework.oracles.emulator.clocks import Clocks
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.findings import CheckFailed, Finding
-from tilework.oracles.emulator.shadow import PAGE, PLAIN, STRONG, Accesses, PagedShadow, ReplicaShadow, Shadow
+from tilework.oracles.emulator.shadow import PAGE, PLAIN, STRONG, Accesses, Clocks, PagedShadow, ReplicaShadow, Shadow
 
 HEAD = """.version 8.6
 .target sm_90a

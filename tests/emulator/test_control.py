@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.emulator.ptx import HEAD, kernel, run
-from tilework.oracles.emulator.arenas import MemoryFault
 from tilework.oracles.emulator.device import Device
 from tilework.oracles.emulator.machine import Stuck, Trapped
+from tilework.oracles.emulator.memory import MemoryFault
 from tilework.oracles.emulator.parser import parse_ptx
 from tilework.oracles.emulator.syntax import EmulatorError, PtxSyntaxError
 
@@ -167,7 +167,7 @@ def test_wrong_launches() -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), (
-    ("", "this is no PTX"), ("hello", "not known at the top"), (HEAD + ".entry k() { add.u32 %r1, %r2; }", "the register %r1 is not declared"),
+    ("", "this is not PTX"), ("hello", "not known at the top"), (HEAD + ".entry k() { add.u32 %r1, %r2; }", "the register %r1 is not declared"),
     (HEAD + ".entry k() { ret", "expected an operand, found 'the end'"), (HEAD + ".entry k() { mov.u32 [, 1; }", "expected an operand"), (HEAD + "\x00", "is not PTX"),
     (HEAD + ".reg .b32 %r;", "not known at the top"), (HEAD + ".entry k(.param .q32 x) {}", "not the type of a variable"),
     (HEAD + ".entry k() " + "{" * 300 + "}" * 300, "nested more than"), (HEAD + ".address_size 32", "only 64-bit"),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.emulator.programs.table import BY_NAME
 from tests.emulator.test_programs import run
-from tilework.oracles.emulator.counters import Counts, sectors_of, turns_of
+from tilework.oracles.emulator.counters import Counts, sectors_of, wavefronts_of
 from tilework.oracles.emulator.device import Device
 
 LANES = np.arange(32)
@@ -47,7 +47,7 @@ def test_warps_do_not_share_sectors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("addresses", "size", "turns", "best"),
+    ("addresses", "size", "wavefronts", "best"),
     [
         (LANES * 4, 4, 1, 1),
         (LANES * 8, 4, 2, 1),
@@ -60,19 +60,19 @@ def test_warps_do_not_share_sectors() -> None:
         (LANES * 64, 16, 16, 4),
     ],
 )
-def test_turns_of_shared_memory(addresses: np.ndarray, size: int, turns: int, best: int) -> None:
-    assert turns_of(addresses.astype(np.uint64), size, LANES) == (turns, best, 1)
+def test_wavefronts_of_shared_memory(addresses: np.ndarray, size: int, wavefronts: int, best: int) -> None:
+    assert wavefronts_of(addresses.astype(np.uint64), size, LANES) == (wavefronts, best, 1)
 
 
 def test_a_column_of_a_tile_is_a_bank_conflict() -> None:
     counts = counts_at("transpose_conflicts", "out[(threadIdx.y + k) * 32 + threadIdx.x] = tile")
-    assert (counts.shared_requests, counts.turns, counts.conflicts) == (32, 32 * 32, 31 * 32)
+    assert (counts.shared_requests, counts.wavefronts, counts.conflicts) == (32, 32 * 32, 31 * 32)
     assert (counts.sectors, counts.bytes, counts.coalescing) == (128, 4096, 1.0)
 
 
 def test_a_padded_tile_has_none() -> None:
     counts = counts_at("transpose_padded", "out[(row + k) * rows + column] = tile", check=True)
-    assert counts.conflicts == 0 and counts.turns == counts.shared_requests > 0
+    assert counts.conflicts == 0 and counts.wavefronts == counts.shared_requests > 0
 
 
 def test_scattered_writes_do_not_coalesce() -> None:
@@ -90,8 +90,8 @@ def test_atomics_of_a_warp_are_one_request() -> None:
 
 
 def test_atomics_on_one_word_take_turns() -> None:
-    assert turns_of(np.zeros(32, np.uint64), 4, LANES, one_by_one=True) == (32, 1, 1)
-    assert turns_of(LANES.astype(np.uint64) * 4, 4, LANES, one_by_one=True) == (1, 1, 1)
+    assert wavefronts_of(np.zeros(32, np.uint64), 4, LANES, one_by_one=True) == (32, 1, 1)
+    assert wavefronts_of(LANES.astype(np.uint64) * 4, 4, LANES, one_by_one=True) == (1, 1, 1)
 
 
 def test_arrivals_of_copies_are_no_accesses() -> None:
@@ -102,7 +102,7 @@ def test_arrivals_of_copies_are_no_accesses() -> None:
     elect.sync _|%p, 0xffffffff; @%p mbarrier.init.shared.b64 [%b], 32; bar.sync 0;
     cp.async.mbarrier.arrive.noinc.shared.b64 [%b]; W: mbarrier.test_wait.parity.shared.b64 %p, [%b], 0; @!%p bra W; ret; }"""
     device.launch(device.load(text).function("k"), 1, 32, [])
-    assert device.counters is not None and device.counters.total.turns == 0
+    assert device.counters is not None and device.counters.total.wavefronts == 0
 
 
 def test_tensor_operations() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilework.oracles.emulator import dots
+from tilework.oracles.emulator import tensor_cores
 from tilework.oracles.emulator.rules.matrix import halves, small_floats
 
 MEASURED = [
@@ -18,9 +18,9 @@ BITS = {"f32": np.uint32, "f16": np.uint16}
 
 def elements(text: str, type: str) -> np.ndarray:
     """A row of numbers, (1, 1, k), from its digits."""
-    size = dots.bits_of(type) // 4
+    size = tensor_cores.bits_of(type) // 4
     words = np.array([int(text[at : at + size], 16) for at in range(0, len(text), size)])
-    return dots.numbers(words.astype(f"u{size // 2}"), type)[None, None]
+    return tensor_cores.elements_of(words.astype(f"u{size // 2}"), type)[None, None]
 
 
 @pytest.mark.parametrize("types", sorted({tuple(line[:4]) for line in MEASURED}), ids=" ".join)
@@ -32,7 +32,12 @@ def test_measured_sums(types: tuple[str, ...]) -> None:
         if instruction == "mma" and a in ("e4m3", "e5m2"):
             found = small_floats(halves(left, a), halves(right, b), added, d)
         else:
-            found = dots.fused(dots.Factor.of(left, dots.FLOATS[a]), dots.Factor.of(right, dots.FLOATS[b]), added, d)
+            found = tensor_cores.fused(
+                tensor_cores.Factor.of(left, tensor_cores.FLOATS[a]),
+                tensor_cores.Factor.of(right, tensor_cores.FLOATS[b]),
+                added,
+                d,
+            )
         assert found.reshape(1).view(BITS[d])[0] == int(line[7], 16), line
 
 
@@ -44,7 +49,9 @@ def test_a_deep_product_is_a_chain_of_steps() -> None:
     """32 of k are two steps of 16: the second starts from the cut result of the first."""
     a, b = np.zeros((1, 1, 32)), np.ones((1, 1, 32))
     a[0, 0, 0], a[0, 0, 1], a[0, 0, 16] = 1, 2.0**-24, 2.0**-24
-    one = dots.fused(dots.Factor.of(a, dots.F16), dots.Factor.of(b, dots.F16), np.zeros((1, 1, 1)))
+    one = tensor_cores.fused(
+        tensor_cores.Factor.of(a, tensor_cores.F16), tensor_cores.Factor.of(b, tensor_cores.F16), np.zeros((1, 1, 1))
+    )
     assert one.item() == 1  # both are cut, though together they would count
 
 
@@ -59,10 +66,10 @@ def test_a_deep_product_is_a_chain_of_steps() -> None:
     ],
 )
 def test_low_bits_come_first(type: str, word: int, expected: list[int]) -> None:
-    assert dots.numbers(np.array([[word]], np.uint8), type).tolist() == [expected]
+    assert tensor_cores.elements_of(np.array([[word]], np.uint8), type).tolist() == [expected]
 
 
 def test_doubles_take_turns() -> None:
     """((c + a0 b0) + a1 b1), each rounded once."""
     a, b, c = np.array([[[2.0**53, 1.0]]]), np.array([[[1.0], [-1.0]]]), np.array([[[1.0]]])
-    assert dots.chained(a, b, c).item() == 2.0**53 - 1
+    assert tensor_cores.chained(a, b, c).item() == 2.0**53 - 1

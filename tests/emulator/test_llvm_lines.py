@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.emulator.llvm import TARGETS, launch, ptx_of
-from tilework.oracles.emulator.arenas import MemoryFault
 from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.memory import MemoryFault
 from tilework.oracles.emulator.parser import parse_ptx
 
 N = np.arange(64, dtype=np.int32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.emulator.llvm import TARGETS, each, launch
-from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.memory import MemoryFault
 from tilework.oracles.emulator.syntax import EmulatorError
 
 RANDOM = np.random.default_rng(7)

@@ -14,7 +14,7 @@ from tests.emulator.tensor_programs import (
     registers_in_and_out,
     run_registers,
 )
-from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.memory import MemoryFault
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.emulator.translate import Unsupported
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.emulator.ptx import HEAD, kernel
 from tests.emulator.test_control import CALLS
-from tilework.oracles.emulator.arenas import MemoryFault
 from tilework.oracles.emulator.device import Device
+from tilework.oracles.emulator.memory import MemoryFault
 from tilework.oracles.emulator.parser import parse_ptx
 from tilework.oracles.emulator.syntax import EmulatorError, PtxSyntaxError
 from tilework.oracles.emulator.translate import Unsupported

@@ -61,7 +61,7 @@ def test_an_instruction_knows_where_it_was_inlined() -> None:
     .loc 1 8 1
     ret;
 }"""
-    places = [ins.place for ins in parse_ptx(text).functions["k"].instructions]
+    places = [ins.location for ins in parse_ptx(text).functions["k"].instructions]
     assert places == [
         "k.cu:7",
         "header.h:40, inlined at k.cu:7",

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from tests.emulator.tensor_programs import HEADER, descriptor, elements_of, pack, packed_by_k, run, wgmma_text
-from tilework.oracles.emulator.arenas import MemoryFault
+from tilework.oracles.emulator.async_operations import STATE
 from tilework.oracles.emulator.machine import Machine, Run
-from tilework.oracles.emulator.pending import STATE
+from tilework.oracles.emulator.memory import MemoryFault
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.emulator.translate import Unsupported
 

@@ -102,7 +102,7 @@ def test_an_access_out_of_bounds_is_told_at_its_line() -> None:
 def test_a_bank_conflict_is_told_at_its_line() -> None:
     out = np.zeros(1024, np.float32)
     with pytest.warns(
-        PerformanceWarning, match=r"conflicting: \d+ of \d+ turns of shared memory are bank conflicts"
+        PerformanceWarning, match=r"conflicting: \d+ of \d+ wavefronts of shared memory are bank conflicts"
     ) as told:
         kernel = conflicting[(1,)](numbers(), out, BLOCK=1024)
     assert (out == 2 * numbers().reshape(32, 32).T.reshape(-1)).all()

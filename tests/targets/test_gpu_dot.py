@@ -378,7 +378,7 @@ def test_factors_that_both_lie_across_have_few_bank_conflicts(dtype: str) -> Non
     device.synchronize()
     wide = a.astype("f8").swapaxes(1, 2) @ b.astype("f8")
     np.testing.assert_array_equal(device.download(places[2], c), wide.sum(0))
-    assert device.counters is not None and device.counters.total.conflicts * 4 < device.counters.total.turns
+    assert device.counters is not None and device.counters.total.conflicts * 4 < device.counters.total.wavefronts
 
 
 def test_a_product_of_what_is_computed_from_another_one() -> None:

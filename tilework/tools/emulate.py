@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from tilework.numerics.rounding import BF16, E4M3FN, E5M2
-from tilework.oracles.emulator.arenas import Memory
 from tilework.oracles.emulator.device import Device, LoadedFunction
 from tilework.oracles.emulator.findings import CheckFailed
+from tilework.oracles.emulator.memory import Memory
 from tilework.oracles.emulator.syntax import EmulatorError, Function
 from tilework.targets.nvidia.ptx_text import told
 from tilework.tools.messages import UsageError
@@ -128,7 +128,7 @@ def emulate_llvm(
     args: argparse.Namespace, text: str, arch: str, given: list[Any], dumps: list[tuple[int, str]]
 ) -> None:
     """What is found is told with or without --check, nothing is counted."""
-    from tilework.oracles.emulator.llvm.ir_types import Pointer  # lazily: each emulator for itself
+    from tilework.oracles.emulator.llvm.ir import Pointer  # lazily: each emulator for itself
     from tilework.oracles.emulator.llvm.run_llvm import load_kernel
 
     if args.counters:

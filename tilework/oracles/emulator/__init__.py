@@ -1,1 +1,4 @@
-"""PTX executed on NumPy: GPU code that runs without a GPU. See `device.Device`; `tilework emulate` on the command line."""
+"""PTX executed on NumPy: GPU code that runs without a GPU.
+
+See `device.Device`, and `tilework emulate` on the command line.
+"""

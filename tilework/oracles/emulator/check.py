@@ -1,18 +1,19 @@
-"""Check mode: warps run one at a time in a random order, and every access is compared with what others did before it.
+"""Check mode: warps run one at a time in a random order, and every access is compared with the earlier accesses.
 
     device = Device(check=True, seed=1)
-    device.launch(...)                      # raises CheckFailed at the end of the launch, with all that was found
+    device.launch(...)                      # raises CheckFailed with all findings at the end of the launch
 
-Two accesses to a byte by different agents, one of them a write, race unless the second one's thread knows of the first: through
-a barrier, an mbarrier, a wait, a fence with an atomic access, or because a launch ended between them. Whether they happened to run
-in a harmful order does not matter, so one run finds what a GPU may show rarely. Copies that a thread has started
-are agents of their own, which nobody knows of before their wait. Writes of the value that is already there are no races.
+Two accesses to a byte by different agents, one of them a write, race unless the first happens before the second:
+through a barrier, an mbarrier, a wait, a fence with an atomic access, or because a launch ended between them. The order
+in which they happened to run does not matter, so one run finds races that a GPU may show rarely. A copy that a thread
+has started is an agent of its own, ordered after nothing before its wait. A write of the value that is already there is
+no race.
 
 Blocks run one after the other: accesses of two blocks are ordered only by fences and atomic accesses.
 
-With `together` the warps of a block run at once as long as they are at the same place, which takes less than half of the time: only
-where something is said about order they have their turns. It finds the same, as what is found follows from who knows of whose
-work; but results that depend on the order of atomic accesses are those of one order, whatever the `seed`.
+With `together` the warps of a block run at once as long as they are at the same instruction, in less than half of the
+time; only instructions that order accesses run one warp at a time. The findings are the same, because they follow from
+happens-before; but results that depend on the order of atomic accesses are those of one order, whatever the `seed`.
 """
 
 import random
@@ -22,47 +23,48 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import FIRST, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
-from tilework.oracles.emulator.clocks import HANDED, Clocks, Stamp
+from tilework.oracles.emulator.async_operations import STATE, Access, Pending
+from tilework.oracles.emulator.barriers import NEXT_BLOCK
 from tilework.oracles.emulator.definedness import Definedness, registers
 from tilework.oracles.emulator.findings import CheckFailed, Finding, Findings, Site
 from tilework.oracles.emulator.machine import CLUSTER, PATIENCE, Machine, Run, Trapped, is_aligned_barrier
+from tilework.oracles.emulator.memory import BITS, COLUMNS, FIRST, SHARED_BASE, WINDOW, Array, Memory, MemoryFault
 from tilework.oracles.emulator.ordering import HOOKS, Ordering
-from tilework.oracles.emulator.pending import STATE, Access, Pending
-from tilework.oracles.emulator.ports import BITS, COLUMNS
 from tilework.oracles.emulator.shadow import (
     ASYNC,
     COMBINED,
+    HANDED,
     LARGEST,
     PLAIN,
     STRONG,
     Accesses,
+    Clocks,
     Conflict,
     PagedShadow,
     ReplicaShadow,
     Shadow,
+    Stamp,
 )
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction
 from tilework.oracles.emulator.translate import WARP, Block, Mask, Op, Translator, Unsupported
-from tilework.oracles.emulator.waiting import NEXT_BLOCK
 
 SHARED_SLOTS, GLOBAL_SLOTS = 8, 4
 STRONG_MODIFIERS = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"}
-ISSUES = {"cp", "wgmma", "st", "red"}  # instructions that may start something asynchronous
+ISSUES = {"cp", "wgmma", "st", "red"}  # instructions that may start an asynchronous operation
 MAY_RACE = ("global", "shared")
 
 
 class Checker:
-    """Watches one device. `findings` grow during a launch; the launch raises them, unless `collect`."""
+    """Observes one device. `findings` grow during a launch; the launch raises them, unless `collect`."""
 
     def __init__(self, memory: Memory, collect: bool = False, replicas: bool = False) -> None:
         self.memory, self.collect = memory, collect
         self.new_arena = ReplicaShadow if replicas else PagedShadow
         self.findings = Findings()
         self.instructions: list[Instruction] = []
-        self.numbers: dict[int, int] = {}
+        self.ids: dict[int, int] = {}
         self.registers = Definedness(self.report_at)
-        self.blocks: list[tuple[int, int, int]] = []  # by serial number
+        self.blocks: list[tuple[int, int, int]] = []  # in launch order
         self.machine: CheckingMachine
         self.block: Block
         self.clocks: Clocks
@@ -94,19 +96,19 @@ class Checker:
 
     # findings
 
-    def who(self, thread: int, block: int | None = None) -> str:
-        place = self.machine.block_of(thread) if block in (None, len(self.blocks) - 1) else self.blocks[block]
-        return f"thread {self.machine.thread_id(thread)} of block {place}"
+    def thread_name(self, thread: int, block: int | None = None) -> str:
+        index = self.machine.block_of(thread) if block in (None, len(self.blocks) - 1) else self.blocks[block]
+        return f"thread {self.machine.thread_id(thread)} of block {index}"
 
     def report_at(self, kind: str, what: str, ins: Instruction, thread: int) -> None:
-        self.findings.add(Finding(kind, f"{what} ({self.who(thread)})", (Site.of(ins),)))
+        self.findings.add(Finding(kind, f"{what} ({self.thread_name(thread)})", (Site.of(ins),)))
 
     def report_conflict(self, space: str, base: int, verb: str, accesses: Accesses, conflict: Conflict) -> None:
         ins, other = self.instructions[accesses.ins], self.instructions[conflict.ins]
         thread, address = int(accesses.threads[conflict.index]), accesses.address(conflict.index) + base
         was = self.agent(conflict.agent, conflict.block, conflict.was_write, other)
         kind = "used before its wait" if conflict.agent >= self.block.threads else "race"
-        subject = self.who(thread)
+        subject = self.thread_name(thread)
         if accesses.kind >= ASYNC:
             subject = f"{ins.opcode}.{ins.modifiers[0]} of {subject}"
         what = f"{subject} {verb} {space} address {address:#x}, which {was}, and nothing orders the two"
@@ -115,24 +117,29 @@ class Checker:
     def agent(self, agent: int, block: int, was_write: bool, ins: Instruction) -> str:
         verb = "wrote" if was_write else "read"
         if agent < self.block.threads:
-            return f"{self.who(agent, block)} {verb}"
+            return f"{self.thread_name(agent, block)} {verb}"
         owner = self.clocks.owner(agent) if block == self.clocks.block else None
         issuer = f"block {self.blocks[block]}"
         if owner is not None:
-            issuer = f"{self.who(owner[0], block)}" if owner[0] == owner[1] else f"warp {owner[0] // WARP} of {issuer}"
+            issuer = (
+                f"{self.thread_name(owner[0], block)}"
+                if owner[0] == owner[1]
+                else f"warp {owner[0] // WARP} of {issuer}"
+            )
         return f"{ins.opcode}.{ins.modifiers[0]} of {issuer} {'writes' if was_write else 'reads'} asynchronously"
 
-    def number(self, ins: Instruction) -> int:
-        found = self.numbers.get(id(ins))
+    def id_of(self, ins: Instruction) -> int:
+        found = self.ids.get(id(ins))
         if found is None:
-            found = self.numbers[id(ins)] = len(self.instructions)
+            found = self.ids[id(ins)] = len(self.instructions)
             self.instructions.append(ins)
         return found
 
     # accesses
 
     def access(
-        self, ins: Instruction | None, space: str, kind: str, addresses: Array, size: int, threads: Array, values: Array | None = None,
+        self, ins: Instruction | None, space: str, kind: str, addresses: Array, size: int, threads: Array,
+        values: Array | None = None,
     ) -> None:  # fmt: skip
         if (
             ins is None
@@ -149,12 +156,14 @@ class Checker:
         writes = kind == "store" or (kind == "atomic" and values is not None)
         base = FIRST if space == "global" else 0
         unit, at = self.units(space, addresses - np.uint64(base), size)
-        who = np.repeat(threads, size // unit)
-        accesses = Accesses(at, who, self.clocks.own(who), who, self.number(ins), STRONG if strong else PLAIN, unit)
+        agents = np.repeat(threads, size // unit)
+        accesses = Accesses(
+            at, agents, self.clocks.own(agents), agents, self.id_of(ins), STRONG if strong else PLAIN, unit
+        )
         self.check(ins, space, base, accesses, writes, values)
 
     def units(self, space: str, addresses: Array, size: int) -> tuple[int, Array]:
-        """How many bytes the shadow keeps as one, and every such unit of accesses of `size` bytes."""
+        """Return the size of the shadow's unit in bytes, and the index of every unit of accesses of `size` bytes."""
         unit = (self.shared if space == "shared" else self.arena).unit_of(addresses, size)
         first = addresses.astype(np.int64) // unit
         return unit, first if size == unit else (first[:, None] + COLUMNS[size // unit]).reshape(-1)
@@ -187,23 +196,25 @@ class Checker:
             index = int(unwritten.argmax())
             what = f"shared address {accesses.address(index):#x} is read and was never written"
             self.report_at("uninitialised shared memory", what, ins, int(accesses.threads[index]))
-            told = replace(accesses, steps=np.zeros_like(accesses.steps))  # once
-            shadow.put(0, told, np.flatnonzero(unwritten), self.clocks.block)
+            reported = replace(accesses, steps=np.zeros_like(accesses.steps))  # report it once
+            shadow.put(0, reported, np.flatnonzero(unwritten), self.clocks.block)
 
     def check_twice(self, space: str, base: int, accesses: Accesses, new: Array) -> None:
-        """Two threads that write different values to one place in one instruction."""
+        """Report two threads that write different values to one address in one instruction."""
         order = np.argsort(accesses.at, kind="stable")
-        at, data, who = accesses.at[order], new[order], accesses.agents[order]
-        twice = (at[1:] == at[:-1]) & (data[1:] != data[:-1]) & (who[1:] != who[:-1])
+        at, data, agents = accesses.at[order], new[order], accesses.agents[order]
+        twice = (at[1:] == at[:-1]) & (data[1:] != data[:-1]) & (agents[1:] != agents[:-1])
         if np.count_nonzero(twice):
             index = int(twice.argmax())
             site, address = Site.of(self.instructions[accesses.ins]), int(at[index]) * accesses.unit + base
-            what = f"{self.who(int(who[index]))} and {self.who(int(who[index + 1]))} write different values to {space} address {address:#x}"
+            first, second = (self.thread_name(int(agents[at])) for at in (index, index + 1))
+            what = f"{first} and {second} write different values to {space} address {address:#x}"
             self.findings.add(Finding("race", what, (site, site)))
 
     def check_proxy(self, ins: Instruction, space: str, base: int, proxy: str, accesses: Accesses, verb: str) -> None:
-        """What threads wrote needs a fence.proxy before a copy or a tensor core reads or writes it, and in shared memory so does what they
-        read before it is overwritten, unless they gave it away by arriving at an mbarrier, as producers and consumers do."""
+        """Report a missing fence.proxy between a thread's write and a copy or a tensor core that reads or writes the
+        bytes; in shared memory also between a thread's read and an overwrite, unless the thread arrived at an mbarrier
+        in between, as a consumer does."""
         shadow = self.shared if space == "shared" else self.arena
         at = shadow.locate(accesses.at)
         cells = range(1 + 2 * shadow.slots) if space == "shared" and verb == "writes" else (0,)
@@ -226,17 +237,18 @@ class Checker:
                 index = int(hidden.argmax())
                 other = self.instructions[int(shadow.ins[cell, at[index]])]
                 fence = "fence.proxy.tensormap" if proxy == "tensormap" else "fence.proxy.async"
-                number = int(agents[index]) - 1
-                thread = number if number < self.block.threads else (self.clocks.owner(number) or (0,))[0]
-                did = f"{self.who(thread, int(blocks[index]))} {'read' if cell else 'wrote'}"
-                what = f"{ins.opcode} {verb} {space} address {accesses.address(index) + base:#x}, which {did}, without {fence} between them"
+                agent = int(agents[index]) - 1
+                thread = agent if agent < self.block.threads else (self.clocks.owner(agent) or (0,))[0]
+                did = f"{self.thread_name(thread, int(blocks[index]))} {'read' if cell else 'wrote'}"
+                what = f"{ins.opcode} {verb} {space} address {accesses.address(index) + base:#x}, which {did}"
+                what += f", without {fence} between them"
                 self.findings.add(Finding("missing proxy fence", what, (Site.of(ins), Site.of(other))))
                 return
 
     # asynchronous operations
 
     def issued(self, t: Translator) -> None:
-        """Take note of operations that have been started since the last time."""
+        """Record the operations that have been started since the last call."""
         operations = self.block.state.get(STATE)
         if operations is None:
             return
@@ -274,8 +286,8 @@ class Checker:
         unit, at = self.units(space, addresses - np.uint64(base), access.size)
         which = np.repeat(which, access.size // unit)
         kind = COMBINED if writes and "reduce" in operation.ins.modifiers else ASYNC
-        number = self.number(operation.ins)
-        accesses = Accesses(at, agents[which], steps[which], operation.threads[which], number, kind, unit)
+        ins_id = self.id_of(operation.ins)
+        accesses = Accesses(at, agents[which], steps[which], operation.threads[which], ins_id, kind, unit)
         if operation.kind in ("bulk", "wgmma") and len(at):
             proxy = "tensormap" if access.is_map else space
             self.check_proxy(operation.ins, space, base, proxy, accesses, "writes" if writes else "reads")
@@ -284,14 +296,14 @@ class Checker:
     # instructions
 
     def wrap(self, ins: Instruction, t: Translator, op: Op) -> Op:
-        """An instruction with what is checked before and after it."""
+        """Return an instruction with the checks before and after it."""
         before = self.registers.watch(ins, t)
         orders = self.ordering_of(ins, t)
         issues = ins.opcode in ISSUES
         guard = ins.predicate.name if ins.predicate is not None else None
         everyone = self.everyone
 
-        def in_turn(mask: Mask) -> None:
+        def warp_by_warp(mask: Mask) -> None:
             for part in by_warp(everyone if mask is True else mask):
                 checked(part)
 
@@ -311,15 +323,15 @@ class Checker:
             if orders is not None:
                 orders[1](mine)
 
-        return in_turn if orders is not None and self.machine.together else checked
+        return warp_by_warp if orders is not None and self.machine.together else checked
 
     def ordering_of(self, ins: Instruction, t: Translator) -> tuple[Op, Op] | None:
-        """What an instruction means for the order of others: (before it, after it)."""
+        """Return the ordering effects of an instruction: (before it, after it)."""
         hook = HOOKS.get(ins.opcode)
         return hook(lambda: self.ordering, self.registers, ins, t) if hook is not None else None
 
     def ending(self, end: Instruction, t: Translator, mask: Array) -> None:
-        """A branch, a call or a barrier."""
+        """Check a branch, a call or a barrier."""
         if end.predicate is not None:
             self.registers.require(t, end, (end.predicate.name,), mask, "a predicate")
         if end.opcode != "call":
@@ -331,7 +343,7 @@ class Checker:
 
 
 def by_warp(mask: Array) -> list[Array]:
-    """The threads of each warp."""
+    """Split a mask by warp."""
     warps = np.flatnonzero(mask.reshape(-1, WARP).any(axis=1)).tolist()
     if len(warps) == 1:
         return [mask]
@@ -342,11 +354,11 @@ def by_warp(mask: Array) -> list[Array]:
 
 
 class CheckingMachine(Machine):
-    """Runs warps one at a time; each goes on until it waits or ends, then another one is drawn. With `together` the same of the blocks
-    of a cluster."""
+    """Runs warps one at a time; each runs until it waits or exits, then a random one is next. With `together`, the same
+    for the blocks of a cluster."""
 
     checker: Checker
-    draw: random.Random
+    rng: random.Random
     together: bool = False
     current = -1
 
@@ -385,20 +397,20 @@ class CheckingMachine(Machine):
         if mine is None or self.stalled or self.patience % PATIENCE == 0:
             others = sorted(group for group in ready if group != self.current)
             if others:
-                self.current = self.draw.choice(others)
+                self.current = self.rng.choice(others)
             mine = ready[self.current]
         if self.stalled and len(mine) > 1:
-            return self.draw.choice(mine)
+            return self.rng.choice(mine)
         return mine[0]
 
     def ready(self) -> dict[int, list[tuple[int, Run]]]:
-        """The strands that can go on, by warp, those furthest behind first."""
+        """Return the strands that can run, by warp, those furthest behind first."""
         found: dict[int, list[tuple[int, Run]]] = {}
         order: Sequence[tuple[int, Run]] = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
         whole = list(filter(self.is_complete, order)) or order
         awake = (
-            [at for at in whole if np.count_nonzero(self.strands[at] & ~self.in_vain)]
-            if np.count_nonzero(self.in_vain)
+            [at for at in whole if np.count_nonzero(self.strands[at] & ~self.polling)]
+            if np.count_nonzero(self.polling)
             else whole
         )
         for at in awake or whole:
@@ -417,39 +429,42 @@ class CheckingMachine(Machine):
         if is_aligned_barrier(end) and not self.is_whole(mask):
             lanes = (mask | self.finished).reshape(-1, WARP)
             warp = int(np.flatnonzero(mask.reshape(-1, WARP).any(axis=1))[0])
-            what = f"lane {int(np.flatnonzero(~lanes[warp])[0])} of warp {warp} is elsewhere while others of it are at a barrier"
+            lane = int(np.flatnonzero(~lanes[warp])[0])
+            what = f"lane {lane} of warp {warp} is elsewhere while others of it are at a barrier"
             self.checker.report_at("barrier in divergent code", what, end, int(threads[0]))
         if is_aligned_barrier(end) and "sync" in kinds:
-            number = self.uniform(run.code.translator, end.operands[0], mask, end)
-            barrier = self.barriers.get(number + int(self.block.ranks[threads[0]]) * NEXT_BLOCK)
+            barrier_id = self.uniform(run.code.translator, end.operands[0], mask, end)
+            barrier = self.barriers.get(barrier_id + int(self.block.ranks[threads[0]]) * NEXT_BLOCK)
             others = {id(there): there for (_, _, there), _ in (barrier.waiting if barrier else ())} | {id(end): end}
             if sum(map(is_aligned_barrier, others.values())) > 1:
-                what = f"some wait for barrier {number} here, others elsewhere; bar.sync is the same one for all, barrier.sync need not be"
+                what = f"some wait for barrier {barrier_id} here, others elsewhere; "
+                what += "bar.sync is the same one for all, barrier.sync need not be"
                 self.checker.report_at("barrier in divergent code", what, end, int(threads[0]))
         if "cluster" in kinds and "wait" in kinds and (done := self.early.get(-1)) is not None:
             clocks.deliver(threads, done)
         if "arrive" in kinds:
-            number = CLUSTER if "cluster" in kinds else self.uniform(run.code.translator, end.operands[0], mask, end)
-            number += 0 if "cluster" in kinds else int(self.block.ranks[threads[0]]) * NEXT_BLOCK  # it is one warp
-            self.early[number] = clocks.collect(threads).merged(self.early.get(number))
+            barrier_id = (
+                CLUSTER if "cluster" in kinds else self.uniform(run.code.translator, end.operands[0], mask, end)
+            )
+            barrier_id += 0 if "cluster" in kinds else int(self.block.ranks[threads[0]]) * NEXT_BLOCK  # it is one warp
+            self.early[barrier_id] = clocks.collect(threads).merged(self.early.get(barrier_id))
             clocks.tick(threads)
         super().arrive(group, run, end, mask)
 
-    def released(self, number: int, barrier: Any) -> None:
+    def released(self, barrier_id: int, barrier: Any) -> None:
         clocks = self.checker.clocks
         waiting = np.flatnonzero(
             np.logical_or.reduce([mask for _, mask in barrier.waiting] or [np.zeros(self.block.threads, bool)])
         )
-        stamp = self.early.pop(number, None)
+        stamp = self.early.pop(barrier_id, None)
         if len(waiting):
             stamp = clocks.collect(waiting).merged(stamp)
             clocks.deliver(waiting, stamp)
             clocks.tick(waiting)
-        if number == CLUSTER and stamp is not None:
+        if barrier_id == CLUSTER and stamp is not None:
             self.early[-1] = stamp
 
-    def met(self, mask: Array) -> None:
-        """Lanes of a warp have met at bar.warp.sync."""
+    def warp_synced(self, mask: Array) -> None:
         clocks, threads = self.checker.clocks, np.flatnonzero(mask)
         clocks.deliver(threads, clocks.collect(threads))
         clocks.tick(threads)

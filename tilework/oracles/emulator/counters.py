@@ -1,13 +1,15 @@
-"""What a profiler would count, by source line: instructions by kind, memory sectors, bank conflicts, tensor-core operations.
+"""The counts of a profiler, by source line: instructions by kind, memory sectors, bank conflicts, tensor-core
+operations.
 
     device = Device(counters=True)
     device.launch(...)
     print(device.counters.table())
-    device.counters.total.coalescing           # bytes that threads wanted / bytes that were moved, 1.0 is best
+    device.counters.total.coalescing           # bytes requested / bytes moved, 1.0 is best
 
-Global memory moves in sectors of 32 bytes: the 32 lanes of a warp that read neighbouring floats need 4 sectors, at a stride of 32
-bytes they need 32 and use an eighth of each. Shared memory has 32 banks of 4 bytes: lanes that want different words of one bank
-take turns. A warp takes one turn at best for up to 4 bytes per lane, 2 turns for 8 bytes, 4 turns for 16 bytes.
+Global memory moves in sectors of 32 bytes: the 32 lanes of a warp that read neighbouring floats need 4 sectors, at a
+stride of 32 bytes they need 32 and use an eighth of each. Shared memory has 32 banks of 4 bytes: accesses to different
+words of one bank are serialised into several wavefronts. A warp needs at least one wavefront for up to 4 bytes per
+lane, 2 for 8 bytes, 4 for 16 bytes.
 """
 
 import re
@@ -16,7 +18,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array, Memory
+from tilework.oracles.emulator.memory import Array, Memory
 from tilework.oracles.emulator.rules.floating import FLOATS
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator
@@ -28,15 +30,15 @@ WARPS_OF_WGMMA = 4
 
 KINDS = {
     "memory": "ld ldu st prefetch ldmatrix stmatrix", "atomic": "atom red", "copy": "cp", "tensor": "mma wgmma",
-    "branch": "bra brx call ret exit trap", "barrier": "bar barrier mbarrier fence membar", "warp": "shfl vote match redux activemask elect",
-    "convert": "cvt", "move": "mov selp cvta prmt",
+    "branch": "bra brx call ret exit trap", "barrier": "bar barrier mbarrier fence membar",
+    "warp": "shfl vote match redux activemask elect", "convert": "cvt", "move": "mov selp cvta prmt",
 }  # fmt: skip
 KIND_OF = {opcode: kind for kind, opcodes in KINDS.items() for opcode in opcodes.split()}
-HEAD = ("line", "instructions", "threads", "sectors", "coalescing", "shared turns", "conflicts", "tensor ops", "kinds")
+HEAD = ("line", "instructions", "threads", "sectors", "coalescing", "wavefronts", "conflicts", "tensor ops", "kinds")
 
 
 def kind_of(ins: Instruction) -> str:
-    """The kind of an instruction: "memory", "tensor", "float" and so on; by its type if it computes."""
+    """Return the kind of an instruction: "memory", "tensor", "float" and so on; by its type if it computes."""
     found = KIND_OF.get(ins.opcode)
     if found is None:
         found = "float" if not set(FLOATS).isdisjoint(ins.modifiers) else "integer"
@@ -45,38 +47,38 @@ def kind_of(ins: Instruction) -> str:
 
 @dataclass
 class Counts:
-    """What one source line did, or all of them. Instructions are counted once per warp, `threads` once per thread."""
+    """The counts of one source line, or of all. Instructions are counted once per warp, `threads` once per thread."""
 
     instructions: "Counter[str]" = field(default_factory=Counter)
     threads: int = 0
     requests: int = 0  # of warps to global memory
     sectors: int = 0
-    tile_sectors: int = 0  # different ones, of all that a warp accesses in one go
-    least_sectors: int = 0  # that the bytes of that would fit into
-    bytes: int = 0  # different ones that threads asked for
+    tile_sectors: int = 0  # distinct ones of all accesses of a `Tile`
+    least_sectors: int = 0  # that would hold the bytes of a `Tile`
+    bytes: int = 0  # distinct bytes that threads requested
     shared_requests: int = 0
-    turns: int = 0  # of shared memory
-    conflicts: int = 0  # turns that would not be needed if all banks were used evenly
+    wavefronts: int = 0  # of shared memory
+    conflicts: int = 0  # wavefronts beyond the minimum
     tensor_operations: int = 0  # multiplications and additions
 
     @property
     def coalescing(self) -> float:
-        """The part of the bytes that were moved and that somebody wanted."""
+        """The fraction of the moved bytes that threads requested."""
         return self.bytes / (SECTOR * self.sectors) if self.sectors else 1.0
 
     def add(self, other: "Counts") -> None:
         self.instructions.update(other.instructions)
-        for number in fields(self)[1:]:
-            setattr(self, number.name, getattr(self, number.name) + getattr(other, number.name))
+        for count in fields(self)[1:]:
+            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
 
 
 @dataclass
 class Tile:
-    """What a warp accesses for one line before it comes to the same instruction again: mostly one load or store of a kernel. A sector
-    that several instructions use part of counts once, the cache has it."""
+    """The accesses of a warp for one line before it executes the same instruction again: usually one load or store of a
+    kernel. A sector that several instructions use in part counts once, because it is cached."""
 
     counts: Counts
-    accesses: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # sectors and words by the line in the PTX
+    accesses: dict[int, tuple[Array, Array]] = field(default_factory=dict)  # sectors and words by PTX line
 
     def close(self) -> None:
         if self.accesses:
@@ -88,16 +90,16 @@ class Tile:
 
 
 class Counters:
-    """Of the last launch; `lines` by (file, line), or ("PTX", line) where the code has no .loc."""
+    """The counts of the last launch; `lines` by (file, line), or ("PTX", line) if the code has no .loc."""
 
     def __init__(self, memory: Memory | None = None) -> None:
         self.memory = memory
         self.tiles: dict[tuple[int, tuple[str, int]], Tile] = {}  # by the first thread of a warp and the line
         self.lines: dict[tuple[str, int], Counts] = {}
-        self.here: Array | None = None  # the mask that was counted last: so many warps, so many threads
+        self.here: Array | None = None  # the mask that was counted last, its warps and its threads
         self.warps = self.lanes = 0
-        # accesses of an atomic instruction, whose threads take turns
-        self.turns: list[tuple[str, Array, int, Array]] = []
+        # accesses of an atomic instruction, whose threads are serialised
+        self.atomic_accesses: list[tuple[str, Array, int, Array]] = []
 
     def begin_launch(self) -> None:
         self.lines.clear()
@@ -125,7 +127,7 @@ class Counters:
 
         def counted(mask: Mask) -> None:
             here = everyone if mask is True else mask
-            if here is not self.here:  # a run of instructions has one mask
+            if here is not self.here:  # the instructions of a run have one mask
                 self.here, self.warps, self.lanes = here, warps_of(here), int(np.count_nonzero(here))
             mine = here if guard is None else here & (guard ^ ins.negated)
             counts = self.line(ins)
@@ -134,7 +136,7 @@ class Counters:
             if operations:
                 counts.tensor_operations += operations * warps_of(mine)
             op(mask)
-            if self.turns:
+            if self.atomic_accesses:
                 self.settle(ins, counts)
 
         return counted
@@ -149,7 +151,8 @@ class Counters:
     # memory
 
     def access(
-        self, ins: Instruction | None, space: str, kind: str, addresses: Array, size: int, threads: Array, values: Array | None = None,
+        self, ins: Instruction | None, space: str, kind: str, addresses: Array, size: int, threads: Array,
+        values: Array | None = None,
     ) -> None:  # fmt: skip
         if (
             ins is None
@@ -158,23 +161,23 @@ class Counters:
         ):
             return
         if kind == "atomic":
-            self.turns.append((space, addresses, size, threads))
+            self.atomic_accesses.append((space, addresses, size, threads))
         elif space == "global" and "const" not in ins.modifiers:
             self.count_global(ins, addresses, size, threads)
         elif space == "shared" and "bulk" not in ins.modifiers and ins.opcode != "wgmma":
             self.count_shared(self.line(ins), addresses, size, threads)
 
     def settle(self, ins: Instruction, counts: Counts) -> None:
-        """Count what an atomic instruction accessed, all its turns together."""
+        """Count the accesses of an atomic instruction, all its rounds together."""
         for space in ("global", "shared"):
-            mine = [turn for turn in self.turns if turn[0] == space]
+            mine = [access for access in self.atomic_accesses if access[0] == space]
             if mine:
-                addresses, threads = (np.concatenate([turn[part] for turn in mine]) for part in (1, 3))
+                addresses, threads = (np.concatenate([access[part] for access in mine]) for part in (1, 3))
                 if space == "global":
                     self.count_global(ins, addresses, mine[0][2], threads)
                 else:
                     self.count_shared(counts, addresses, mine[0][2], threads, one_by_one=True)
-        self.turns.clear()
+        self.atomic_accesses.clear()
 
     def count_global(self, ins: Instruction, addresses: Array, size: int, threads: Array) -> None:
         if self.memory is not None and (origin := self.memory.origin(int(addresses[0]))) % SECTOR:
@@ -190,7 +193,7 @@ class Counters:
         tile.accesses[ins.line] = sectors_and_words(addresses, size, threads)
 
     def close_tiles(self) -> None:
-        """What comes from here on is accessed in another go."""
+        """End all tiles."""
         for tile in self.tiles.values():
             tile.close()
         self.tiles.clear()
@@ -198,9 +201,9 @@ class Counters:
     def count_shared(
         self, counts: Counts, addresses: Array, size: int, threads: Array, one_by_one: bool = False
     ) -> None:
-        turns, best, warps = turns_of(addresses, size, threads, one_by_one)
-        counts.turns += turns
-        counts.conflicts += turns - best
+        wavefronts, best, warps = wavefronts_of(addresses, size, threads, one_by_one)
+        counts.wavefronts += wavefronts
+        counts.conflicts += wavefronts - best
         counts.shared_requests += warps
 
     # text
@@ -209,7 +212,7 @@ class Counters:
         return self.table()
 
     def table(self) -> str:
-        """One row per source line, and the sum."""
+        """Return one row per source line, and the total."""
         rows: list[tuple[str, ...]] = [HEAD]
         for (file, line), counts in sorted(self.lines.items()):
             rows.append(row(f"{file}:{line}", counts))
@@ -217,26 +220,26 @@ class Counters:
         widths = [max(len(cells[index]) for cells in rows) for index in range(len(HEAD))]
         lines = []
         for cells in rows:
-            numbers = (cell.rjust(width) for cell, width in zip(cells[1:-1], widths[1:-1], strict=True))
-            lines.append("  ".join([cells[0].ljust(widths[0]), *numbers, cells[-1]]).rstrip())
+            columns = (cell.rjust(width) for cell, width in zip(cells[1:-1], widths[1:-1], strict=True))
+            lines.append("  ".join([cells[0].ljust(widths[0]), *columns, cells[-1]]).rstrip())
         return "\n".join(lines)
 
 
 def row(name: str, counts: Counts) -> tuple[str, ...]:
     coalescing = f"{counts.coalescing:.0%}" if counts.sectors else "-"
-    numbers = (counts.turns, counts.conflicts, counts.tensor_operations)
+    shared = (counts.wavefronts, counts.conflicts, counts.tensor_operations)
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.instructions.items()))
     first = (str(sum(counts.instructions.values())), str(counts.threads), str(counts.sectors or "-"), coalescing)
-    return (name, *first, *(str(number or "-") for number in numbers), kinds)
+    return (name, *first, *(str(count or "-") for count in shared), kinds)
 
 
 def warps_of(mask: Array) -> int:
-    """How many warps have a thread in `mask`."""
+    """Return the number of warps that have a thread in `mask`."""
     return int(np.count_nonzero(mask.reshape(-1, WARP).any(axis=1)))
 
 
 def tensor_operations(ins: Instruction) -> int:
-    """Multiplications and additions of a matrix instruction, per warp."""
+    """Return the multiplications and additions of a matrix instruction, per warp."""
     if ins.opcode not in ("mma", "wgmma"):
         return 0
     shape = next((match for modifier in ins.modifiers if (match := SHAPE.match(modifier))), None)
@@ -247,11 +250,11 @@ def tensor_operations(ins: Instruction) -> int:
 
 
 def sectors_of(addresses: Array, size: int, threads: Array) -> tuple[int, int, int]:
-    """(sectors, different bytes, warps) of one access per thread; each warp fetches its own sectors."""
+    """Return (sectors, distinct bytes, warps) of one access per thread; each warp fetches its own sectors."""
     warps = threads.astype(np.int64) // WARP
     first = addresses.astype(np.int64)
-    places = np.unique(warps << 48 | first & ((1 << 48) - 1))
-    warp, start = places >> 48, places & ((1 << 48) - 1)
+    starts = np.unique(warps << 48 | first & ((1 << 48) - 1))
+    warp, start = starts >> 48, starts & ((1 << 48) - 1)
     steps = np.arange(0, size, min(size, SECTOR))
     sectors = np.unique((warp << 48 | start // SECTOR)[:, None] + steps // SECTOR)
     crossing = np.unique(warp << 48 | (start + size - 1) // SECTOR)
@@ -261,21 +264,21 @@ def sectors_of(addresses: Array, size: int, threads: Array) -> tuple[int, int, i
 
 
 def sectors_and_words(addresses: Array, size: int, threads: Array) -> tuple[Array, Array]:
-    """The sectors and the words of 4 bytes that threads want, each with its warp above 48 bits."""
+    """Return the sectors and the 4-byte words that threads access, each with its warp above bit 48."""
     warps, first = threads.astype(np.int64) // WARP << 48, addresses.astype(np.int64) // BANK_BYTES
     words = (warps + first)[:, None] + np.arange(max(1, size // BANK_BYTES))
     return (words // (SECTOR // BANK_BYTES)).reshape(-1), words.reshape(-1)
 
 
-def turns_of(addresses: Array, size: int, threads: Array, one_by_one: bool = False) -> tuple[int, int, int]:
-    """(turns, turns at best, warps) of one access to shared memory per thread. Lanes share a word that they read or write; if
-    `one_by_one`, as in atomic operations, they do not."""
-    together = min(WARP, WARP * BANK_BYTES // size)  # lanes whose bytes fit into one turn
+def wavefronts_of(addresses: Array, size: int, threads: Array, one_by_one: bool = False) -> tuple[int, int, int]:
+    """Return (wavefronts, minimum of them, warps) of one access to shared memory per thread. Lanes share a word that
+    they read or write, unless `one_by_one`, as in atomic operations."""
+    together = min(WARP, WARP * BANK_BYTES // size)  # lanes whose bytes fit into one wavefront
     group = threads.astype(np.int64) // together
     words = addresses.astype(np.int64)[:, None] // BANK_BYTES + np.arange((size + BANK_BYTES - 1) // BANK_BYTES)
-    places = (group[:, None] << 40 | words).reshape(-1)
-    places = places if one_by_one else np.unique(places)
-    banks = (places >> 40) * BANKS + places % BANKS
+    accesses = (group[:, None] << 40 | words).reshape(-1)
+    accesses = accesses if one_by_one else np.unique(accesses)
+    banks = (accesses >> 40) * BANKS + accesses % BANKS
     keys, counts = np.unique(banks, return_counts=True)
     most = np.zeros(int(group.max()) + 1, np.int64)
     np.maximum.at(most, keys // BANKS, counts)

@@ -1,13 +1,13 @@
-"""Registers that were never written, and registers that a wgmma has not finished with.
+"""Undefined registers, and registers that a wgmma is still using.
 
-An undefined value may be moved about and computed with, as compilers do (``%r2`` below is undefined in lane 5 and so is ``%r3``);
-it is a mistake where it decides something: in an address, a predicate, a store, a matrix.
+An undefined value may be moved and computed with, as compilers do (``%r2`` below is undefined in lane 5 and so is
+``%r3``); using it in an address, a predicate, a store or a matrix is an error.
 
     @%p1 ld.global.u32 %r2, [%rd1];        // %p1 is false in lane 5
     add.u32            %r3, %r2, 1;
-    st.global.u32      [%rd2], %r3;        // found here
+    st.global.u32      [%rd2], %r3;        // reported here
 
-The accumulator of a wgmma is not there until wgmma.wait_group; a plain mov only renames it, anything else is a mistake.
+The accumulator of a wgmma is undefined until wgmma.wait_group; a plain mov renames it, any other use is an error.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,19 +16,19 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.memory import Array
 from tilework.oracles.emulator.syntax import Address, Instruction, Not, Operand, Pair, Reg, Vector
 from tilework.oracles.emulator.translate import Mask, Op, Translator
 
 NO_RESULT = {"nanosleep"}
-USES = {"st", "red", "atom", "mma", "wgmma", "stmatrix", "mbarrier", "cp"}  # what they read must be defined
+USES = {"st", "red", "atom", "mma", "wgmma", "stmatrix", "mbarrier", "cp"}  # their operands must be defined
 QUIET_SPACES = {"param", "local"}  # copies of structures with holes
 
 Report = Callable[[str, str, Instruction, int], None]  # kind, what, instruction, thread
 
 
 def registers(operand: Operand | Any) -> Iterator[str]:
-    """The names of the registers in an operand."""
+    """Yield the names of the registers in an operand."""
     match operand:
         case Reg(name):
             yield name
@@ -47,7 +47,7 @@ def registers(operand: Operand | Any) -> Iterator[str]:
 
 
 def results(ins: Instruction) -> tuple[str, ...]:
-    """The registers that an instruction writes: those of its first operand, unless that is an address."""
+    """Return the registers that an instruction writes: those of its first operand, unless that is an address."""
     if not ins.operands or ins.opcode in NO_RESULT or isinstance(ins.operands[0], Address):
         return ()
     if ins.opcode == "wgmma" and "mma_async" not in ins.modifiers:
@@ -56,16 +56,16 @@ def results(ins: Instruction) -> tuple[str, ...]:
 
 
 class Definedness:
-    """Which registers of each translator are defined, by thread."""
+    """Tracks which registers of each translator are defined, by thread."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
         self.defined: WeakKeyDictionary[Translator, dict[str, Array]] = WeakKeyDictionary()
-        self.flight: dict[tuple[int, str], Array] = {}  # number of the wgmma group that a register belongs to
+        self.flight: dict[tuple[int, str], Array] = {}  # index of the wgmma group that a register belongs to
         self.finished: Array = np.zeros(0, np.int64)  # groups of each thread that are done
 
     def start(self, threads: int) -> None:
-        """A new block: nothing is defined."""
+        """Begin a new block, in which nothing is defined."""
         for arrays in self.defined.values():
             for array in arrays.values():
                 array[:] = False
@@ -83,16 +83,16 @@ class Definedness:
         self.require_all(ins, [(name, self.array(t, name)) for name in names], mask, use)
 
     def require_all(self, ins: Instruction, named: Sequence[tuple[str, Array]], mask: Array, use: str) -> None:
-        """The same of registers that have been looked up."""
+        """Like `require`, for registers that have been looked up."""
         for name, defined in named:
             missing = mask > defined  # and not
             if np.count_nonzero(missing):
                 thread = int(missing.argmax())
                 self.report("uninitialised register", f"{name} is used as {use} and was never written", ins, thread)
-                defined[mask] = True  # told once
+                defined[mask] = True  # report it once
 
     def require_landed(self, t: Translator, ins: Instruction, names: tuple[str, ...], mask: Array) -> None:
-        """The registers belong to no wgmma that is under way."""
+        """Report registers that belong to a wgmma in flight."""
         if not self.flight:
             return
         for name in names:
@@ -107,7 +107,7 @@ class Definedness:
                 groups[early] = 0
 
     def take_off(self, t: Translator, names: frozenset[str], threads: Array, groups: Array) -> None:
-        """A wgmma has been issued: these registers are its own until its group is done."""
+        """Record that a wgmma has been issued: it owns these registers until its group is complete."""
         for name in names:
             key = (id(t), name)
             array = self.flight.get(key)
@@ -116,16 +116,16 @@ class Definedness:
             array[threads] = groups + 1
 
     def watch(self, ins: Instruction, t: Translator) -> Op:
-        """What to do before an instruction, given the mask of the threads that execute it."""
+        """Return the check to run before an instruction, a function of the mask of active threads."""
         written = results(ins)
         rest = ins.operands if not written else ins.operands[1:]
-        places = tuple(name for operand in rest if isinstance(operand, Address) for name in registers(operand))
+        address_names = tuple(name for operand in rest if isinstance(operand, Address) for name in registers(operand))
         values = tuple(name for operand in rest if not isinstance(operand, Address) for name in registers(operand))
         if ins.opcode == "wgmma" and "mma_async" in ins.modifiers:
             return self.watch_matrix(ins, t, written, values)
         outs = [self.array(t, name) for name in written]
         strict = ins.opcode in USES and not QUIET_SPACES.intersection(ins.modifiers)
-        addresses = [(name, self.array(t, name)) for name in places]
+        addresses = [(name, self.array(t, name)) for name in address_names]
         operands = [(name, self.array(t, name)) for name in values] if strict else []
         chosen = self.chosen(ins, t) if ins.opcode == "selp" else None
         packs = ins.opcode == "mov" and len(values) > 1
@@ -143,7 +143,7 @@ class Definedness:
                 if moves:
                     self.rename(t, written[0], values[0], mask)
                 else:
-                    self.require_landed(t, ins, values + places + written, mask)
+                    self.require_landed(t, ins, values + address_names + written, mask)
             if not outs:
                 return
             good: Any = True
@@ -159,7 +159,8 @@ class Definedness:
         return before
 
     def watch_matrix(self, ins: Instruction, t: Translator, written: tuple[str, ...], values: tuple[str, ...]) -> Op:
-        """wgmma may take an accumulator that another wgmma is still working on; they happen in order."""
+        """Like `watch` for wgmma, which may take an accumulator that another wgmma is still working on; they execute in
+        order."""
         outs = [self.array(t, name) for name in written]
         operands = [(name, self.array(t, name)) for name in values]
 
@@ -171,7 +172,7 @@ class Definedness:
         return before
 
     def chosen(self, ins: Instruction, t: Translator) -> Callable[[], Array]:
-        """For selp: whether the operand that is taken is defined."""
+        """For selp: return a function that tells whether the selected operand is defined."""
         sides = []
         for operand in ins.operands[1:3]:
             names = tuple(registers(operand))

@@ -1,4 +1,4 @@
-"""A GPU that is not there: memory, modules, functions, launches, as the CUDA driver has them, executed at once.
+"""An emulated GPU: memory, modules, functions and launches as in the CUDA driver, executed synchronously.
 
     >>> device = Device()
     >>> x = device.allocate(16)
@@ -19,7 +19,7 @@
     >>> device.copy_out(x, 16).view(np.int32)
     array([0, 2, 4, 6], dtype=int32)
 
-Kernel arguments are NumPy scalars of the parameter's size, bytes, or arrays already on the device by their address.
+Kernel arguments are NumPy scalars of the parameter's size, bytes, or addresses of arrays on the device.
 """
 
 import random
@@ -31,13 +31,12 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array, Memory
 from tilework.oracles.emulator.check import Checker, CheckingMachine
 from tilework.oracles.emulator.counters import Counters
 from tilework.oracles.emulator.layout import local_layout, module_variables, parameter_layout, shared_layout
 from tilework.oracles.emulator.machine import MAX_INSTRUCTIONS, Machine
+from tilework.oracles.emulator.memory import ArenaPort, Array, Memory, Watchers
 from tilework.oracles.emulator.parser import parse_ptx
-from tilework.oracles.emulator.ports import ArenaPort, Watchers
 from tilework.oracles.emulator.syntax import EmulatorError, Function, PtxModule, dimensions
 from tilework.oracles.emulator.translate import Block
 
@@ -49,7 +48,7 @@ Dimensions = int | Sequence[int]
 
 @dataclass(eq=False)
 class LoadedModule:
-    """A module on a device: its text parsed, its variables allocated."""
+    """A module on a device, parsed, with its variables allocated."""
 
     device: "Device"
     ptx: PtxModule
@@ -85,7 +84,8 @@ class LoadedFunction:
 
     @property
     def attributes(self) -> dict[str, int]:
-        """As a driver tells them: static shared bytes, local bytes per thread, threads per block at most, PTX version."""
+        """The attributes that a driver reports: static shared bytes, local bytes per thread, maximum threads per block,
+        PTX version."""
         _, shared = shared_layout(self.module.ptx, 0)
         limit = self.function.limits.get("reqntid") or self.function.limits.get("maxntid") or (LARGEST_BLOCK,)
         major, minor = self.module.ptx.version
@@ -99,15 +99,16 @@ class LoadedFunction:
 
 
 class Device:
-    """One emulated GPU. `output` gets what kernels print; `max_instructions` ends endless loops. With `check` every launch is
-    checked (see `check`), warps in an order drawn from `seed`, or `together`, which is faster; with `collect` its findings are kept in `checker.findings` and not
-    raised; with `replicas` a load that several threads make for one is no race (`ReplicaShadow`). With `counters` what a profiler would count is in `device.counters`.
-    `most_blocks`: of a larger grid only the first clusters run, until there are as many blocks."""
+    """One emulated GPU. `output` receives the text that kernels print; `max_instructions` ends endless loops. With
+    `check` every launch is checked (see `check`), with the warps in a random order of `seed`, or `together`, which is
+    faster; with `collect` its findings are kept in `checker.findings` and not raised; with `replicas` a redundant load
+    by several threads is no race (`ReplicaShadow`). With `counters`, `device.counters` has the counts of a profiler. If
+    `most_blocks` is set, only the first clusters of a larger grid run, up to that many blocks."""
 
     def __init__(
-        self, capacity: int = 16 << 30, output: Callable[[str], None] | None = None, max_instructions: int = MAX_INSTRUCTIONS,
-        check: bool = False, seed: int = 0, collect: bool = False, counters: bool = False, replicas: bool = False,
-        together: bool = False,
+        self, capacity: int = 16 << 30, output: Callable[[str], None] | None = None,
+        max_instructions: int = MAX_INSTRUCTIONS, check: bool = False, seed: int = 0, collect: bool = False,
+        counters: bool = False, replicas: bool = False, together: bool = False,
     ) -> None:  # fmt: skip
         self.memory, self.together = Memory(capacity), together
         self.output, self.max_instructions = output, max_instructions
@@ -136,13 +137,13 @@ class Device:
         return np.frombuffer(self.memory.read(address, size), np.uint8).copy()
 
     def upload(self, array: Array) -> int:
-        """Allocate room for an array and copy it there."""
+        """Allocate memory for an array and copy it there."""
         address = self.allocate(array.nbytes)
         self.copy_in(address, array)
         return address
 
     def download(self, address: int, like: Array) -> Array:
-        """An array of the same shape and type as `like` from the device."""
+        """Return an array of the same shape and type as `like` from the device."""
         return self.copy_out(address, like.nbytes).view(like.dtype).reshape(like.shape)
 
     # code
@@ -156,13 +157,13 @@ class Device:
         return LoadedModule(self, ptx, symbols, local_offsets, local_size, by_address)
 
     def synchronize(self) -> None:
-        """Launches are finished when they return."""
+        """Do nothing: launches are finished when they return."""
 
     def launch(
         self, function: LoadedFunction, grid: Dimensions, block: Dimensions, args: Sequence[Any], shared: int = 0,
         cluster: Dimensions | None = None,
     ) -> None:  # fmt: skip
-        """Clusters are those of `cluster`, or those that the kernel requires."""
+        """Launch a kernel with clusters of `cluster`, or with those that the kernel requires."""
         grid3, block3 = dimensions(grid, "grid"), dimensions(block, "block")
         cluster3 = cluster_of(function.function) if cluster is None else dimensions(cluster, "cluster")
         self.check_launch(function, grid3, block3, shared, cluster3)
@@ -194,9 +195,9 @@ class Device:
             state.specials["%dynamic_smem_size"][...] = shared
             state.specials["%total_smem_size"][...] = shared_size
             symbols = {**module.symbols, **shared_offsets, **module.local_offsets}
-            place, size = parameter_layout(function.function)
-            parameters = self.memory.allocate(max(1, size))  # they stay: translated code knows where they are
-            symbols |= {name: parameters + offset for name, offset in place.items()}
+            offsets, size = parameter_layout(function.function)
+            parameters = self.memory.allocate(max(1, size))  # never moved: translated code contains their address
+            symbols |= {name: parameters + offset for name, offset in offsets.items()}
             kind = Machine if self.checker is None else CheckingMachine
             made = kind(
                 module.ptx, function.function, state, symbols, module.functions, self.max_instructions, self.output
@@ -204,7 +205,7 @@ class Device:
             made.parameters, made.observers = parameters, self.observers
             if isinstance(made, CheckingMachine):
                 assert self.checker is not None
-                made.checker, made.draw, made.together = self.checker, self.random, self.together
+                made.checker, made.rng, made.together = self.checker, self.random, self.together
             function.machines[key] = made
         return function.machines[key]
 
@@ -235,17 +236,17 @@ class Device:
 
 
 def cluster_of(function: Function) -> tuple[int, int, int]:
-    """How many blocks a cluster of the kernel has in each direction."""
+    """Return the number of blocks of a cluster of the kernel in each dimension."""
     return dimensions(function.limits.get("reqnctapercluster", (1,)), "cluster")
 
 
 def pack_arguments(function: Function, args: Sequence[Any]) -> bytes:
-    """The parameter bytes of a launch."""
+    """Return the parameter bytes of a launch."""
     if len(args) != len(function.params):
         raise EmulatorError(f"{function.name} takes {len(function.params)} arguments and is given {len(args)}")
-    place, size = parameter_layout(function)
+    offsets, size = parameter_layout(function)
     data = bytearray(size)
-    for number, (variable, value) in enumerate(zip(function.params, args, strict=True)):
+    for index, (variable, value) in enumerate(zip(function.params, args, strict=True)):
         if isinstance(value, int) and not isinstance(value, bool):
             raw = (value & ((1 << 8 * variable.size) - 1)).to_bytes(variable.size, "little")
         elif isinstance(value, float):
@@ -254,7 +255,8 @@ def pack_arguments(function: Function, args: Sequence[Any]) -> bytes:
             raw = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else np.asarray(value).tobytes()
         if len(raw) != variable.size:
             raise EmulatorError(
-                f"argument {number} of {function.name} has {len(raw)} bytes; the parameter {variable.name} has {variable.size}"
+                f"argument {index} of {function.name} has {len(raw)} bytes; "
+                f"the parameter {variable.name} has {variable.size}"
             )
-        data[place[variable.name] : place[variable.name] + len(raw)] = raw
+        data[offsets[variable.name] : offsets[variable.name] + len(raw)] = raw
     return bytes(data)

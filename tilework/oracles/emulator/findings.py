@@ -1,6 +1,7 @@
-"""What the checker has found, and the error that tells it.
+"""The findings of the checker, and the error that reports them.
 
->>> finding = Finding("race", "thread (3, 0, 0) loads what thread (0, 0, 0) stores", (Site("k.cu:7", 31, "ld.shared.u32 %r1, [%r2];"),))
+>>> site = Site("k.cu:7", 31, "ld.shared.u32 %r1, [%r2];")
+>>> finding = Finding("race", "thread (3, 0, 0) loads what thread (0, 0, 0) stores", (site,))
 >>> print(finding)
 race: thread (3, 0, 0) loads what thread (0, 0, 0) stores
   at k.cu:7, PTX line 31: ld.shared.u32 %r1, [%r2];
@@ -23,12 +24,12 @@ class Site:
     source: str
     line: int
     text: str
-    places: tuple[tuple[str, int], ...] = ()  # (file, line), then those that it is inlined at
+    locations: tuple[tuple[str, int], ...] = ()  # (file, line), then those where it is inlined
     language: str = "PTX"
 
     @classmethod
     def of(cls, ins: Any) -> "Site":
-        return cls(ins.place, ins.line, ins.text, ins.places, ins.language)
+        return cls(ins.location, ins.line, ins.text, ins.locations, ins.language)
 
     def __str__(self) -> str:
         return (f"{self.source}, " if self.source else "") + f"{self.language} line {self.line}: {self.text}"
@@ -36,7 +37,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake. `sites` are the instruction that shows it and, for a race, the one it races with."""
+    """One error. `sites` are the instruction that shows it and, for a race, the one it races with."""
 
     kind: str
     what: str
@@ -46,17 +47,16 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, tuple[Site, ...]]:
-        """Findings that differ in their threads only are one."""
+        """Findings that differ only in their threads have the same key."""
         return self.kind, self.sites
 
     def __str__(self) -> str:
-        words = ("at", "and")
-        lines = [f"  {words[min(index, 1)]} {site}" for index, site in enumerate(self.sites)]
+        lines = [f"  {'and' if index else 'at'} {site}" for index, site in enumerate(self.sites)]
         return "\n".join([f"{self.kind}: {self.what}", *lines])
 
 
 class Findings(list[Finding]):
-    """Those of one launch, each once."""
+    """The findings of one launch, without duplicates."""
 
     def add(self, finding: Finding) -> None:
         if len(self) < MOST and all(known.key != finding.key for known in self):
@@ -64,7 +64,7 @@ class Findings(list[Finding]):
 
 
 class CheckFailed(EmulatorError):
-    """A launch in which the checker found something; `findings` is all of it."""
+    """A launch in which the checker found errors; `findings` has all of them."""
 
     def __init__(self, kernel: str, findings: list[Finding]) -> None:
         shown = "\n".join(str(finding) for finding in findings[:SHOWN])

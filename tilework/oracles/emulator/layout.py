@@ -1,8 +1,9 @@
-"""Where variables lie: module variables in the arena, shared variables in the block's window, local and parameter bytes per thread.
+"""The layout of variables: module variables in the arena, shared variables in the block's window, local variables and
+parameters per thread.
 
 >>> from tilework.oracles.emulator.parser import parse_ptx
->>> text = ".version 8.0\\n.target sm_80\\n.shared .align 4 .b8 a[6];\\n.extern .shared .align 16 .b8 d[];\\n.entry k() { ret; }"
->>> shared_layout(parse_ptx(text), dynamic=64)
+>>> text = ".version 8.0\\n.target sm_80\\n.shared .align 4 .b8 a[6];\\n.extern .shared .align 16 .b8 d[];"
+>>> shared_layout(parse_ptx(text + ".entry k() { ret; }"), dynamic=64)
 ({'a': 0, 'd': 16}, 80)
 """
 
@@ -11,15 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array, Memory
+from tilework.oracles.emulator.memory import Array, Memory
 from tilework.oracles.emulator.syntax import EmulatorError, Function, PtxModule, Symbol, Variable
 
 LARGEST_FRAMES = 512 << 10
 LARGEST_PARAMETER = 32 << 10
 
 
-def place(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
-    """Offsets of variables one after the other, aligned, and the end."""
+def assign_offsets(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
+    """Lay out variables one after the other, aligned; return their offsets and the end."""
     offsets = {}
     for variable in variables:
         start = (start + variable.align - 1) // variable.align * variable.align
@@ -29,7 +30,8 @@ def place(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int]
 
 
 def variables_in(module: PtxModule, *spaces: str) -> list[Variable]:
-    """Those of the module and of all function bodies. The latter are renamed (``k buffer``), since two bodies may use one name."""
+    """Return the variables of the module and of all function bodies. The latter are renamed (``k buffer``), because two
+    bodies may use the same name."""
     found = [variable for variable in module.variables.values() if variable.space in spaces]
     for function in module.functions.values():
         found += [
@@ -41,44 +43,46 @@ def variables_in(module: PtxModule, *spaces: str) -> list[Variable]:
 
 
 def inside(function: Function, name: str) -> str:
-    """What a variable of a function body is called in the module."""
+    """Return the module-wide name of a variable of a function body."""
     return f"{function.name} {name}"
 
 
 def names_in(function: Function, symbols: dict[str, int]) -> dict[str, int]:
-    """The addresses that names have in a function body, of those in the module."""
+    """Return the addresses of the names that a function body can use."""
     return symbols | {
         name: symbols[inside(function, name)] for name in function.variables if inside(function, name) in symbols
     }
 
 
 def shared_layout(module: PtxModule, dynamic: int) -> tuple[dict[str, int], int]:
-    """Offsets of shared variables and the bytes a block needs; variables without a size share the `dynamic` bytes at the end."""
+    """Return the offsets of shared variables and the bytes a block needs; variables without a size share the `dynamic`
+    bytes at the end."""
     shared = variables_in(module, "shared")
-    offsets, end = place(variable for variable in shared if variable.count is not None)
+    offsets, end = assign_offsets(variable for variable in shared if variable.count is not None)
     open_ended = [variable for variable in shared if variable.count is None]
     align = max((variable.align for variable in open_ended), default=16)
     start = (end + align - 1) // align * align if open_ended or dynamic else end
     offsets |= {variable.name: start for variable in open_ended}
-    return offsets, (start + dynamic + 3) // 4 * 4  # code for narrow atomics uses the whole word around its bytes
+    return offsets, (start + dynamic + 3) // 4 * 4  # narrow atomics access the whole 32-bit word around their bytes
 
 
 def local_layout(module: PtxModule) -> tuple[dict[str, int], int]:
-    """Offsets of the module's own local variables, and their bytes. Those of functions are in a frame for each call."""
-    offsets, end = place(variable for variable in module.variables.values() if variable.space == "local")
+    """Return the offsets of the module's own local variables, and their size. Those of functions are in a frame for
+    each call."""
+    offsets, end = assign_offsets(variable for variable in module.variables.values() if variable.space == "local")
     return offsets, (end + 15) // 16 * 16
 
 
 def frame_layout(function: Function, start: int) -> tuple[dict[str, int], int]:
-    """Offsets in the local window of what a call of the function needs there: its local variables, and its parameters whose address
-    it takes, which are copied there."""
+    """Return the offsets in the local window of the frame of one call: the function's local variables, and copies of
+    the parameters whose address it takes."""
     kept = [variable for variable in function.variables.values() if variable.space == "local"]
     if not function.is_kernel:
         taken = {
             operand.name for ins in function.instructions for operand in ins.operands if isinstance(operand, Symbol)
         }
         kept += [variable for variable in function.params if variable.name in taken]
-    offsets, end = place(kept, start)
+    offsets, end = assign_offsets(kept, start)
     if end > LARGEST_FRAMES:
         raise EmulatorError(
             f"{function.name} needs {end} bytes of local memory in a thread; {LARGEST_FRAMES} are possible"
@@ -87,7 +91,8 @@ def frame_layout(function: Function, start: int) -> tuple[dict[str, int], int]:
 
 
 def module_variables(module: PtxModule, memory: Memory, functions: dict[str, int] | None = None) -> dict[str, int]:
-    """Allocate and fill the global and constant variables of a module; their addresses. They may hold addresses of `functions`."""
+    """Allocate and initialise the global and constant variables of a module; return their addresses. Initial values may
+    contain addresses of `functions`."""
     variables = variables_in(module, "global", "const")
     symbols = {
         variable.name: memory.allocate(max(1, variable.size), max(256, variable.align)) for variable in variables
@@ -109,7 +114,7 @@ def module_variables(module: PtxModule, memory: Memory, functions: dict[str, int
 
 
 def local_variables(function: Function, threads: int) -> dict[str, Array]:
-    """Memory of the parameter variables that a body declares for its calls: an array (threads, bytes) for each."""
+    """Return an array (threads, bytes) for each parameter variable that a body declares for its calls."""
     found = {}
     for variable in function.variables.values():
         if variable.space == "param":
@@ -122,5 +127,5 @@ def local_variables(function: Function, threads: int) -> dict[str, Array]:
 
 
 def parameter_layout(function: Function) -> tuple[dict[str, int], int]:
-    """Offsets of a kernel's parameters, as the driver lays them out, and their size."""
-    return place(function.params)
+    """Return the offsets of a kernel's parameters, as the driver lays them out, and their size."""
+    return assign_offsets(function.params)

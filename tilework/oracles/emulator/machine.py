@@ -1,13 +1,19 @@
-"""Executes a block: all its threads at once, apart where they take different branches, together again where they meet.
+"""Executes a block: all its threads at once, which diverge at branches and reconverge where the paths join.
 
-The instructions of a function are cut into runs that end where control may go elsewhere. Threads that are at the same run form a
-strand; the strand that is furthest behind in the text goes first, so that the others wait for it where the paths join:
+The instructions of a function are split into runs that end where control flow may change. Threads at the same run form
+a strand; the strand that is furthest behind in the text runs first, so that the others wait for it where the paths
+join:
 
-    entry ── @%p bra ──▶ left          strands {left: 1100, right: 0011}, left runs first, then right, and both meet at join
+    entry ── @%p bra ──▶ left          strands {left: 1100, right: 0011}: left runs first, then right; both join
                 └──────▶ right ──▶ join
 
-A called function is laid out anew for each place it is called from, when that place is first reached; its runs lie between the
-call and what follows it. Barriers hold strands back; when all threads are held, the block cannot go on and that is an error.
+A called function is laid out anew for each call site, when the call is first reached; its runs come between the call
+and the instruction after it. Barriers block strands; if all threads are blocked, the block is deadlocked, which is an
+error.
+
+`BUILT_IN` has the functions that the CUDA runtime provides: vprintf, __assertfail, malloc and free. Their arguments are
+parameter variables of the caller, each an array (threads, bytes).
+
 """
 
 from collections.abc import Callable
@@ -17,9 +23,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array, MemoryFault
-from tilework.oracles.emulator.calls import BUILT_IN
+from tilework.oracles.emulator.barriers import CLUSTER, Barrier, BarrierWaits, Stuck, spans
 from tilework.oracles.emulator.layout import frame_layout, local_variables, names_in
+from tilework.oracles.emulator.memory import LOCAL_BASE, WINDOW, Array, MemoryFault
+from tilework.oracles.emulator.printf import printf_text
 from tilework.oracles.emulator.syntax import (
     EmulatorError,
     Function,
@@ -29,7 +36,7 @@ from tilework.oracles.emulator.syntax import (
     Symbol,
     Trapped,
     Vector,
-    placed,
+    located_error,
 )
 from tilework.oracles.emulator.translate import (
     COLLECTIVE,
@@ -42,21 +49,104 @@ from tilework.oracles.emulator.translate import (
     Unsupported,
     load_rules,
 )
-from tilework.oracles.emulator.waiting import CLUSTER, Barrier, Stuck, Waiting, spans
+
+LONGEST = 4096  # bytes of a string
+
+
+def argument(t: Translator, name: str, dtype: Any) -> Array:
+    """Return a parameter variable as one value per thread."""
+    return t.params[name][:, : np.dtype(dtype).itemsize].view(dtype)[:, 0]
+
+
+def string_at(t: Translator, address: int, thread: int) -> str:
+    """Return the zero-terminated string at a generic address."""
+    found = bytearray()
+    port, active = t.port("generic"), np.array([thread])
+    while len(found) < LONGEST:
+        byte = int(port.read(np.array([address + len(found)], np.uint64), np.uint8, 1, active)[0, 0])
+        if byte == 0:
+            break
+        found.append(byte)
+    return found.decode(errors="replace")
+
+
+def vprintf(
+    machine: "Machine", t: Translator, ins: Instruction, names: list[str], outs: list[str], mask: Array
+) -> None:
+    formats, buffers = argument(t, names[0], np.uint64), argument(t, names[1], np.uint64)
+    texts: dict[int, str] = {}  # by address, for memory that all threads share
+    for thread in np.flatnonzero(mask).tolist():
+        at = int(formats[thread])
+        if at not in texts or LOCAL_BASE <= at < LOCAL_BASE + WINDOW:
+            texts[at] = string_at(t, at, thread)
+        text, count = formatted(t, texts[at], int(buffers[thread]), thread)
+        machine.output(text)
+        if outs:
+            argument(t, outs[0], np.int32)[thread] = count
+
+
+def formatted(t: Translator, format: str, buffer: int, thread: int) -> tuple[str, int]:
+    """Return the formatted text and the number of values. The values are consecutive in `buffer`, aligned to their
+    size."""
+    port, active = t.port("generic"), np.array([thread])
+    at, count = buffer, 0
+
+    def value(dtype: Any) -> Any:
+        nonlocal at, count
+        size = np.dtype(dtype).itemsize
+        at = (at + size - 1) // size * size
+        found = port.read(np.array([at], np.uint64), dtype, 1, active)[0, 0]
+        at, count = at + size, count + 1
+        return found
+
+    return printf_text(format, value, lambda: string_at(t, int(value(np.uint64)), thread)), count
+
+
+def assertfail(
+    machine: "Machine", t: Translator, ins: Instruction, names: list[str], outs: list[str], mask: Array
+) -> None:
+    thread = int(np.flatnonzero(mask)[0])
+    message, file = (string_at(t, int(argument(t, name, np.uint64)[thread]), thread) for name in names[:2])
+    line = int(argument(t, names[2], np.uint32)[thread])
+    function = string_at(t, int(argument(t, names[3], np.uint64)[thread]), thread)
+    raise located_error(
+        Trapped, machine.located(f"{file}:{line}: {function}: assertion `{message}` failed", ins, thread)
+    )
+
+
+def allocate(
+    machine: "Machine", t: Translator, ins: Instruction, names: list[str], outs: list[str], mask: Array
+) -> None:
+    sizes, results = argument(t, names[0], np.uint64), argument(t, outs[0], np.uint64)
+    for thread in np.flatnonzero(mask).tolist():
+        try:
+            results[thread] = t.block.arena.memory.allocate(int(sizes[thread]))
+        except EmulatorError:
+            results[thread] = 0  # as malloc does
+
+
+def free(machine: "Machine", t: Translator, ins: Instruction, names: list[str], outs: list[str], mask: Array) -> None:
+    for address in argument(t, names[0], np.uint64)[mask].tolist():
+        if address:
+            t.block.arena.memory.free(address)
+
+
+BUILT_IN = {"vprintf": vprintf, "__assertfail": assertfail, "malloc": allocate, "free": free}
+
 
 DEEPEST_CALL = 64
 WARP_GROUP = 4 * WARP
-PATIENCE = 1000  # runs of one strand after which another one gets a turn
-RETRIES = 32  # of every strand, where all of them have asked in vain
+PATIENCE = 1000  # runs of one strand after which another one is scheduled
+RETRIES = 32  # of every strand, if all of them poll unsuccessfully
 ENDS = {"bra", "brx", "ret", "exit", "trap", "call", "bar", "barrier", "brkpt", "setmaxnreg"}
-ENOUGH = 256  # registers of each thread
+ENOUGH = 256  # registers per thread
 MAX_INSTRUCTIONS = 100_000_000
 
 Key = tuple[int, ...]
 
 
 def is_aligned_barrier(end: Instruction) -> bool:
-    """Whether all lanes of a warp have to be at this instruction together."""
+    """Return True if all lanes of a warp have to execute this instruction together."""
     return (
         end.opcode in ("bar", "barrier", "setmaxnreg")
         and "warp" not in end.modifiers
@@ -65,7 +155,7 @@ def is_aligned_barrier(end: Instruction) -> bool:
 
 
 def threads_together(first: Instruction | None, end: Instruction | None) -> int:
-    """How many threads have to be at a run together, which starts with `first`; see `Run`."""
+    """Return the number of threads that have to execute a run together, which starts with `first`; see `Run`."""
     if first is not None and first.opcode == "wgmma" and "mma_async" in first.modifiers:
         return WARP_GROUP
     return (
@@ -77,14 +167,15 @@ def threads_together(first: Instruction | None, end: Instruction | None) -> int:
 
 @dataclass(eq=False)
 class Run:
-    """Instructions without a way in or out but at the ends. `key` orders runs as the text does."""
+    """A basic block: instructions that control enters at the first and leaves at the last. `key` orders runs as in the
+    text."""
 
     key: Key
     instructions: list[Instruction]
     code: "Code"
-    end: Instruction | None = None  # what decides where to go; None: on to the next run
-    together: int = 0  # threads that have to be here at the same time: those of a warp, or of a warp group
-    ops: list[Op] | None = None  # made when the run is first reached
+    end: Instruction | None = None  # the instruction that ends it; None: falls through
+    together: int = 0  # number of threads that execute it together: a warp, or a warp group
+    ops: list[Op] | None = None  # translated when the run is first reached
 
     def next(self) -> "Run | None":
         at = self.key[-1] + 1
@@ -93,7 +184,7 @@ class Run:
 
 @dataclass(eq=False)
 class Code:
-    """A function laid out for one place it is called from (`caller` is the run that calls it; None for the kernel)."""
+    """A function laid out for one call site (`caller` is the run that calls it; None for the kernel)."""
 
     function: Function
     translator: Translator
@@ -103,18 +194,19 @@ class Code:
     at_label: dict[str, Run] = field(default_factory=dict)
     callees: dict[tuple[Key, str], "Code"] = field(default_factory=dict)
     frame_end: int = 0  # in the local window
-    copies: list[tuple[Array, int]] = field(default_factory=list)  # arguments that go to the frame, and their offsets
+    copies: list[tuple[Array, int]] = field(default_factory=list)  # arguments copied to the frame, and their offsets
 
 
 class Observer(Protocol):
-    """Sees instructions: `wrap` gives the operation to run instead, `ending` is told of branches, calls and barriers."""
+    """Observes instructions: `wrap` returns the operation to run instead; `ending` is called for branches, calls and
+    barriers."""
 
     def wrap(self, ins: Instruction, t: Translator, op: Op) -> Op: ...
     def ending(self, end: Instruction, t: Translator, mask: Array) -> None: ...
 
 
-class Machine(Waiting):
-    """The code of one kernel for one block shape. `run_block` executes one block; the translation is kept for the next."""
+class Machine(BarrierWaits):
+    """The translated code of one kernel for one block shape. `run_block` executes one block; the translation is kept."""
 
     def __init__(
         self, module: PtxModule, kernel: Function, block: Block, symbols: dict[str, int], functions: dict[int, str],
@@ -127,22 +219,22 @@ class Machine(Waiting):
         (self.limit,) = kernel.limits.get("maxnreg", (ENOUGH,))
         self.executed = 0  # instructions, each counted once for all its threads
         self.thread_instructions = 0
-        self.stalled = False  # set by an instruction that waits in vain, as a failed try_wait does
-        self.progress = 0  # counted up by whatever may end such a wait
+        self.stalled = False  # set by an instruction that polls unsuccessfully, such as a failed try_wait
+        self.progress = 0  # incremented by every event that may end such a wait
         self.strands: dict[tuple[int, Run], Array] = {}
         self.barriers: dict[int, Barrier] = {}
         self.finished = np.zeros(block.threads, bool)
-        self.last_run = np.zeros(block.threads, np.int64)  # when threads had a turn
-        self.in_vain = np.zeros(block.threads, bool)  # threads whose last question of that kind was answered no
+        self.last_run = np.zeros(block.threads, np.int64)  # step in which each thread last ran
+        self.polling = np.zeros(block.threads, bool)  # threads whose last poll was unsuccessful
         self.observers: list[Observer] = []
-        self.meetings: dict[tuple[int, int], Barrier] = {}  # lanes at bar.warp.sync, by warp and member mask
-        self.parameters = 0  # where the arguments of a launch are written
+        self.warp_barriers: dict[tuple[int, int], Barrier] = {}  # lanes at bar.warp.sync, by warp and member mask
+        self.parameters = 0  # address of the arguments of a launch
 
     def begin_launch(self, grid: tuple[int, int, int]) -> None:
-        """Before the first block; for those who watch."""
+        """Called before the first block; a hook for subclasses."""
 
     def end_launch(self) -> None:
-        """After the last block; for those who watch."""
+        """Called after the last block; a hook for subclasses."""
 
     # laying out code
 
@@ -163,11 +255,11 @@ class Machine(Waiting):
             elif ins.opcode in COLLECTIVE:
                 starts.add(index)
         edges = sorted(start for start in starts if start < len(function.instructions))
-        for number, (start, stop) in enumerate(pairwise([*edges, len(function.instructions)])):
+        for index, (start, stop) in enumerate(pairwise([*edges, len(function.instructions)])):
             body = function.instructions[start:stop]
             end = body.pop() if body[-1].opcode in ENDS else None
             together = threads_together(body[0] if body else None, end)
-            code.runs.append(Run((*prefix, number), body, code, end, together))
+            code.runs.append(Run((*prefix, index), body, code, end, together))
         by_start = dict(zip(edges, code.runs, strict=True))
         code.runs.append(
             Run((*prefix, len(code.runs)), [], code, Instruction("ret", (), (), line=function.line, text="}"))
@@ -181,7 +273,7 @@ class Machine(Waiting):
         return run.ops
 
     def watched(self, ins: Instruction, translator: Translator) -> Op:
-        """The operation of an instruction, inside of what its observers do."""
+        """Return the operation of an instruction, wrapped by the observers."""
         op = translator.translate(ins)
         for observer in self.observers:
             op = observer.wrap(ins, translator, op)
@@ -192,8 +284,8 @@ class Machine(Waiting):
     def run_block(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
         self.block.start(ctaid, grid)
         self.executed, self.stalled, self.progress, self.idle = 0, False, 0, 0
-        self.in_vain = np.zeros(self.block.threads, bool)
-        self.barriers, self.strands, self.meetings, self.wanting = {}, {}, {}, []
+        self.polling = np.zeros(self.block.threads, bool)
+        self.barriers, self.strands, self.warp_barriers, self.register_requests = {}, {}, {}, []
         self.registers = np.full(self.block.threads // WARP, self.limit)
         self.finished = ~self.block.exists
         for translator in self.translators(self.kernel):
@@ -205,7 +297,7 @@ class Machine(Waiting):
                 self.step()
         for finish in self.block.state.get("at the end", ()):
             finish()
-        if self.barriers or self.meetings or self.wanting:
+        if self.barriers or self.warp_barriers or self.register_requests:
             self.check_stuck()
 
     def translators(self, code: Code) -> list[Translator]:
@@ -215,21 +307,22 @@ class Machine(Waiting):
         return found
 
     def begin(self) -> None:
-        """All threads start together."""
+        """Start all threads together."""
         self.strands[(0, self.kernel.runs[0])] = self.block.exists.copy()
 
     patience = 0
     last: Any = None
 
     def pick(self) -> tuple[int, Run]:
-        """The strand to run next: the one furthest behind, unless it has to wait for the rest of its warps or has run for long."""
+        """Return the strand to run next: the one furthest behind, unless it waits for the rest of its warps or has run
+        for long."""
         if len(self.strands) == 1:
             return next(iter(self.strands))
         order = sorted(self.strands, key=lambda at: (at[1].key, at[0]))
         self.patience += 1
         ready = list(filter(self.is_complete, order)) or order
-        if np.count_nonzero(self.in_vain):
-            awake = [at for at in ready if np.count_nonzero(self.strands[at] & ~self.in_vain)]
+        if np.count_nonzero(self.polling):
+            awake = [at for at in ready if np.count_nonzero(self.strands[at] & ~self.polling)]
             if not awake:
                 return min(ready, key=lambda at: int(self.last_run[self.strands[at]].min()))
             ready = awake
@@ -239,14 +332,15 @@ class Machine(Waiting):
         return ready[0]
 
     def is_whole(self, mask: Array, together: int = WARP) -> bool:
-        """Whether the warps, or the groups of warps, of these threads are complete, but for threads that have ended."""
+        """Return True if the warps, or the warp groups, of these threads are complete, except for threads that have
+        exited."""
         together = together if len(mask) % together == 0 else WARP
         lanes = (mask | self.finished).reshape(-1, together)
         some = mask.reshape(-1, together).any(axis=1)
         return bool(lanes[some].all())
 
     def is_complete(self, at: tuple[int, Run]) -> bool:
-        """Whether a strand need not wait for threads that have to be there, too."""
+        """Return True if a strand need not wait for other threads of its warps."""
         return not at[1].together or self.is_whole(self.strands[at], at[1].together)
 
     def step(self) -> None:
@@ -270,74 +364,75 @@ class Machine(Waiting):
             raise self.explained(error, run.end or run.instructions[-1]) from error
         if self.progress != before:
             self.idle, self.stalled = 0, False
-            self.in_vain[:] = False
+            self.polling[:] = False
         elif self.stalled:
             self.idle += 1
-            tries = RETRIES if all(self.in_vain[mask].all() for mask in self.strands.values()) else PATIENCE
+            tries = RETRIES if all(self.polling[mask].all() for mask in self.strands.values()) else PATIENCE
             if self.idle > tries * max(1, len(self.strands)):
                 last = run.instructions[-1] if run.instructions else run.end
-                what = f"all threads wait for something that does not happen{self.elsewhere(run)}"
+                what = f"all threads wait for something that does not happen{self.other_locations(run)}"
                 raise self.failure(what, last, mask, Stuck)
-        elif self.idle and np.count_nonzero(mask & ~self.in_vain):
+        elif self.idle and np.count_nonzero(mask & ~self.polling):
             self.idle = 0
 
-    def elsewhere(self, here: Run) -> str:
-        """Where the threads are that are not `here`, in brackets."""
+    def other_locations(self, here: Run) -> str:
+        """Describe the locations of the threads that are not `here`, in brackets."""
         at: dict[int, Array] = {}
         for (_, run), mask in self.strands.items():
             if run is not here and (last := run.instructions[-1] if run.instructions else run.end) is not None:
                 at[last.line] = at.get(last.line, False) | mask
-        for barrier in (*self.barriers.values(), *self.meetings.values()):
+        for barrier in (*self.barriers.values(), *self.warp_barriers.values()):
             for (_, _, end), mask in barrier.waiting:
                 at[end.line] = at.get(end.line, False) | mask
-        told = [f"threads {spans(np.flatnonzero(mask))} at PTX line {line}" for line, mask in sorted(at.items())]
-        return f" (also {'; '.join(told)})" if told else ""
+        texts = [f"threads {spans(np.flatnonzero(mask))} at PTX line {line}" for line, mask in sorted(at.items())]
+        return f" (also {'; '.join(texts)})" if texts else ""
 
-    idle = 0  # waits in vain since something happened
+    idle = 0  # unsuccessful polls since the last progress
 
     def waited(self, threads: Array, over: Array) -> None:
-        """Threads asked for something; those that are not `over` will ask again."""
-        self.in_vain[threads] = ~over
+        """Record the outcome of a poll: threads whose condition is not `over` will poll again."""
+        self.polling[threads] = ~over
         self.stalled = self.stalled or not bool(over.all())
 
     def execute(self, run: Run, mask: Mask) -> None:
         ops = run.ops if run.ops is not None else self.operations(run)
         at = 0
         try:
-            for at, op in enumerate(ops):  # noqa: B007  (the number says which one failed)
+            for at, op in enumerate(ops):  # noqa: B007  (the index of the op that failed)
                 op(mask)
         except (EmulatorError, *MISTAKES) as error:
             raise self.explained(error, run.instructions[at]) from error
 
     def explained(self, error: Exception, ins: Instruction) -> EmulatorError:
-        """An error with the instruction, the block and the thread, unless it names them already."""
+        """Return an error with the instruction, the block and the thread, unless it names them already."""
         if isinstance(error, MemoryFault):
             return MemoryFault(self.located(error.what, ins, error.thread), error.thread, error.address, ins)
         if not isinstance(error, EmulatorError):
             return Unsupported(ins, f"{type(error).__name__}: {error}")
         if getattr(error, "located", False) or isinstance(error, Unsupported) or "PTX line" in str(error):
             return error
-        return placed(type(error), self.located(str(error), ins))
+        return located_error(type(error), self.located(str(error), ins))
 
     def failure(
         self, what: str, ins: Instruction | None, mask: Array, kind: type[EmulatorError] = EmulatorError
     ) -> EmulatorError:
-        """An error about the first of some threads."""
+        """Return an error about the first of some threads."""
         return kind(self.located(what, ins, int(np.flatnonzero(mask)[0])))
 
     def located(self, what: str, ins: Instruction | None, thread: int | None = None) -> str:
-        """A message with the instruction, its source line, the block and the thread."""
+        """Return a message with the instruction, its source line, the block and the thread."""
         if ins is None:
             return what
         ctaid = self.block_of(thread or 0)
-        who = f"block {ctaid}" + (f", thread {self.thread_id(thread)}" if thread is not None else "")
-        source = f"\n  at {ins.place}" if ins.source else ""
-        return f"{what} ({who}){source}\n  PTX line {ins.line}: {ins.text}"
+        subject = f"block {ctaid}" + (f", thread {self.thread_id(thread)}" if thread is not None else "")
+        source = f"\n  at {ins.location}" if ins.source else ""
+        return f"{what} ({subject}){source}\n  PTX line {ins.line}: {ins.text}"
 
     def block_of(self, thread: int) -> tuple[int, int, int]:
-        """The place in the grid of a thread's block."""
+        """Return the grid index of a thread's block."""
         specials, threads = self.block.specials, self.block.threads
-        return tuple(int(np.broadcast_to(specials[f"%ctaid.{axis}"], threads)[thread]) for axis in "xyz")  # type: ignore[return-value]
+        x, y, z = (int(np.broadcast_to(specials[f"%ctaid.{axis}"], threads)[thread]) for axis in "xyz")
+        return x, y, z
 
     def thread_id(self, thread: int) -> tuple[int, int, int]:
         return tuple(int(self.block.specials[f"%tid.{axis}"][thread]) for axis in "xyz")  # type: ignore[return-value]
@@ -345,7 +440,7 @@ class Machine(Waiting):
     # leaving a run
 
     def go(self, group: int, run: Run | None, mask: Array) -> None:
-        """Threads go on at a run, joining those that are there; None is the end of the function."""
+        """Continue threads at a run, joining those that are there already."""
         assert run is not None  # the last run of a function is a return
         at = (group, run)
         here = self.strands.get(at)
@@ -394,10 +489,10 @@ class Machine(Waiting):
 
     def stop(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
         self.finished |= mask
-        for number in list(self.barriers):
-            self.release(group, number)
-        for warp, members in list(self.meetings):
-            self.part(warp, members)
+        for barrier in list(self.barriers):
+            self.release(group, barrier)
+        for warp, members in list(self.warp_barriers):
+            self.release_warp(warp, members)
 
     def trap(self, group: int, run: Run, end: Instruction, mask: Array) -> None:
         raise self.failure("trap", end, mask, Trapped)
@@ -447,9 +542,9 @@ class Machine(Waiting):
         self.go(group, code.runs[0], mask)
 
     ENDINGS = {
-        "bra": "branch", "brx": "branch_indexed", "ret": "back", "exit": "stop", "trap": "trap", "brkpt": "trap", "call": "call",
-        "bar": "arrive", "barrier": "arrive", "setmaxnreg": "change_registers",
+        "bra": "branch", "brx": "branch_indexed", "ret": "back", "exit": "stop", "trap": "trap", "brkpt": "trap",
+        "call": "call", "bar": "arrive", "barrier": "arrive", "setmaxnreg": "change_registers",
     }  # fmt: skip
 
 
-__all__ = ["CLUSTER", "MAX_INSTRUCTIONS", "PATIENCE", "Machine", "Observer", "Run", "Stuck", "Trapped", "placed"]
+__all__ = ["CLUSTER", "MAX_INSTRUCTIONS", "PATIENCE", "Machine", "Observer", "Run", "Stuck", "Trapped", "located_error"]

@@ -1,11 +1,13 @@
-"""What instructions other than barriers say about order: waits for groups of copies, mbarriers, fences, atomic accesses.
+"""The ordering effects of instructions other than barriers: waits for copy groups, mbarriers, fences, atomic accesses.
 
-    cp.async.wait_group 0            this thread knows of its copies; others learn it from the next barrier
-    mbarrier.arrive, .try_wait       the arrivals of a phase are known to those who have seen its end, and so are its copies
-    fence; st.relaxed [flag]         what was known at the fence goes with the flag, to whoever reads it and has a fence after that
-    fence.proxy.async                what this thread knows of is visible to copies and tensor cores; with a space, in that memory
+    cp.async.wait_group 0         orders the thread's copies before it; a barrier passes that on to other threads
+    mbarrier.arrive, .try_wait    orders the arrivals and the copies of a phase before a thread that has seen its end
+    fence; st.relaxed [flag]      orders earlier accesses before a thread that reads the flag and then executes a fence
+    fence.proxy.async             makes earlier accesses visible to copies and tensor cores; with a space, there only
 
-`HOOKS` has for each opcode a function that gives what to do before and after the instruction, for the mask of its threads.
+`HOOKS` has for each opcode a function that returns what to do before and after the instruction, for the mask of its
+threads.
+
 """
 
 from collections.abc import Callable
@@ -14,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import SHARED_BASE, WINDOW, Array
-from tilework.oracles.emulator.clocks import HANDED, PROXIES, Clocks, Stamp
+from tilework.oracles.emulator.async_operations import Pending
 from tilework.oracles.emulator.definedness import Definedness, registers
-from tilework.oracles.emulator.pending import Pending
-from tilework.oracles.emulator.rules.barriers import Phase, shared_address
-from tilework.oracles.emulator.rules.ld_st import space_of
+from tilework.oracles.emulator.memory import SHARED_BASE, WINDOW, Array
+from tilework.oracles.emulator.rules.load_store import space_of
+from tilework.oracles.emulator.rules.mbarrier import Phase, shared_address
+from tilework.oracles.emulator.shadow import HANDED, PROXIES, Clocks, Stamp
 from tilework.oracles.emulator.syntax import Address, Imm, Instruction
 from tilework.oracles.emulator.translate import WARP, Block, Mask, Op, Translator
 
@@ -35,12 +37,12 @@ HOOKS: dict[str, Hook] = {}
 
 
 @dataclass(eq=False)
-class Known:
-    """What is known of an mbarrier: the agent of its copies, who has initialised it, phases that are over, what came with the arrivals of this phase and of
-    those before."""
+class MbarrierState:
+    """The checker's state of an mbarrier: the agent of its copies, the thread that initialised it, the completed
+    phases, and the clocks that came with the arrivals of this phase and of the earlier ones."""
 
     agent: int
-    made: tuple[int, int] = (0, 0)  # by which thread, in which step
+    made: tuple[int, int] = (0, 0)  # initialised by (thread, step)
     phase: int = 0
     parity: int = 0
     gathering: Stamp | None = None
@@ -48,21 +50,22 @@ class Known:
 
 
 class Ordering:
-    """Of one block. `atomics` are stamps left at addresses of global memory, by address and block, for the whole launch."""
+    """The ordering state of one block. `atomics` are stamps left at addresses of global memory, by address and block,
+    for the whole launch."""
 
     def __init__(self, clocks: Clocks, block: Block, atomics: dict[int, dict[int, Stamp]]) -> None:
         self.clocks, self.block = clocks, block
         self.count = {kind: np.zeros(block.threads, np.int64) for kind in KINDS}
         self.ends: dict[str, list[list[int]]] = {kind: [[] for _ in range(block.threads)] for kind in KINDS}
-        self.mbarriers: dict[int, Known] = {}
-        self.released: dict[int, Stamp] = {}  # what a thread knew at its last fence
-        self.acquirable: dict[int, list[Stamp]] = {}  # what a thread has read and will know after its next fence
+        self.mbarriers: dict[int, MbarrierState] = {}
+        self.released: dict[int, Stamp] = {}  # clocks of a thread at its last fence
+        self.acquirable: dict[int, list[Stamp]] = {}  # stamps a thread has read, which take effect at its next fence
         self.atomics, self.shared_atomics = atomics, dict[int, dict[int, Stamp]]()
 
     # groups
 
     def agents(self, operation: Pending) -> tuple[Array, Array, Array]:
-        """(who reads, who writes, in which step) of each transfer of an operation that was just started."""
+        """Return (reader, writer, step) of each transfer of an operation that has just been started."""
         threads, kind, clocks = operation.threads, operation.kind, self.clocks
         if operation.barrier is not None:
             barrier = self.mbarrier(operation.barrier)
@@ -82,7 +85,7 @@ class Ordering:
             self.ends[kind][thread].append(count)
 
     def wait(self, kind: str, threads: Array, left: int | None, only_read: bool = False) -> None:
-        """All groups but the last `left` are done; None: all that has been started."""
+        """All groups but the last `left` are complete; None: all operations."""
         if left is None:
             steps = self.count[kind][threads]
         else:
@@ -98,9 +101,9 @@ class Ordering:
 
     # mbarriers
 
-    def mbarrier(self, address: int) -> Known:
+    def mbarrier(self, address: int) -> MbarrierState:
         if address not in self.mbarriers:
-            self.mbarriers[address] = Known(self.clocks.column(("mbarrier", address)))
+            self.mbarriers[address] = MbarrierState(self.clocks.column(("mbarrier", address)))
         return self.mbarriers[address]
 
     def initialise(self, address: int, thread: int) -> None:
@@ -109,7 +112,7 @@ class Ordering:
         barrier.phase, barrier.parity, barrier.gathering = barrier.phase + 1, 0, None
 
     def look(self, addresses: Array) -> None:
-        """See whether a phase of these mbarriers has ended."""
+        """Record the ends of phases of these mbarriers."""
         if not self.mbarriers:
             return
         for address in self.mbarriers.keys() & set(addresses.tolist()):
@@ -118,7 +121,7 @@ class Ordering:
             if bits >> 63 and Phase.unpack(bits).parity != barrier.parity:
                 self.end_phase(barrier)
 
-    def end_phase(self, barrier: Known) -> None:
+    def end_phase(self, barrier: MbarrierState) -> None:
         barrier.phase += 1
         barrier.parity ^= 1
         stamp = self.empty() if barrier.gathering is None else barrier.gathering
@@ -138,7 +141,7 @@ class Ordering:
         self.clocks.tick(threads)
 
     def signal(self, operation: Pending) -> None:
-        """cp.async.mbarrier.arrive: the copies so far are known with the phase."""
+        """cp.async.mbarrier.arrive: the end of the phase orders the copies so far."""
         assert operation.barrier is not None
         threads, clocks = operation.threads, self.clocks
         for what in ("read", "write"):
@@ -209,7 +212,7 @@ def fence(ordering: Now, known: Definedness, ins: Instruction, t: Translator) ->
 
 
 def proxies_of(ins: Instruction) -> tuple[str, ...]:
-    """The proxies that a fence is for: ``fence.proxy.async`` is for all memory, with a space for that one."""
+    """Return the proxies of a fence: ``fence.proxy.async`` is for all memory, with a space for that one."""
     if "tensormap::generic" in ins.modifiers:
         return ("tensormap",) if "acquire" in ins.modifiers else ()
     if not any(modifier.startswith("async") for modifier in ins.modifiers):
@@ -242,10 +245,10 @@ def groups(ordering: Now, known: Definedness, ins: Instruction, t: Translator) -
 
 @hook("mbarrier")
 def mbarrier(ordering: Now, known: Definedness, ins: Instruction, t: Translator) -> Orders:
-    place = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
-    if place is None:
+    address = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
+    if address is None:
         return None
-    where = shared_address(t, place, space_of(ins))
+    where = shared_address(t, address, space_of(ins))
     kind, relaxed = ins.modifiers[0], "relaxed" in ins.modifiers
     answer = next(registers(ins.operands[0]), None)
 
@@ -283,12 +286,12 @@ def mbarrier(ordering: Now, known: Definedness, ins: Instruction, t: Translator)
 @hook("ld", "st", "atom", "red")
 def strong(ordering: Now, known: Definedness, ins: Instruction, t: Translator) -> Orders:
     modifiers = set(ins.modifiers)
-    place: Any = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
+    address: Any = next((operand for operand in ins.operands if isinstance(operand, Address)), None)
     space = space_of(ins)
     is_strong = ins.opcode in ("atom", "red") or modifiers & STRONG
-    if not is_strong or "async" in modifiers or place is None or space in ("param", "local", "const"):
+    if not is_strong or "async" in modifiers or address is None or space in ("param", "local", "const"):
         return None
-    where = t.address(place)
+    where = t.address(address)
     base = np.uint64(SHARED_BASE if space == "shared" else 0)
     release, acquire = bool(modifiers & RELEASES), bool(modifiers & ACQUIRES)
 

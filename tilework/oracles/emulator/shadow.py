@@ -1,20 +1,215 @@
-"""Shadow memory: for every byte, who wrote it last and who has read it since.
+"""Happens-before between threads (vector clocks), and the last accesses to each byte (shadow memory).
+
+Every agent counts its own steps, and every thread keeps, for each agent, the last step that is ordered before it:
+
+    known[5, 3] >= 7        step 7 of agent 3 happens before what thread 5 does now, so it is visible to thread 5
+
+A barrier takes the maximum over the arriving threads and gives it to the waiting ones. Agents 0 to threads - 1 are the
+threads; the others are copy engines and tensor cores, one per thread or warp and kind, and mbarriers, for the copies
+that signal them. An access is ordered before another exactly if the thread of the second knows its step. `proxied` is
+the same for what fences have made visible to copies and tensor cores, one for each of `PROXIES`: shared memory, global
+memory (`fence.proxy.async`) and the tensor maps in it (`fence.proxy.tensormap`). A fence counts anywhere between the
+two accesses, also in another block.
+
+The shadow keeps the last writer and the readers since then:
 
     byte 12 of shared memory    written by agent 0 in step 1, read by agent 37 in step 1
-    now thread 0 writes byte 12, and does not know of step 1 of agent 37: a race
+    now thread 0 writes byte 12, and step 1 of agent 37 is not ordered before that: a race
 
-As long as all accesses are of whole words, a word is kept instead of its four bytes, which are then the same: `Shadow.unit`.
+As long as all accesses are of whole 32-bit units, one entry stands for the four bytes: `Shadow.unit`.
 
-Readers are kept per warp (modulo `slots`), two of each, so that of many threads that read a byte one is found that is not
-the writer. A write that was ordered after all readers replaces them; one that was not has been reported.
+Readers are kept per warp (modulo `slots`), two of each, so that of many threads that read a byte one is found that is
+not the writer. A write that is ordered after all readers replaces them; one that is not has been reported.
+
 """
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.clocks import Clocks
+from tilework.oracles.emulator.memory import Array
+
+Foreign = dict[int, Array]  # index of another block: the steps of its agents that are known
+HANDED = "handed"  # not a proxy: reads before an arrival at an mbarrier, which need no fence before an overwrite
+PROXIES = ("shared", "global", "tensormap", HANDED)
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """A snapshot of vector clocks, on its way from one thread to another."""
+
+    known: Array
+    proxied: Array
+    foreign: Foreign
+    block: int
+    foreign_proxied: tuple[Foreign, ...] = ({},) * len(PROXIES)
+
+    def merged(self, other: "Stamp | None") -> "Stamp":
+        if other is None:
+            return self
+        assert self.block == other.block, "stamps of two blocks are kept apart"
+        foreign = join_foreign(self.foreign, other.foreign)
+        proxied = join_all(self.foreign_proxied, other.foreign_proxied)
+        return Stamp(
+            longest_max(self.known, other.known), longest_max(self.proxied, other.proxied), foreign, self.block, proxied
+        )
+
+
+def longest_max(a: Array, b: Array) -> Array:
+    """Return the element-wise maximum; a missing end counts as zero."""
+    if a.shape == b.shape:
+        return np.maximum(a, b)
+    if a.shape[-1] < b.shape[-1]:
+        a, b = b, a
+    found, common = a.copy(), b.shape[-1]
+    np.maximum(found[..., :common], b, out=found[..., :common])
+    return found
+
+
+def join_foreign(a: Foreign, b: Foreign) -> Foreign:
+    if a is b or not b:
+        return a
+    found = dict(a)
+    for block, known in b.items():
+        found[block] = longest_max(found[block], known) if block in found else known
+    return found
+
+
+def join_all(a: tuple[Foreign, ...], b: tuple[Foreign, ...]) -> tuple[Foreign, ...]:
+    return tuple(join_foreign(mine, theirs) for mine, theirs in zip(a, b, strict=True))
+
+
+def fenced_for(proxy: int, known: Foreign, fenced: tuple[Foreign, ...]) -> tuple[Foreign, ...]:
+    """Return `fenced` with all that is `known` behind a fence of one of `PROXIES`."""
+    return (*fenced[:proxy], join_foreign(fenced[proxy], known), *fenced[proxy + 1 :]) if known else fenced
+
+
+class Clocks:
+    """The vector clocks of one block, the `block`-th of the launch."""
+
+    def __init__(self, threads: int, block: int) -> None:
+        self.threads, self.block = threads, block
+        self.agents = threads
+        self.known = np.zeros((threads, threads + 64), np.int32)
+        self.proxied = np.zeros((len(PROXIES), *self.known.shape), np.int32)
+        self.has_fences = False  # if False, `proxied` is zero
+        everyone = np.arange(threads)
+        self.known[everyone, everyone] = 1
+        self.foreign: list[Foreign] = [{}] * threads
+        self.foreign_proxied: list[tuple[Foreign, ...]] = [({},) * len(PROXIES)] * threads
+        self.columns: dict[Hashable, int] = {}
+        self.owners: dict[int, tuple[int, int]] = {}  # first agent of a name: (count, threads per agent)
+
+    def column(self, key: Hashable, count: int = 1) -> int:
+        """Return the first of `count` agents with this name; each works for as many consecutive threads of the block,
+        or for one mbarrier."""
+        if key not in self.columns:
+            self.columns[key] = self.agents
+            self.owners[self.agents] = (count, self.threads // count)
+            self.agents += count
+            if self.agents > self.known.shape[1]:
+                missing = self.agents - self.known.shape[1] + 64
+                self.known = np.pad(self.known, ((0, 0), (0, missing)))
+                self.proxied = np.pad(self.proxied, ((0, 0), (0, 0), (0, missing)))
+        return self.columns[key]
+
+    def works_as(self, agents: Array, key: Hashable) -> Array:
+        """Return which of the agents have this name."""
+        first = self.columns.get(key, self.agents)
+        return (agents >= first) & (agents < first + self.owners.get(first, (0, 0))[0])
+
+    def owner(self, agent: int) -> tuple[int, int] | None:
+        """Return the first and the last thread that an agent works for, if that is not the whole block."""
+        for first, (count, width) in self.owners.items():
+            if first <= agent < first + count and count > 1:
+                return (agent - first) * width, (agent - first + 1) * width - 1
+        return None
+
+    def own(self, threads: Array) -> Array:
+        """Return the current steps of the threads."""
+        return self.known[threads, threads]
+
+    def tick(self, threads: Array) -> None:
+        """Begin a new step of the threads."""
+        self.known[threads, threads] += 1
+
+    def learn(self, threads: Array, agents: Array | int, steps: Array | int) -> None:
+        """Record that a step of an agent happens before what each thread does from now on."""
+        self.known[threads, agents] = np.maximum(self.known[threads, agents], steps)
+
+    def collect(self, threads: Array) -> Stamp:
+        """Return the joined clocks of these threads."""
+        foreign: Foreign = {}
+        for found in {id(self.foreign[thread]): self.foreign[thread] for thread in threads.tolist()}.values():
+            foreign = join_foreign(foreign, found)
+        proxied = ({},) * len(PROXIES)
+        for found in {
+            id(self.foreign_proxied[thread]): self.foreign_proxied[thread] for thread in threads.tolist()
+        }.values():
+            proxied = join_all(proxied, found)
+        fenced = self.proxied[:, threads].max(axis=1) if self.has_fences else np.zeros_like(self.proxied[:, 0])
+        return Stamp(self.known[threads].max(axis=0), fenced, foreign, self.block, proxied)
+
+    def deliver(self, threads: Array, stamp: Stamp) -> None:
+        foreign, proxied = stamp.foreign, stamp.foreign_proxied
+        if stamp.block == self.block:
+            count = len(stamp.known)
+            self.known[threads, :count] = np.maximum(self.known[threads, :count], stamp.known)
+            if np.count_nonzero(stamp.proxied):
+                self.has_fences = True
+                count = stamp.proxied.shape[-1]
+                self.proxied[:, threads, :count] = np.maximum(self.proxied[:, threads, :count], stamp.proxied[:, None])
+        else:
+            foreign = join_foreign(foreign, {stamp.block: stamp.known})
+            proxied = join_all(proxied, tuple({stamp.block: row} for row in stamp.proxied))
+        if foreign:
+            self.learn_foreign(threads, lambda known, fenced: (join_foreign(known, foreign), join_all(fenced, proxied)))
+
+    def learn_foreign(
+        self, threads: Array, learn: Callable[[Foreign, tuple[Foreign, ...]], tuple[Foreign, tuple[Foreign, ...]]]
+    ) -> None:
+        """Replace the clocks that threads have of other blocks by those that `learn` returns; most threads share them."""
+        learned: dict[tuple[int, int], tuple[Any, Any]] = {}  # by identity; keeps the old values alive
+        for thread in threads.tolist():
+            before = self.foreign[thread], self.foreign_proxied[thread]
+            key = id(before[0]), id(before[1])
+            if key not in learned:
+                learned[key] = before, learn(*before)
+            self.foreign[thread], self.foreign_proxied[thread] = learned[key][1]
+
+    def fence_proxy(self, threads: Array, proxies: Sequence[str] = PROXIES[:2]) -> None:
+        """Make what happens before the threads visible to copies and tensor cores."""
+        self.has_fences = True
+        for proxy in map(PROXIES.index, proxies):
+            self.proxied[proxy, threads] = np.maximum(self.proxied[proxy, threads], self.known[threads])
+            if any(map(self.foreign.__getitem__, threads.tolist())):
+                self.learn_foreign(threads, lambda known, fenced, at=proxy: (known, fenced_for(at, known, fenced)))
+
+    def visible(self, proxy: str, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
+        """Return whether a fence has made a step of an agent of a block visible to the copies that each thread starts."""
+        row = PROXIES.index(proxy)
+        return self.reached(self.proxied[row], lambda at: self.foreign_proxied[at][row], threads, blocks, agents, steps)
+
+    def ordered(self, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
+        """Return whether a step of an agent of a block happens before each thread."""
+        return self.reached(self.known, self.foreign.__getitem__, threads, blocks, agents, steps)
+
+    def reached(
+        self, own: Array, foreign: Callable[[int], Foreign], threads: Array, blocks: Array, agents: Array, steps: Array
+    ) -> Array:
+        """Return whether the clocks in `own`, or for other blocks in `foreign`, have reached the step."""
+        here = blocks == self.block
+        if np.count_nonzero(here) == len(here):
+            return own[threads, agents] >= steps
+        found = here & (own[threads, np.where(here, agents, 0)] >= steps)
+        for index in np.flatnonzero(~here).tolist():
+            known = foreign(int(threads[index])).get(int(blocks[index]))
+            agent = int(agents[index])
+            found[index] = known is not None and agent < len(known) and known[agent] >= steps[index]
+        return found
+
 
 # STRONG: atomic, volatile, relaxed and so on; COMBINED: by copies that add or the like
 PLAIN, STRONG, ASYNC, COMBINED = range(4)
@@ -26,14 +221,14 @@ LARGEST = 4  # bytes of a unit, at first
 
 @dataclass(frozen=True)
 class Accesses:
-    """One access per unit of memory: its number, who does it (and in which step), and the thread on whose behalf, which knows what it
-    knows."""
+    """One access per unit of memory: the unit's index, the agent and its step, and the thread that the agent works for,
+    whose clocks count."""
 
     at: Array
     agents: Array
     steps: Array
     threads: Array
-    ins: int  # number of the instruction
+    ins: int  # id of the instruction
     kind: int  # PLAIN, STRONG, ASYNC or COMBINED
     unit: int = 1  # bytes
 
@@ -46,7 +241,7 @@ class Accesses:
 
 @dataclass(frozen=True)
 class Conflict:
-    """The `index`-th of the accesses races with one by `agent` of `block`, which was instruction `ins`."""
+    """The `index`-th of the accesses races with one by `agent` of `block` in instruction `ins`."""
 
     index: int
     agent: int
@@ -56,8 +251,8 @@ class Conflict:
 
 
 class Shadow:
-    """The shadow of `size` units. An agent is stored as its number + 1; 0 is nobody, and then the other fields mean nothing. Fields are
-    indexed [cell, unit]: cell 0 is the last write, 1 + 2s and 2 + 2s are readers of slot s."""
+    """The shadow of `size` units. An agent is stored as its index + 1; 0 means none, and then the other fields are
+    undefined. Fields are indexed [cell, unit]: cell 0 is the last write, 1 + 2s and 2 + 2s are readers of slot s."""
 
     def __init__(self, size: int, slots: int, unit: int = LARGEST) -> None:
         self.size, self.slots, self.unit = size, slots, unit
@@ -73,21 +268,21 @@ class Shadow:
             self.is_used = False
 
     def unit_of(self, addresses: Array, size: int) -> int:
-        """The unit, from now on, that accesses of `size` bytes at these addresses are whole numbers of."""
+        """Return the unit, refined if necessary, that divides accesses of `size` bytes at these addresses."""
         together = int(np.bitwise_or.reduce(addresses)) | size if len(addresses) else 0
         if together & (self.unit - 1):
             self.refine(together & -together)
         return self.unit
 
     def refine(self, unit: int) -> None:
-        """What is known of a unit is known of its parts."""
+        """Split every unit into smaller ones with the same entries."""
         parts = self.unit // unit
         for name in ("agent", "step", "block", "ins", "kind"):
             setattr(self, name, np.repeat(getattr(self, name), parts, axis=1))
         self.size, self.unit = self.size * parts, unit
 
     def grow(self, size: int) -> None:
-        """Make room for `size` units or more."""
+        """Grow to at least `size` units."""
         if size <= self.size:
             return
         new = Shadow(max(size, 2 * self.size), self.slots)
@@ -97,15 +292,15 @@ class Shadow:
         self.size = new.size
 
     def locate(self, at: Array) -> Array:
-        """Where the shadows of these units are."""
+        """Return the indices of these units in the shadow."""
         return at
 
     def unwritten(self, accesses: Accesses) -> Array:
-        """Which of the units nobody has written."""
+        """Return which of the units have never been written."""
         return self.agent[0, accesses.at] == 0
 
     def conflicts(self, cell: int, accesses: Accesses, clocks: Clocks) -> Array:
-        """Which accesses are not ordered after what is in this cell."""
+        """Return which accesses are not ordered after the one in this cell."""
         at = accesses.at
         there = self.agent[cell, at]
         suspects = there > 0
@@ -114,9 +309,9 @@ class Shadow:
         if not np.count_nonzero(suspects):
             return suspects
         some = np.flatnonzero(suspects)
-        places = at[some]
+        units = at[some]
         before = clocks.ordered(
-            accesses.threads[some], self.block[cell, places], there[some] - 1, self.step[cell, places]
+            accesses.threads[some], self.block[cell, units], there[some] - 1, self.step[cell, units]
         )
         suspects[some] = ~before
         return suspects
@@ -128,7 +323,7 @@ class Shadow:
         )
 
     def read(self, accesses: Accesses, clocks: Clocks) -> Conflict | None:
-        """Note reads; the first one that races."""
+        """Record reads; return the first one that races."""
         racing = self.conflicts(0, accesses, clocks)
         if np.count_nonzero(racing):
             racing &= ~self.is_replica(0, accesses, accesses.ins, clocks.block)
@@ -141,17 +336,17 @@ class Shadow:
         keep = (old > 0) & (old != accesses.agents + 1) & (self.block[first, at] == clocks.block)
         if np.count_nonzero(keep):
             some = np.flatnonzero(keep)
-            cells, places = first[some], at[some]
+            cells, units = first[some], at[some]
             keep[some] = ~clocks.ordered(
-                accesses.threads[some], self.block[cells, places], old[some] - 1, self.step[cells, places]
+                accesses.threads[some], self.block[cells, units], old[some] - 1, self.step[cells, units]
             )
-        replace = np.flatnonzero(~keep)[::-1]  # backwards, so that the first of several readers of a byte stays
+        replace = np.flatnonzero(~keep)[::-1]  # backwards, so that the first of several readers of a byte is kept
         self.put(first[replace], accesses, replace, clocks.block)
         self.put(last, accesses, slice(None), clocks.block)
         return found
 
     def write(self, accesses: Accesses, clocks: Clocks, harmless: Array | None = None) -> Conflict | None:
-        """Note writes; the first one that races. `harmless` are writes of what is there already."""
+        """Record writes; return the first one that races. `harmless` are writes of the value that is there already."""
         found = None
         racing = self.conflicts(0, accesses, clocks)
         if harmless is not None:
@@ -168,16 +363,16 @@ class Shadow:
         self.put(0, accesses, slice(None), clocks.block)
         return found
 
-    # loads that several warps make for one of them
+    # redundant loads by several warps
 
     def note_warps(self, accesses: Accesses, block: int) -> None:
-        """Reads by these warps."""
+        """Record the warps of reads."""
 
     def note_own_read(self, accesses: Accesses, block: int) -> None:
-        """Writes by these warps."""
+        """Record the reads of warps that write."""
 
     def is_replica(self, cell: int, accesses: Accesses, ins: Array | int, block: int) -> Array:
-        """Which conflicts are none: a read that the writer has made as well."""
+        """Return which conflicts are harmless: a read that the writer has made as well."""
         return np.zeros(len(accesses), bool)
 
     def put(self, cell: Array | int, accesses: Accesses, which: Array | slice, block: int) -> None:
@@ -189,7 +384,7 @@ class Shadow:
 
 
 class PagedShadow(Shadow):
-    """The shadow of a large memory of which little is touched: pages get their place when they are first needed."""
+    """The shadow of a large memory of which little is touched: pages are allocated when they are first needed."""
 
     def __init__(self, slots: int) -> None:
         super().__init__(4 * PAGE, slots)
@@ -199,14 +394,14 @@ class PagedShadow(Shadow):
         parts = self.unit // unit
         super().refine(unit)
         self.table = {
-            page * parts + part: place * parts + part for page, place in self.table.items() for part in range(parts)
+            page * parts + part: entry * parts + part for page, entry in self.table.items() for part in range(parts)
         }
 
-    def page(self, number: int) -> int:
-        if number not in self.table:
-            self.table[number] = len(self.table)
+    def page(self, page: int) -> int:
+        if page not in self.table:
+            self.table[page] = len(self.table)
             self.grow(len(self.table) * PAGE)
-        return self.table[number]
+        return self.table[page]
 
     def locate(self, at: Array) -> Array:
         pages = at // PAGE
@@ -214,19 +409,18 @@ class PagedShadow(Shadow):
         if (pages == first).all():
             return at + (self.page(first) - first) * PAGE
         different, which = np.unique(pages, return_inverse=True)
-        return np.array([self.page(int(number)) for number in different])[which] * PAGE + at % PAGE
+        return np.array([self.page(int(page)) for page in different])[which] * PAGE + at % PAGE
 
 
 class ReplicaShadow(PagedShadow):
-    """One for code of tilework. Where a tile has fewer elements than a block has threads, each element is loaded by several warps, and stored
-    by one of them: what the others have loaded, before or after that, nobody uses. So a read does not race with the write of a
-    warp of its block that has read the byte with the same instruction."""
+    """A shadow for code of tilework. If a tile has fewer elements than a block has threads, several warps load each
+    element and one of them stores it; the values that the others have loaded, before or after that, are unused. So a
+    read does not race with the write of a warp of its block that has read the byte with the same instruction."""
 
     def __init__(self, slots: int) -> None:
         super().__init__(slots)
-        self.last = np.zeros(
-            (4, self.size), np.int64
-        )  # instruction, block and warps (a bit each) of reads; what the writer had read
+        # rows: instruction, block and warps (a bit each) of reads; the instruction of the writer's own read
+        self.last = np.zeros((4, self.size), np.int64)
 
     def refine(self, unit: int) -> None:
         self.last = np.repeat(self.last, self.unit // unit, axis=1)

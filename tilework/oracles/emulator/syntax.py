@@ -1,11 +1,12 @@
-"""PTX after parsing: a module of variables and functions, a function of instructions.
+"""The abstract syntax of PTX: a module has variables and functions, a function has instructions.
 
     >>> from tilework.oracles.emulator.parser import parse_ptx
-    >>> ins = parse_ptx(".version 8.0\\n.target sm_80\\n.func f() { .reg .b32 %r<3>; add.s32 %r1, %r2, 5; }").functions["f"].instructions[0]
+    >>> text = ".version 8.0\\n.target sm_80\\n.func f() { .reg .b32 %r<3>; add.s32 %r1, %r2, 5; }"
+    >>> ins = parse_ptx(text).functions["f"].instructions[0]
     >>> ins.opcode, ins.modifiers, ins.operands
     ('add', ('s32',), (Reg(name='%r1'), Reg(name='%r2'), Imm(value=5, kind='int')))
 
-Registers declared in an inner scope get a name of their own (``%r1@2``), so that a name means one register in its function.
+Registers declared in an inner scope are renamed (``%r1@2``), so that a name is unique in its function.
 """
 
 from collections.abc import Sequence
@@ -18,36 +19,37 @@ from tilework.errors import TritonError
 
 
 class EmulatorError(TritonError):
-    """Something a GPU would not do either: bad PTX, a bad access, a block that cannot go on."""
+    """An error that a GPU would raise too: invalid PTX, a bad access, a deadlocked block."""
 
 
 class Trapped(EmulatorError):
-    """A thread that executed `trap`, or an assertion that failed."""
+    """A thread executed `trap`, or an assertion failed."""
 
 
 class Unsupported(EmulatorError):
-    """An instruction, or a form of one, that the emulator does not have."""
+    """An instruction, or a form of one, that the emulator does not implement."""
 
     def __init__(self, ins: Any, why: str = "") -> None:
-        where = f" (from {ins.place})" if ins.place else ""
-        words = f"{ins.language} line {ins.line}{where}: {ins.name} is not supported"
-        super().__init__(f"{words}{': ' if why else ''}{why}\n  {ins.text}")
+        location = f" (from {ins.location})" if ins.location else ""
+        text = f"{ins.language} line {ins.line}{location}: {ins.name} is not supported"
+        super().__init__(f"{text}{': ' if why else ''}{why}\n  {ins.text}")
         self.ins = ins
 
 
-def placed(kind: type[EmulatorError], text: str) -> EmulatorError:
+def located_error(kind: type[EmulatorError], text: str) -> EmulatorError:
+    """Return an error whose message already names the instruction and the thread."""
     error = kind(text)
     error.located = True  # type: ignore[attr-defined]
     return error
 
 
-def inlined(places: Sequence[tuple[str, int]]) -> str:
-    """``kernel.cu:12``, or ``header.h:7, inlined at kernel.cu:12``; empty if there is no place."""
-    return ", inlined at ".join(f"{file}:{line}" for file, line in places)
+def inlined(locations: Sequence[tuple[str, int]]) -> str:
+    """``kernel.cu:12``, or ``header.h:7, inlined at kernel.cu:12``; empty without a location."""
+    return ", inlined at ".join(f"{file}:{line}" for file, line in locations)
 
 
 def dimensions(given: int | Sequence[int], what: str) -> tuple[int, int, int]:
-    """The three sizes of a grid or a block."""
+    """Return the three sizes of a grid or a block."""
     sizes = [given] if isinstance(given, int | np.integer) else list(given)
     if not 1 <= len(sizes) <= 3:
         raise EmulatorError(f"a {what} has one to three dimensions, not {len(sizes)}")
@@ -56,19 +58,20 @@ def dimensions(given: int | Sequence[int], what: str) -> tuple[int, int, int]:
 
 
 class PtxSyntaxError(EmulatorError):
-    """Text that is not PTX; says the line."""
+    """Text that is not PTX; the message names the line."""
 
 
 @dataclass(frozen=True)
 class Reg:
-    """A register, of its function: ``%r1``."""
+    """A register of its function: ``%r1``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Imm:
-    """A number: `value` is an integer, or for ``0f...`` and ``0d...`` the bits of the float (`kind` "f32" or "f64")."""
+    """An immediate: `value` is an integer, or for ``0f...`` and ``0d...`` the bits of the float (`kind` "f32" or
+    "f64")."""
 
     value: int
     kind: str = "int"
@@ -76,14 +79,14 @@ class Imm:
 
 @dataclass(frozen=True)
 class Special:
-    """A register that the machine provides: ``%tid.x``, ``%laneid``."""
+    """A special register: ``%tid.x``, ``%laneid``."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """The name of a variable, a parameter, a function or a label, and bytes added to it."""
+    """The name of a variable, a parameter, a function or a label, plus an offset in bytes."""
 
     name: str
     offset: int = 0
@@ -91,7 +94,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Address:
-    """``[base+offset]``; `parts` are what follows it inside the brackets, as in ``[%rd1, {%r1, %r2}]``."""
+    """``[base+offset]``; `parts` are the operands after it in the brackets, as in ``[%rd1, {%r1, %r2}]``."""
 
     base: "Reg | Symbol | Imm"
     offset: int = 0
@@ -122,14 +125,14 @@ class Not:
 
 @dataclass(frozen=True)
 class Sink:
-    """``_``: a result nobody wants, or a missing operand."""
+    """``_``: a result that is discarded, or a missing operand."""
 
 
 Operand = Reg | Imm | Special | Symbol | Address | Vector | Pair | Not | Sink
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
-    """The parts of a vector or a pair; of anything else, itself."""
+    """Return the parts of a vector or a pair; any other operand itself."""
     match operand:
         case Vector():
             return operand.items
@@ -139,14 +142,14 @@ def items(operand: Operand) -> tuple[Operand, ...]:
 
 
 def pair(operand: Operand) -> tuple[Operand, Operand]:
-    """Two results, of which the second may be missing."""
+    """Return two results, of which the second may be missing."""
     return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, Sink())
 
 
 @dataclass(frozen=True, eq=False)
 class Instruction:
-    """One instruction; `line` is its line in the PTX text and `source` the (file, line) of the last ``.loc`` before it; `callers` are the
-    places that the code was inlined at, the innermost first."""
+    """One instruction. `line` is its line in the PTX text, `source` the (file, line) of the last ``.loc`` before it,
+    `callers` the locations where the code was inlined, innermost first."""
 
     opcode: str
     modifiers: tuple[str, ...]
@@ -161,13 +164,13 @@ class Instruction:
     language: ClassVar[str] = "PTX"
 
     @property
-    def places(self) -> tuple[tuple[str, int], ...]:
-        """(file, line), then those that it is inlined at; none if the text has no ``.loc``."""
+    def locations(self) -> tuple[tuple[str, int], ...]:
+        """(file, line), then the locations where it is inlined; empty without ``.loc``."""
         return (self.source, *self.callers) if self.source else ()
 
     @property
-    def place(self) -> str:
-        return inlined(self.places)
+    def location(self) -> str:
+        return inlined(self.locations)
 
     @property
     def name(self) -> str:
@@ -177,8 +180,9 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Variable:
-    """Memory with a name. `type` is its element ("b8"), `count` how many (None: the size is given at launch), `initial` bytes,
-    `pointers` the (byte offset, symbol, is generic) of addresses in the initial value."""
+    """Memory with a name. `type` is the type of an element ("b8"), `count` the number of elements (None: the size is
+    given at launch), `initial` its bytes, `pointers` the (byte offset, symbol, is generic) of addresses in the initial
+    value."""
 
     name: str
     space: str  # "global", "const", "shared", "local", "param"

@@ -1,13 +1,15 @@
-"""The description of a tensor that the copy engine (TMA) works from: what `cuTensorMapEncodeTiled` makes, in our own encoding.
+"""The descriptor of a tensor for the copy engine (TMA): the result of `cuTensorMapEncodeTiled`, in an encoding of the
+emulator.
 
     >>> bits = encode_tensor_map("f16", 3 << 40, (64, 128), (256,), (64, 8), swizzle="128B")
     >>> len(bits), decode(bits).box, decode(bits).copy_bytes
     (128, (64, 8), 1024)
 
-All sizes are given innermost first. `strides` are the bytes between neighbours in every dimension but the first, whose elements lie side
-by side. The checks are the driver's: what it refuses on Hopper is refused here. The 128 bytes are opaque to a kernel, which may
-change single fields with `tensormap.replace`; they mean nothing to a real GPU. A map that it made is looked at when a copy uses it, as a GPU does;
-the stride of a dimension of one element is never used.
+All sizes are given innermost first. `strides` are the bytes between neighbours in every dimension but the first, which
+is contiguous. The checks are the driver's: what it refuses on Hopper is refused here. The 128 bytes are opaque to a
+kernel, which may change single fields with `tensormap.replace`; they are meaningless to a real GPU. A map that a kernel
+has built is checked when a copy uses it, as on a GPU; the stride of a dimension of one element is never used.
+
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ import numpy as np
 
 from tilework.forks import cached_property
 from tilework.numerics.rounding import BF16
-from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.memory import Array
 from tilework.oracles.emulator.syntax import EmulatorError
 
 SIZE = 128
@@ -28,37 +30,39 @@ TYPES = tuple("u8 u16 u32 s32 u64 s64 f16 f32 f64 bf16 f32.ftz tf32 tf32.ftz".sp
 REPLACE_TYPES = tuple("u8 u16 u32 s32 u64 s64 f16 f32 f32.ftz f64 bf16 tf32 tf32.ftz".split())  # as PTX counts
 
 
-def number_type(type: str) -> Any:
-    """The NumPy type of an element: ``number_type("tf32.ftz")`` is float32."""
+def element_dtype(type: str) -> Any:
+    """Return the NumPy type of an element: ``element_dtype("tf32.ftz")`` is float32."""
     plain = type.removesuffix(".ftz").removeprefix("t")
     return BF16 if plain == "bf16" else np.dtype(f"{'i' if plain[0] == 's' else plain[0]}{int(plain[1:]) // 8}")
 
 
-TYPE_BYTES: dict[str, int] = {type: number_type(type).itemsize for type in TYPES}
+TYPE_BYTES: dict[str, int] = {type: element_dtype(type).itemsize for type in TYPES}
 INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = ("none", "32B", "64B", "128B")
 SPANS = {"32B": 32, "64B": 64, "128B": 128}
-PIECE = 16  # bytes that stay together
+PIECE = 16  # bytes that a swizzle keeps together
 PROMOTIONS = ("none", "64B", "128B", "256B")
 FILLS = ("zero", "nan")
 CHOICES = {"type": TYPES, "interleave": INTERLEAVES, "swizzle": SWIZZLES, "promotion": PROMOTIONS, "fill": FILLS}
-# of tensormap.replace, and what it is called in LAYOUT
+# fields of tensormap.replace, and their names in LAYOUT
 FIELDS = {
-    "global_address": "address", "rank": "rank", "elemtype": "type", "interleave_layout": "interleave", "swizzle_mode": "swizzle",
-    "fill_mode": "fill", "global_dim": "sizes", "global_stride": "strides", "box_dim": "box", "element_stride": "steps",
+    "global_address": "address", "rank": "rank", "elemtype": "type", "interleave_layout": "interleave",
+    "swizzle_mode": "swizzle", "fill_mode": "fill", "global_dim": "sizes", "global_stride": "strides", "box_dim": "box",
+    "element_stride": "steps",
 }  # fmt: skip
-NAN_HALF = 0x7FF7  # what the engine fills with, in every 16 bits
+NAN_HALF = 0x7FF7  # the fill value, in every 16 bits
 
 LAYOUT = np.dtype(
     [
-        ("address", "u8"), ("strides", "u8", 4), ("sizes", "i8", 5), ("magic", "u4"), ("box", "u2", 5), ("steps", "u1", 5),
-        ("type", "u1"), ("rank", "u1"), ("interleave", "u1"), ("swizzle", "u1"), ("promotion", "u1"), ("fill", "u1"),
+        ("address", "u8"), ("strides", "u8", 4), ("sizes", "i8", 5), ("magic", "u4"), ("box", "u2", 5),
+        ("steps", "u1", 5), ("type", "u1"), ("rank", "u1"), ("interleave", "u1"), ("swizzle", "u1"),
+        ("promotion", "u1"), ("fill", "u1"),
     ]
 )  # fmt: skip
 
 
 class TensorMapError(EmulatorError):
-    """A tensor map that the driver would refuse, or bytes that are none."""
+    """A tensor map that the driver would refuse, or bytes that are not a tensor map."""
 
 
 @dataclass(frozen=True)
@@ -87,16 +91,17 @@ class TensorMap:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Elements copied in each dimension: the box, in steps. The first dimension has none."""
+        """Elements copied in each dimension: the box divided by the element strides, which the first dimension ignores."""
         return tuple(-(-size // step) for size, step in zip(self.box, (1, *self.steps[1:]), strict=True))
 
     @property
     def copy_bytes(self) -> int:
-        """The bytes of a box, as an mbarrier is told of them."""
+        """The bytes of a box, as announced to an mbarrier."""
         return int(np.prod(self.counts)) * self.width
 
     def pieces(self, start: int) -> Array:
-        """The shared addresses of the 16-byte pieces of a box at `start`. Rows are dense, or as long as the span of the swizzle."""
+        """Return the shared addresses of the 16-byte pieces of a box at `start`. Rows are dense, or as long as the span
+        of the swizzle."""
         inner = self.box[0] * self.width
         pitch = SPANS.get(self.swizzle, inner)
         rows = np.arange(self.copy_bytes // inner, dtype=np.uint64)[:, None] * np.uint64(pitch)
@@ -104,7 +109,7 @@ class TensorMap:
         return swizzled(plain.reshape(-1), SWIZZLES.index(self.swizzle))
 
     def rows(self, start: Sequence[int]) -> tuple[Array, Array]:
-        """(address of element `start[0]` of every row of the box at `start`, whether the row is in the tensor)."""
+        """Return (address of element `start[0]` of every row of the box at `start`, True if the row is in the tensor)."""
         offsets, inside = np.zeros((), np.int64), np.ones((), bool)
         for dimension in range(1, self.rank):
             index = start[dimension] + np.arange(self.counts[dimension], dtype=np.int64) * self.steps[dimension]
@@ -114,12 +119,12 @@ class TensorMap:
         return (offsets.reshape(-1) + first).astype(np.uint64), inside.reshape(-1)
 
     def columns(self, start: int, unit: int = 1) -> slice:
-        """Which elements of a row of the box are in the tensor, whose end is rounded up to `unit` elements."""
+        """Return the slice of a row of the box that is in the tensor, whose end is rounded up to `unit` elements."""
         low, end = min(max(0, -start), self.box[0]), -(-self.sizes[0] // unit) * unit
         return slice(low, max(low, min(self.box[0], end - start)))
 
     def check(self) -> None:
-        """`TensorMapError` for what the driver refuses."""
+        """Raise `TensorMapError` for what the driver refuses."""
         rank = self.rank
         refuse(not 1 <= rank <= 5, f"a tensor of {rank} dimensions; 1 to 5 are possible")
         refuse(len(self.strides) != rank - 1, f"{len(self.strides)} strides for {rank} dimensions; the first has none")
@@ -164,7 +169,7 @@ def refuse_stride(stride: int, unit: int = PIECE) -> None:
 
 
 def swizzled(addresses: Array, mode: int) -> Array:
-    """Bits 4.. xor bits 7.., as many as `mode` says (1 for 32B, 2 for 64B, 3 for 128B)."""
+    """XOR address bits 4.. with bits 7.., as many as `mode` (1 for 32B, 2 for 64B, 3 for 128B)."""
     return addresses ^ ((addresses >> np.uint64(7) & np.uint64((1 << mode) - 1)) << np.uint64(4))
 
 
@@ -173,7 +178,7 @@ def encode_tensor_map(
     element_strides: Sequence[int] | None = None, interleave: str = "none", swizzle: str = "none",
     l2_promotion: str = "none", oob_fill: str = "zero",
 ) -> bytes:  # fmt: skip
-    """The 128 bytes for a tensor and a box; `TensorMapError` for what the driver refuses."""
+    """Return the 128 bytes for a tensor and a box; raise `TensorMapError` for what the driver refuses."""
     refuse(type not in TYPES, f"the type {type!r}; known are {', '.join(TYPES)} (fp8: u8)")
     for name, value, known in (
         ("interleave", interleave, INTERLEAVES),
@@ -203,20 +208,20 @@ def encode(map: TensorMap) -> bytes:
 
 @lru_cache(256)
 def decode(bits: bytes) -> TensorMap:
-    """The tensor map in 128 bytes; what `tensormap.replace` made of it is checked again."""
+    """Decode a tensor map of 128 bytes, and check it, because `tensormap.replace` may have changed it."""
     record = np.frombuffer(bits, LAYOUT, 1)[0]
     if int(record["magic"]) != MAGIC:
         raise TensorMapError("these 128 bytes are no tensor map; the emulator's are made by encode_tensor_map")
     rank = int(record["rank"]) + 1
-    numbers = {name: tuple(int(value) for value in record[name]) for name in ("strides", "box", "steps", "sizes")}
+    fields = {name: tuple(int(value) for value in record[name]) for name in ("strides", "box", "steps", "sizes")}
     for name, known in CHOICES.items():
         refuse(record[name] >= len(known), f"the {name} number {record[name]}")
     found = TensorMap(
         address=int(record["address"]),
-        sizes=numbers["sizes"][:rank],
-        strides=numbers["strides"][: rank - 1],
-        box=numbers["box"][:rank],
-        steps=numbers["steps"][:rank],
+        sizes=fields["sizes"][:rank],
+        strides=fields["strides"][: rank - 1],
+        box=fields["box"][:rank],
+        steps=fields["steps"][:rank],
         **{name: known[record[name]] for name, known in CHOICES.items()},
     )
     found.check()
@@ -224,7 +229,7 @@ def decode(bits: bytes) -> TensorMap:
 
 
 def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
-    """`tensormap.replace`: one field changed, as PTX numbers it."""
+    """`tensormap.replace`: change one field, as PTX numbers it."""
     record = np.frombuffer(bits[: LAYOUT.itemsize], LAYOUT, 1).copy()[0:1]
     if not any(bits):  # a kernel may start from zeros and set every field
         record["magic"] = MAGIC
@@ -233,7 +238,7 @@ def replace_field(bits: bytes, field: str, value: int, ordinal: int = 0) -> byte
     name = FIELDS[field]
     if record[name].ndim > 1:
         refuse(ordinal >= record[name].shape[1], f"dimension {ordinal} of {field}")
-        if field == "global_stride" and record["sizes"][0, ordinal + 1] > 1:  # for which our code has a trap
+        if field == "global_stride" and record["sizes"][0, ordinal + 1] > 1:  # for which tilework's code has a trap
             refuse_stride(value)
         record[name][0, ordinal] = value - (1 << 32) if field == "global_dim" and value >> 31 else value
     elif field == "elemtype":

@@ -1,7 +1,8 @@
-"""One function for one block size, as closures over NumPy arrays: the part of the emulator that instructions are written against.
+"""The translation of one function for one block size into closures over NumPy arrays; rules for instructions are
+written against it.
 
-A register is an array with one element per thread of the block, padded to whole warps. It holds raw bits (bool for predicates) and
-stays where it is for as long as the translation lives, so a rule takes typed views of its operands once:
+A register is an array with one element per thread of the block, padded to whole warps. It holds raw bits (bool for
+predicates) and keeps its memory as long as the translation lives, so a rule takes typed views of its operands once:
 
     @rule("add")
     def add(ins: Instruction, t: Translator) -> Op:
@@ -9,9 +10,10 @@ stays where it is for as long as the translation lives, so a rule takes typed vi
         out, (a, b) = t.write(ins.operands[0], dtype), (t.read(x, dtype) for x in ins.operands[1:])
         return lambda mask: np.add(a, b, out=out, where=mask)
 
-`mask` is True when every thread takes part, else an array of bools; that is what NumPy's `where=` takes. An operation that cannot
-be written with `where=` computes all threads and ends in `np.copyto(out, values, where=mask)`, or works on `t.active(mask)`, the
-numbers of the threads that take part. A rule that does not know a form of its instruction raises `Unsupported`.
+`mask` is True if every thread is active, else an array of bools, as for NumPy's `where=`. An operation that cannot be
+written with `where=` computes all threads and ends in `np.copyto(out, values, where=mask)`, or works on
+`t.active(mask)`, the indices of the active threads. A rule that does not implement a form of its instruction raises
+`Unsupported`.
 """
 
 from collections.abc import Callable
@@ -22,10 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array, Bytes
-from tilework.oracles.emulator.clusters import BLOCK_BITS, ClusterPort
 from tilework.oracles.emulator.layout import inside
-from tilework.oracles.emulator.ports import ArenaPort, GenericPort, LocalPort, Port
+from tilework.oracles.emulator.memory import (
+    BLOCK_BITS,
+    ArenaPort,
+    Array,
+    Bytes,
+    ClusterPort,
+    GenericPort,
+    LocalPort,
+    Port,
+)
 from tilework.oracles.emulator.syntax import (
     Address,
     EmulatorError,
@@ -47,15 +56,12 @@ Mask = Any  # True, or one bool per thread
 Op = Callable[[Mask], Any]
 Rule = Callable[[Instruction, "Translator"], Op]
 
-# what NumPy and Python raise when operands make no sense, as those of broken PTX do
+# raised by NumPy and Python for operands of invalid PTX
 MISTAKES = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError)
 
 RULES: dict[str, Rule] = {}
 COLLECTIVE: set[str] = set()
-FAMILIES = (
-    "integer", "bits", "comparisons", "moves", "ld_st", "atom", "floating", "converts", "warp", "matrix", "barriers", "async_copy",
-    "copy_engine", "wgmma",
-)  # fmt: skip
+FAMILIES = ("integer", "floating", "moves", "load_store", "warp", "matrix", "mbarrier", "async_copy")
 
 TYPES: dict[str, Any] = {
     **{f"b{n}": np.dtype(f"u{n // 8}") for n in (8, 16, 32, 64)},
@@ -83,8 +89,9 @@ def rule(*opcodes: str, collective: bool = False) -> Callable[[Rule], Rule]:
 def elementwise(
     *opcodes: str, result: Any = None, types: tuple[Any, ...] = ()
 ) -> Callable[[Callable[..., Array]], Rule]:
-    """Register a function of an instruction and its operands as the rule that writes what it gives, cut to the width of the result.
-    `result` and `types` are those of the result and of the operands, the instruction's own where there is none."""
+    """Register a rule that writes the value of a function of an instruction and its operands, truncated to the width of
+    the result. `result` and `types` are the types of the result and of the operands; the default is the instruction's
+    own type."""
 
     def register(function: Callable[..., Array]) -> Rule:
         def made(ins: Instruction, t: "Translator") -> Op:
@@ -101,7 +108,8 @@ def elementwise(
 
 
 def named(ins: Instruction) -> tuple[str, ...]:
-    """The names of an instruction's rule: a variant may have one of its own, ``st.async``, ``cp.tensor``."""
+    """Return the names under which an instruction's rule may be registered: a variant may have its own, ``st.async``,
+    ``cp.tensor``."""
     return (*(f"{ins.opcode}.{modifier}" for modifier in ins.modifiers), ins.opcode)
 
 
@@ -112,9 +120,11 @@ def load_rules() -> None:
 
 
 class Block:
-    """What the instructions of one block share: its shape, memory, and special registers. It is reused for every block of a launch.
+    """The state that the instructions of one block share: its shape, memory, and special registers. It is reused for
+    every block of a launch.
 
-    The blocks of a cluster are one here, with the threads of all of them (`clusters.py`)."""
+    The blocks of a cluster are one `Block` with the threads of all of them (`memory.ClusterPort`).
+    """
 
     def __init__(
         self, shape: tuple[int, int, int], shared_size: int, local_size: int, arena: ArenaPort, watcher: Any = None,
@@ -148,7 +158,7 @@ class Block:
                     self.specials[name] = np.tile(values, self.blocks)
                 elif name.startswith(("%ctaid", "%cluster_cta")):
                     self.specials[name] = np.zeros(self.threads, values.dtype)
-        # what families of rules keep per block: barriers, copy groups; cleared for each block
+        # state of rule families, such as barriers and copy groups; cleared for each block
         self.state: dict[str, Any] = {}
 
     def start(self, ctaid: tuple[int, int, int], grid: tuple[int, int, int]) -> None:
@@ -172,13 +182,14 @@ class Block:
 
 
 def special_registers(shape: tuple[int, int, int], threads: int) -> dict[str, Array]:
-    """Arrays of what a thread can ask for; those that change with the block have no dimension and are filled in place."""
-    numbers = np.arange(threads, dtype=np.uint32)
-    lanes = numbers % np.uint32(WARP)
+    """Return the arrays of the special registers; those that depend on the block have no dimension and are filled in
+    place."""
+    indices = np.arange(threads, dtype=np.uint32)
+    lanes = indices % np.uint32(WARP)
     one = np.uint32(1)
     below = (one << lanes) - one
-    tid = (numbers % shape[0], numbers // shape[0] % shape[1], numbers // (shape[0] * shape[1]))
-    found: dict[str, Array] = {"%laneid": lanes, "%warpid": numbers // WARP}
+    tid = (indices % shape[0], indices // shape[0] % shape[1], indices // (shape[0] * shape[1]))
+    found: dict[str, Array] = {"%laneid": lanes, "%warpid": indices // WARP}
     found["%nwarpid"] = np.array(threads // WARP, np.uint32)
     found |= {"%lanemask_eq": one << lanes, "%lanemask_lt": below, "%lanemask_le": below | one << lanes}
     found |= {"%lanemask_gt": ~(below | one << lanes), "%lanemask_ge": ~below}
@@ -199,8 +210,8 @@ def special_registers(shape: tuple[int, int, int], threads: int) -> dict[str, Ar
 
 
 class Translator:
-    """Registers and names of one function in one block. `symbols` are the addresses of module and shared variables;
-    `params` the memory of parameter variables, per thread: an array (threads, bytes) for each."""
+    """The registers and names of one function in one block. `symbols` are the addresses of module and shared variables;
+    `params` the memory of parameter variables, an array (threads, bytes) for each."""
 
     def __init__(
         self, function: Function, block: Block, symbols: dict[str, int], params: dict[str, Array], machine: Any = None
@@ -208,7 +219,7 @@ class Translator:
         self.function, self.block, self.symbols, self.params, self.machine = function, block, symbols, params, machine
         self.threads = block.threads
         self.registers: dict[str, Array] = {}
-        self.pools = list(params.values())  # whatever is zero when a block starts
+        self.pools = list(params.values())  # cleared when a block starts
         for type, names in registers_by_type(function).items():
             pool = np.zeros((len(names), self.threads), unsigned(TYPES[type]) if type != "b128" else np.dtype("V16"))
             self.registers |= dict(zip(names, pool, strict=True))
@@ -217,14 +228,15 @@ class Translator:
     # operands
 
     def type_of(self, modifier: str, ins: Instruction | None = None) -> Any:
-        """The NumPy type of a PTX type: ``s32``, ``f16``; bf16 and packed types are raw bits."""
+        """Return the NumPy type of a PTX type: ``s32``, ``f16``; bf16 and packed types are raw bits."""
         if modifier not in TYPES:
             what = f"the type .{modifier}"
             raise Unsupported(ins, what) if ins else EmulatorError(f"{what} is not known")
         return TYPES[modifier]
 
     def read(self, operand: Operand, dtype: Any) -> Array:
-        """The operand as `dtype`: a view of a register (its low bits if it is wider), or an array without dimensions."""
+        """Return the operand as `dtype`: a view of a register (its low bits if it is wider), or an array without
+        dimensions."""
         dtype = np.dtype(dtype)
         match operand:
             case Reg(name):
@@ -236,18 +248,18 @@ class Translator:
                     raise EmulatorError(f"the special register {name} is not supported")
                 return low_bits(self.block.specials[name], dtype)
             case Symbol(name, offset):
-                place = np.array(self.symbol(name) + offset, np.uint64)
+                address = np.array(self.symbol(name) + offset, np.uint64)
                 if self.block.blocks > 1 and not self.block.shared_names.isdisjoint(
                     (name, inside(self.function, name))
                 ):
-                    place = place + self.block.windows
-                return place.astype(f"u{dtype.itemsize}").view(dtype)
+                    address = address + self.block.windows
+                return address.astype(f"u{dtype.itemsize}").view(dtype)
             case Sink():
                 return np.zeros((), dtype)
         raise EmulatorError(f"{operand} is not a value")
 
     def predicate(self, operand: Operand) -> Callable[[], Any]:
-        """A predicate operand, which may be negated, read when it is called."""
+        """Return a function that reads a predicate operand, which may be negated."""
         if isinstance(operand, Not):
             register = self.registers[operand.operand.name]
             return lambda: ~register
@@ -260,7 +272,7 @@ class Translator:
         raise EmulatorError(f"{operand} is not a predicate")
 
     def write(self, operand: Operand, dtype: Any) -> Array:
-        """A view of the register to write, which has the width of `dtype`; `_` gives an array that nobody reads."""
+        """Return a view of the register to write, which has the width of `dtype`; `_` gives a scratch array."""
         if isinstance(operand, Sink):
             return np.zeros(self.threads, dtype)
         if not isinstance(operand, Reg):
@@ -273,7 +285,8 @@ class Translator:
         return array.view(dtype)
 
     def assign(self, operand: Operand, dtype: Any) -> Callable[[Array, Mask], None]:
-        """A function that writes values of `dtype`, one per thread, to a register that may be wider (they are extended)."""
+        """Return a function that writes values of `dtype`, one per thread, to a register that may be wider (the values
+        are extended)."""
         if isinstance(operand, Sink):
             return lambda values, mask: None
         if not isinstance(operand, Reg):
@@ -321,23 +334,23 @@ class Translator:
         return put
 
     def active(self, mask: Mask) -> Array:
-        """The numbers of the threads that take part."""
+        """Return the indices of the active threads."""
         return self.block.everyone if mask is True else mask.nonzero()[0]
 
     # memory
 
     def symbol(self, name: str) -> int:
-        """The address of a variable in its own space."""
+        """Return the address of a variable in its own space."""
         if name not in self.symbols:
             raise EmulatorError(f"{name} is not declared")
         return self.symbols[name]
 
     def port(self, space: str) -> Any:
-        """The port of a space: "global", "shared", "local", "const", "generic"."""
+        """Return the port of a space: "global", "shared", "local", "const", "generic"."""
         return self.block.ports[space]
 
     def address(self, operand: Operand) -> Callable[[Array], Array]:
-        """A function from thread numbers to their addresses, uint64."""
+        """Return a function from thread indices to their addresses, uint64."""
         assert isinstance(operand, Address)
         offset = np.uint64(operand.offset & 0xFFFF_FFFF_FFFF_FFFF)
         if not isinstance(operand.base, Reg):
@@ -356,7 +369,7 @@ class Translator:
         return lambda threads: (register if threads is everyone else register[threads]) + offset
 
     def translate(self, ins: Instruction) -> Op:
-        """The operation of an instruction, under its predicate."""
+        """Return the operation of an instruction, under its predicate."""
         load_rules()
         rule = next((RULES[name] for name in named(ins) if name in RULES), None)
         if rule is None:
@@ -389,7 +402,8 @@ def registers_by_type(function: Function) -> dict[str, list[str]]:
     for name, type in function.registers.items():
         if type not in TYPES and type != "b128":
             raise EmulatorError(
-                f"PTX line {function.line}: the register {name} of {function.name} has the type .{type}, which is not supported"
+                f"PTX line {function.line}: the register {name} of {function.name} has the type .{type}, "
+                "which is not supported"
             )
         found.setdefault(type, []).append(name)
     return found
@@ -400,7 +414,7 @@ def unsigned(dtype: Any) -> Any:
 
 
 def low_bits(array: Array, dtype: Any) -> Array:
-    """An array of bits seen as a type that may be narrower: the low bits of every element."""
+    """View an array of bits as a type that may be narrower: the low bits of every element."""
     width, wanted = array.dtype.itemsize, dtype.itemsize
     if width == wanted:
         return array.view(dtype)
@@ -412,7 +426,7 @@ def low_bits(array: Array, dtype: Any) -> Array:
 
 
 def immediate(operand: Imm, dtype: Any) -> Array:
-    """A number as `dtype`: bits for integers and for floats of the same width, else converted."""
+    """Return an immediate as `dtype`: bits for integers and for floats of the same width, else converted."""
     bits = np.array(operand.value & ((1 << 64) - 1), np.uint64)
     if operand.kind == "int":
         if dtype.kind == "f":
@@ -421,7 +435,7 @@ def immediate(operand: Imm, dtype: Any) -> Array:
             return np.array(operand.value != 0)
         return bits.astype(f"u{dtype.itemsize}").view(dtype)
     own = np.dtype(np.float32 if operand.kind == "f32" else np.float64)
-    number = bits.astype(f"u{own.itemsize}").view(own)
+    value = bits.astype(f"u{own.itemsize}").view(own)
     if dtype.kind == "f":
-        return number.astype(dtype)
-    return number.view(f"u{own.itemsize}").astype(f"u{dtype.itemsize}").view(dtype)
+        return value.astype(dtype)
+    return value.view(f"u{own.itemsize}").astype(f"u{dtype.itemsize}").view(dtype)

@@ -1,4 +1,7 @@
-"""Loads, stores, buffers, waits, fences, and what a thread knows of itself."""
+"""Loads, stores, atomic accesses, buffers, waits, fences, and the indices of a thread.
+
+Atomic accesses of several threads to one address happen one after the other.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -6,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.llvm.ir_text import Assembly, Instruction
-from tilework.oracles.emulator.llvm.ir_types import (
+from tilework.numerics.arithmetic import Arithmetic
+from tilework.oracles.emulator.llvm.ir import (
+    Assembly,
+    Float,
+    Instruction,
     Int,
     Pointer,
     Struct,
@@ -18,7 +23,16 @@ from tilework.oracles.emulator.llvm.ir_types import (
     leaves,
     size_of,
 )
-from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, flatten, from_bytes, to_bytes, unflatten
+from tilework.oracles.emulator.llvm.lane_values import (
+    Scalar,
+    Value,
+    bits,
+    flatten,
+    from_bytes,
+    signed,
+    to_bytes,
+    unflatten,
+)
 from tilework.oracles.emulator.llvm.translate_ir import (
     Compute,
     Mask,
@@ -27,9 +41,10 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     intrinsic,
     literal,
     nothing,
+    quiet_nan,
     rule,
 )
-from tilework.oracles.emulator.ports import by_window
+from tilework.oracles.emulator.memory import Array, by_window, conflict_free_rounds
 from tilework.oracles.emulator.syntax import Trapped
 
 if TYPE_CHECKING:
@@ -45,9 +60,10 @@ RELEASES = {"release", "acq_rel", "seq_cst"}
 
 
 def fetch(
-    group: "Workgroup", space: int, addresses: Array, size: int, align: int, threads: Array, ins: Instruction, atomic: bool = False
+    group: "Workgroup", space: int, addresses: Array, size: int, align: int, threads: Array, ins: Instruction,
+    atomic: bool = False
 ) -> tuple[Array, Array | None]:  # fmt: skip
-    """Rows of bytes, and why they mean nothing (None: they do)."""
+    """Return rows of bytes, and the reasons why they are undefined (None: defined)."""
     if space == 0:
         return fetch_flat(group, addresses, size, align, threads, ins, atomic)
     if space == LDS:
@@ -83,8 +99,9 @@ def fetch_flat(
 ) -> Any:
     rows, missing = np.empty((len(addresses), size), np.uint8), None
     for name, base, which in by_window(addresses):
-        place = WINDOWS[name], addresses[which] - base
-        rows[which], undefined = fetch(group, *place, size, align, threads[which], ins, atomic)
+        rows[which], undefined = fetch(
+            group, WINDOWS[name], addresses[which] - base, size, align, threads[which], ins, atomic
+        )
         if undefined is not None:
             missing = np.zeros(rows.shape, np.uint8) if missing is None else missing
             missing[which] = undefined
@@ -95,7 +112,7 @@ def fetch_flat(
 
 
 def loaded(group: "Workgroup", kind: Type, rows: Array, missing: Array | None, threads: Array) -> Value:
-    """The value of these threads from bytes as they lie in memory; other threads have zeros."""
+    """Return the value of these threads from bytes as in memory; other threads have zeros."""
     if len(threads) < group.threads:
         full = np.zeros((group.threads, rows.shape[1]), np.uint8)
         full[threads] = rows
@@ -115,7 +132,7 @@ def loaded(group: "Workgroup", kind: Type, rows: Array, missing: Array | None, t
 
 
 def stored(group: "Workgroup", kind: Type, value: Value, threads: Array) -> tuple[Array, Array | None]:
-    """Bytes of these threads as they lie in memory, and why they mean nothing. The type has no holes."""
+    """Return the bytes of these threads as in memory, and the reasons why they are undefined. The type has no padding."""
     rows, undefined = to_bytes(kind, value)
     rows = np.broadcast_to(rows, (group.threads, rows.shape[1]))[threads]
     if undefined is None:
@@ -143,7 +160,7 @@ def load(ins: Instruction, t: Translator) -> Compute:
     size, align = size_of(ins.type), ins.extra["align"] or align_of(ins.type)
 
     def computed(mask: Mask, address: Scalar) -> Value:
-        threads = group.numbers(mask)
+        threads = group.indices(mask)
         addresses = addresses_of(t, address, threads, mask, ins)
         rows, missing = fetch(group, pointer.space, addresses, size, align, threads, ins, ins.extra["atomic"])
         return loaded(group, ins.type, rows, missing, threads)
@@ -159,7 +176,7 @@ def store(ins: Instruction, t: Translator) -> Compute:
     parts = leaves(kind) if has_holes(kind) else None
 
     def done(mask: Mask, value: Value, address: Scalar) -> None:
-        threads = group.numbers(mask)
+        threads = group.indices(mask)
         addresses = addresses_of(t, address, threads, mask, ins)
         if pointer.space not in (LDS, PRIVATE):
             t.require(value, mask, ins, "what is stored")
@@ -178,8 +195,8 @@ def store(ins: Instruction, t: Translator) -> Compute:
 def allocate(ins: Instruction, t: Translator) -> Compute:
     if ins.extra["count"] is None:
         raise Unsupported(ins, "of a size that is not a number")
-    place = t.group.stack_place(size_of(ins.extra["element"]) * ins.extra["count"], ins.extra["align"])
-    data = np.array([place], dtype_of(ins.type))
+    address = t.group.stack_address(size_of(ins.extra["element"]) * ins.extra["count"], ins.extra["align"])
+    data = np.array([address], dtype_of(ins.type))
     return lambda mask, *_: (data, None)
 
 
@@ -199,12 +216,13 @@ def make_resource(ins: Instruction, t: Translator) -> Compute:
     return lambda mask, base, _, records, __: [base, (records[0].astype(np.uint64), records[1])]
 
 
-def buffer_places(
+def buffer_addresses(
     t: Translator, resource: Value, steps: Sequence[Scalar], mask: Mask, ins: Instruction
 ) -> tuple[Array, Array, Array, Array]:
-    """(threads, addresses, offsets, bytes that exist) of a buffer access; `steps` are added to the base of the resource."""
+    """Return (threads, addresses, offsets, bytes that exist) of a buffer access; `steps` are added to the base of the
+    resource."""
     group = t.group
-    threads = group.numbers(mask)
+    threads = group.indices(mask)
     base, records = resource
     t.require(resource, mask, ins, "a buffer")
     offset = np.zeros(1, np.uint64)
@@ -224,8 +242,8 @@ def buffer_places(
 def fetch_buffer(
     t: Translator, resource: Value, steps: Sequence[Scalar], size: int, width: int, mask: Mask, ins: Instruction
 ) -> tuple[Array, Array]:
-    """(threads, rows of bytes); what is beyond the end is 0, word by word."""
-    threads, addresses, offsets, limit = buffer_places(t, resource, steps, mask, ins)
+    """Return (threads, rows of bytes); words beyond the end are 0."""
+    threads, addresses, offsets, limit = buffer_addresses(t, resource, steps, mask, ins)
     inside = offsets + np.uint64(size) <= limit
     if inside.all():
         return threads, fetch(t.group, 1, addresses, size, width, threads, ins)[0]
@@ -241,15 +259,15 @@ def fetch_buffer(
     return threads, rows
 
 
-def word(kind: Type) -> int:
-    """What a buffer access is aligned to: its elements, or words."""
+def alignment_of(kind: Type) -> int:
+    """Return the alignment of a buffer access: that of its elements, at most 4."""
     return min(4, size_of(leaves(kind)[0][1]))
 
 
 @intrinsic("amdgcn.raw.ptr.buffer.load")
 def buffer_load(ins: Instruction, t: Translator) -> Compute:
     def computed(mask: Mask, resource: Value, *steps: Scalar) -> Value:
-        threads, rows = fetch_buffer(t, resource, steps[:2], size_of(ins.type), word(ins.type), mask, ins)
+        threads, rows = fetch_buffer(t, resource, steps[:2], size_of(ins.type), alignment_of(ins.type), mask, ins)
         return loaded(t.group, ins.type, rows, None, threads)
 
     return computed
@@ -258,10 +276,10 @@ def buffer_load(ins: Instruction, t: Translator) -> Compute:
 @intrinsic("amdgcn.raw.ptr.buffer.store")
 def buffer_store(ins: Instruction, t: Translator) -> Compute:
     kind = ins.operands[0][0]
-    width = word(kind)
+    width = alignment_of(kind)
 
     def done(mask: Mask, value: Value, resource: Value, *steps: Scalar) -> None:
-        threads, addresses, offsets, limit = buffer_places(t, resource, steps[:2], mask, ins)
+        threads, addresses, offsets, limit = buffer_addresses(t, resource, steps[:2], mask, ins)
         inside = offsets + np.uint64(width) <= limit
         if not inside.any():
             return
@@ -285,30 +303,30 @@ def transposed_read(ins: Instruction, t: Translator) -> Compute:
     group, width = t.group, 2 if "tr16" in ins.callee else 1
     count = 8 // width  # elements of a lane, and rows
 
-    def turned(data: Array) -> Array:
+    def transposed(data: Array) -> Array:
         tiles = data.reshape(-1, count, 16, width)
         return np.ascontiguousarray(tiles.swapaxes(1, 2)).reshape(-1, 8)
 
     def computed(mask: Mask, address: Scalar) -> Value:
-        threads = group.numbers(mask)
+        threads = group.indices(mask)
         rows, missing = fetch(group, LDS, addresses_of(t, address, threads, mask, ins), 8, 8, threads, ins)
         if len(threads) % 16:
             raise Unsupported(ins, "in divergent code")
-        return loaded(group, ins.type, turned(rows), None if missing is None else turned(missing), threads)
+        return loaded(group, ins.type, transposed(rows), None if missing is None else transposed(missing), threads)
 
     return computed
 
 
 @intrinsic("amdgcn.raw.ptr.buffer.load.lds", "amdgcn.global.load.lds", "amdgcn.load.to.lds", collective=True)
 def copy_to_lds(ins: Instruction, t: Translator) -> Compute:
-    """Lane i of a wave copies to the place of the first lane + i * size; the bytes arrive at the wait."""
+    """Lane i of a wave copies to the address of the first lane + i * size; the bytes arrive at the wait."""
     group, is_buffer, size = t.group, "buffer" in ins.callee, literal(ins, 2)
     group.counts_accesses = True
 
     def rows_of(mask: Mask, source: Value, steps: Sequence[Scalar]) -> tuple[Array, Array]:
         if is_buffer:
             return fetch_buffer(t, source, steps[:3], size, 4, mask, ins)
-        threads = group.numbers(mask)
+        threads = group.indices(mask)
         more = np.broadcast_to(steps[0][0], group.threads)[threads].astype(np.uint64)
         return threads, fetch(group, 1, addresses_of(t, source, threads, mask, ins) + more, size, 4, threads, ins)[0]
 
@@ -319,36 +337,36 @@ def copy_to_lds(ins: Instruction, t: Translator) -> Compute:
             mine = threads // group.wave == wave
             if (start[mine] != start[mine][0]).any():
                 group.report(
-                    "divergent copy", "lanes of a wave copy to different places in LDS", ins, wave * group.wave
+                    "divergent copy", "lanes of a wave copy to different addresses in LDS", ins, wave * group.wave
                 )
             lanes = threads[mine]
-            places = start[mine][0] + (lanes % group.wave * size).astype(np.uint64)
-            arrive = arrival(group, places, rows[mine], lanes, ins)
-            group.lds.start_copy(wave, places, size, arrive)
+            targets = start[mine][0] + (lanes % group.wave * size).astype(np.uint64)
+            arrive = arrival(group, targets, rows[mine], lanes, ins)
+            group.lds.start_copy(wave, targets, size, arrive)
 
     return done
 
 
-def arrival(group: "Workgroup", places: Array, rows: Array, threads: Array, ins: Instruction) -> Callable[[], None]:
-    return lambda: group.lds.write(places, rows, threads, 4, ins)
+def arrival(group: "Workgroup", addresses: Array, rows: Array, threads: Array, ins: Instruction) -> Callable[[], None]:
+    return lambda: group.lds.write(addresses, rows, threads, 4, ins)
 
 
 # waits and fences
 
 
-def counters(arch: str, word: int) -> tuple[int, int]:
-    """(vmcnt, lgkmcnt) of a waitcnt word."""
+def counters(arch: str, encoded: int) -> tuple[int, int]:
+    """Return (vmcnt, lgkmcnt) of the operand of a waitcnt."""
     major = int(arch[3:-2])
     if major >= 11:
-        return word >> 10 & 63, word >> 4 & 63
-    return word & 15 | (word >> 14 & 3) << 4, word >> 8 & (63 if major == 10 else 15)
+        return encoded >> 10 & 63, encoded >> 4 & 63
+    return encoded & 15 | (encoded >> 14 & 3) << 4, encoded >> 8 & (63 if major == 10 else 15)
 
 
 def waiting(group: "Workgroup", copies: int | None, lds: int | None) -> Compute:
-    """A wait until that many are under way; None: for none of them."""
+    """Wait until at most that many accesses are outstanding; None: no wait for them."""
 
     def done(mask: Mask, *_: Scalar) -> None:
-        waves = np.unique(group.numbers(mask) // group.wave)
+        waves = np.unique(group.indices(mask) // group.wave)
         if copies is not None:
             group.lds.wait_for_copies(waves, copies)
         if lds == 0:
@@ -377,9 +395,9 @@ def fence(ins: Instruction, t: Translator) -> Compute:
 
 @intrinsic(
     "amdgcn.sched.barrier", "amdgcn.sched.group.barrier", "amdgcn.iglp.opt", "amdgcn.s.setprio", "amdgcn.s.sleep",
-    "amdgcn.wave.barrier", "lifetime.start", "lifetime.end", "experimental.noalias.scope.decl", "amdgcn.s.nop", "sideeffect",
-    "donothing", "dbg.value", "dbg.declare", "dbg.label", "prefetch", "amdgcn.s.wait.storecnt", "amdgcn.s.wait.kmcnt",
-    "amdgcn.s.barrier.signal", "invariant.start", "invariant.end",
+    "amdgcn.wave.barrier", "lifetime.start", "lifetime.end", "experimental.noalias.scope.decl", "amdgcn.s.nop",
+    "sideeffect", "donothing", "dbg.value", "dbg.declare", "dbg.label", "prefetch", "amdgcn.s.wait.storecnt",
+    "amdgcn.s.wait.kmcnt", "amdgcn.s.barrier.signal", "invariant.start", "invariant.end",
 )  # fmt: skip
 def no_effect(ins: Instruction, t: Translator) -> Compute:
     return nothing
@@ -397,7 +415,7 @@ def assume(ins: Instruction, t: Translator) -> Compute:
 
 @rule("asm")
 def assembly(ins: Instruction, t: Translator) -> Compute:
-    """A wait, or text without instructions, which hands on what it is given."""
+    """A wait, or assembly without instructions, which returns its operands."""
     code = ins.extra["callee"]
     if not isinstance(code, Assembly):
         raise Unsupported(ins)
@@ -417,7 +435,7 @@ def trap(ins: Instruction, t: Translator) -> Compute:
     return done
 
 
-# who a thread is
+# the indices of a thread
 
 
 @intrinsic(*(f"amdgcn.{what}.id.{axis}" for what in ("workgroup", "workitem", "cluster") for axis in "xyz"))
@@ -425,7 +443,7 @@ def identity(ins: Instruction, t: Translator) -> Compute:
     axis, group = "xyz".index(ins.callee[-1]), t.group
     if "workitem" in ins.callee:
         return lambda mask: (group.items[axis], None)
-    return lambda mask: (np.array([group.place[axis]], np.uint32), None)
+    return lambda mask: (np.array([group.index[axis]], np.uint32), None)
 
 
 @intrinsic("amdgcn.implicitarg.ptr", "amdgcn.dispatch.ptr", "amdgcn.wavefrontsize", "amdgcn.lds.kernel.id")
@@ -448,7 +466,7 @@ def clock(ins: Instruction, t: Translator) -> Compute:
 
 @intrinsic("amdgcn.s.setreg")
 def mode(ins: Instruction, t: Translator) -> Compute:
-    """Of the mode register, what conversions to 8 bits look at: FP16_OVFL (bit 23) makes them saturate."""
+    """Write the mode register: FP16_OVFL (bit 23) makes conversions to 8 bits saturate."""
     register = literal(ins, 0)
     if register >> 6 & 31 != 23 or register & 63 != 1:
         return nothing
@@ -457,3 +475,117 @@ def mode(ins: Instruction, t: Translator) -> Compute:
         t.group.saturates = bool(value[0][0])
 
     return done
+
+
+INTEGERS: dict[str, Any] = {
+    "xchg": lambda old, new: new, "add": np.add, "sub": np.subtract, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "nand": lambda old, new: ~(old & new), "umax": np.maximum, "umin": np.minimum,
+    "uinc_wrap": lambda old, new: np.where(old >= new, 0, old + 1).astype(old.dtype), "udec_wrap": lambda old,
+    new: np.where((old == 0) | (old > new), new, old - 1).astype(old.dtype), "usub_sat": lambda old,
+    new: np.where(old > new, old - new, 0).astype(old.dtype),
+}  # fmt: skip
+FLOATS: dict[str, Any] = {
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "fmaximum": np.maximum,
+    "fminimum": np.minimum,
+    "xchg": INTEGERS["xchg"],
+}
+Change = Callable[..., Array]  # of what is there and of the values of each thread
+BUFFER_NAMES = {"swap": "xchg", "smax": "max", "smin": "min", "inc": "uinc_wrap", "dec": "udec_wrap"}
+
+
+def combiner(name: str, kind: Type, ins: Instruction) -> Change:
+    """Return the function of an atomic operation on one element."""
+    if isinstance(kind, Float):
+        operations, default = Arithmetic.of(dtype_of(kind)), quiet_nan(dtype_of(kind))
+        change = FLOATS.get(name)
+        if name in ("fadd", "fsub"):
+            change = lambda old, new: operations.add(old, new if name == "fadd" else -new)  # noqa: E731
+        if name == "xchg" or change is None:
+            found = change
+        else:
+            found = lambda old, new: operations.propagate(change(old, new), (old, new), default)  # noqa: E731
+    elif name in ("max", "min"):
+        width = kind.bits if isinstance(kind, Int) else 64
+        choose: Any = np.maximum if name == "max" else np.minimum
+        return lambda old, new: choose(signed(old, width), signed(new, width)).view(old.dtype)
+    else:
+        found = INTEGERS.get(name)
+    if found is None:
+        raise Unsupported(ins, name)
+    return found
+
+
+def update(
+    t: Translator, space: int, addresses: Array, threads: Array, kind: Type, ins: Instruction, change: Change,
+    values: Sequence[Value]
+) -> Value:  # fmt: skip
+    """Each thread replaces the value at its address by `change` of it and of its own `values`; return the old values."""
+    group, size = t.group, size_of(kind)
+    before = np.zeros((len(addresses), size), np.uint8)
+    missing = np.zeros((len(addresses), size), np.uint8)
+    for some in conflict_free_rounds(addresses):
+        rows, undefined = fetch(group, space, addresses[some], size, size, threads[some], ins, True)
+        before[some] = rows
+        if undefined is not None:
+            missing[some] = undefined
+        old = [rows[:, at : at + size_of(leaf)].copy().view(dtype_of(leaf))[:, 0] for at, leaf in leaves(kind)]
+        own = [[np.broadcast_to(data, group.threads)[threads[some]] for data, _ in flatten(one)] for one in values]
+        new = [change(*leaf) for leaf in zip(old, *own, strict=True)]
+        columns = [bits(one, leaf)[:, None].view(np.uint8) for one, (_, leaf) in zip(new, leaves(kind), strict=True)]
+        send(group, space, addresses[some], np.concatenate(columns, axis=1), size, threads[some], ins, undefined, True)
+    return loaded(group, kind, before, missing if missing.any() else None, threads)
+
+
+def exchanged(there: Array, wanted: Array, value: Array) -> Array:
+    return np.where(there == wanted, value, there).astype(there.dtype)
+
+
+@rule("atomicrmw")
+def read_modify_write(ins: Instruction, t: Translator) -> Compute:
+    return access(ins, t, ins.type, combiner(ins.extra["operation"], leaves(ins.type)[0][1], ins))
+
+
+def access(ins: Instruction, t: Translator, kind: Type, change: Change) -> Compute:
+    pointer = ins.operands[0][0]
+    assert isinstance(pointer, Pointer)
+
+    def computed(mask: Mask, address: Scalar, *values: Value) -> Value:
+        threads = t.group.indices(mask)
+        addresses = addresses_of(t, address, threads, mask, ins)
+        t.require(list(values), mask, ins, "an operand of an atomic access")
+        return update(t, pointer.space, addresses, threads, kind, ins, change, values)
+
+    return computed
+
+
+@rule("cmpxchg")
+def compare_exchange(ins: Instruction, t: Translator) -> Compute:
+    exchange = access(ins, t, ins.operands[1][0], exchanged)
+
+    def computed(mask: Mask, address: Scalar, expected: Scalar, new: Scalar) -> Value:
+        old = exchange(mask, address, expected, new)
+        return [old, (old[0] == expected[0], old[1])]
+
+    return computed
+
+
+@intrinsic("amdgcn.raw.ptr.buffer.atomic")
+def buffer_atomic(ins: Instruction, t: Translator) -> Compute:
+    kind = ins.operands[0][0]
+    name = ins.callee.removeprefix("llvm.amdgcn.raw.ptr.buffer.atomic.").split(".")[0]
+    count, change = 2, exchanged
+    if name != "cmpswap":
+        count, change = 1, combiner(BUFFER_NAMES.get(name, name), leaves(kind)[0][1], ins)
+
+    def computed(mask: Mask, *operands: Value) -> Value:
+        values, resource, steps = operands[:count], operands[count], operands[count + 1 : count + 3]
+        threads, addresses, offsets, limit = buffer_addresses(t, resource, steps, mask, ins)
+        inside = offsets + np.uint64(size_of(kind)) <= limit
+        t.require(list(values), t.group.mask_of(threads[inside]), ins, "an operand of an atomic access")
+        return update(
+            t, 1, addresses[inside], threads[inside], kind, ins, change, values[::-1]
+        )  # what is expected is last
+
+    return computed

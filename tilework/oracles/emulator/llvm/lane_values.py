@@ -1,8 +1,9 @@
-"""What a value of LLVM is here: an array over the threads of a workgroup, and what is not defined in it.
+"""The values of LLVM in the emulator: an array over the threads of a workgroup, with the elements that are undefined.
 
-A scalar is a pair (data, undefined). `data` has an element per thread, or one for all of them; `undefined` is None, or has for each
-thread why its element means nothing (0: it does mean something). Vectors, structures and buffer resources are lists of values, so that
-an element is taken out, put in or shuffled without a copy.
+A scalar is a pair (data, undefined). `data` has an element per thread, or one for all of them; `undefined` is None, or
+has for each thread the reason why its element is undefined (0: it is defined). Vectors, structures and buffer resources
+are lists of values, so that an element can be extracted, inserted or shuffled without a copy.
+
 """
 
 from collections.abc import Iterable
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tilework.numerics.rounding import UNSIGNED
-from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.llvm.ir_types import Int, Pointer, Sequence, Type, dtype_of, leaves, size_of
+from tilework.oracles.emulator.llvm.ir import Int, Pointer, Sequence, Type, dtype_of, leaves, size_of
+from tilework.oracles.emulator.memory import Array
 
 Scalar = tuple[Array, Array | None]
 Value = Any  # Scalar or a list of values
@@ -21,7 +22,7 @@ Value = Any  # Scalar or a list of values
 REASONS = (
     "",
     "undef or poison",
-    "LDS that nobody has written",
+    "LDS that was never written",
     "a lane that is not active",
     "a shift by too much, or a division by zero",
 )
@@ -29,7 +30,7 @@ POISON, UNWRITTEN, INACTIVE, IMPOSSIBLE = range(1, len(REASONS))
 
 
 def either(a: Array | None, b: Array | None) -> Array | None:
-    """What is not defined if one of two is not."""
+    """Return the undefined elements if one of two is undefined."""
     return b if a is None else a if b is None else np.maximum(a, b)
 
 
@@ -38,7 +39,7 @@ def any_of(scalars: Iterable[Scalar]) -> Array | None:
 
 
 def merge(mask: Array, new: Value, old: Value) -> Value:
-    """`new` where the mask is set, else `old`."""
+    """Return `new` where the mask is set, else `old`."""
     if isinstance(new, list):
         return [merge(mask, one, other) for one, other in zip(new, old, strict=True)]
     data = np.where(mask, new[0], old[0])
@@ -61,21 +62,21 @@ def parts(kind: Any) -> list[Type]:
 
 
 def flatten(value: Value) -> list[Scalar]:
-    """The scalars of a value, in the order of memory."""
+    """Return the scalars of a value, in memory order."""
     if not isinstance(value, list):
         return [value]
     return [leaf for part in value for leaf in flatten(part)]
 
 
 def unflatten(kind: Type, scalars: list[Scalar]) -> Value:
-    """The value of this type that has these scalars, which are used up."""
+    """Return the value of this type that has these scalars, which are consumed."""
     if isinstance(kind, Sequence) or hasattr(kind, "fields"):
         return [unflatten(part, scalars) for part in parts(kind)]
     return scalars.pop(0)
 
 
 def to_bytes(kind: Type, value: Value) -> tuple[Array, Array | None]:
-    """The bytes of a value without holes, [thread or 1, byte], and why they are not defined."""
+    """Return the bytes of a value without padding, [thread or 1, byte], and the reasons why they are undefined."""
     scalars, kinds = flatten(value), [leaf for _, leaf in leaves(kind)]
     if all(leaf == Int(1) for leaf in kinds) and len(kinds) > 1:
         rows = np.stack(np.broadcast_arrays(*(data for data, _ in scalars)), axis=-1)
@@ -92,7 +93,7 @@ def to_bytes(kind: Type, value: Value) -> tuple[Array, Array | None]:
 
 
 def bits(data: Array, kind: Type) -> Array:
-    """A scalar as unsigned integers of its size in memory."""
+    """Return a scalar as unsigned integers of its size in memory."""
     if data.dtype.kind == "b":
         return data.view(np.uint8)
     if data.dtype.kind == "O":  # wider than 64 bits: two halves
@@ -102,7 +103,7 @@ def bits(data: Array, kind: Type) -> Array:
 
 
 def from_bytes(kind: Type, rows: Array, undefined: Array | None) -> Value:
-    """The value of a type from its bytes [thread, byte]."""
+    """Return the value of a type from its bytes [thread, byte]."""
     kinds = [leaf for _, leaf in leaves(kind)]
     if all(leaf == Int(1) for leaf in kinds) and len(kinds) > 1:
         columns = np.unpackbits(rows, axis=-1, count=len(kinds), bitorder="little").view(bool)
@@ -117,7 +118,7 @@ def from_bytes(kind: Type, rows: Array, undefined: Array | None) -> Value:
 
 
 def from_row(kind: Type, row: Array) -> Array:
-    """A scalar from contiguous bytes."""
+    """Return a scalar from contiguous bytes."""
     dtype = dtype_of(kind)
     if dtype.kind == "O":
         return np.array([int.from_bytes(one.tobytes(), "little") for one in row], object)
@@ -127,7 +128,7 @@ def from_row(kind: Type, row: Array) -> Array:
 
 
 def bitcast(to: Type, kind: Type, value: Value) -> Value:
-    """The same bits as another type."""
+    """Return the same bits as another type."""
     if not isinstance(to, Sequence) and not isinstance(kind, Sequence):
         data, undefined = value
         return (data if data.dtype == dtype_of(to) else np.ascontiguousarray(data).view(dtype_of(to))), undefined
@@ -142,7 +143,7 @@ def bitcast(to: Type, kind: Type, value: Value) -> Value:
 
 
 def bitcast_by_parts(to: Type, source: list[Type], target: list[Type], scalars: list[Scalar]) -> Value:
-    """Each element by itself, so that one that is not defined makes no other so."""
+    """Bitcast each element by itself, so that an undefined one does not affect the others."""
     if len(source) % len(target) and len(target) % len(source):
         whole = Sequence(len(source), source[0], True)
         return from_bytes(to, *to_bytes(whole, list(scalars)))
@@ -160,7 +161,7 @@ def bitcast_by_parts(to: Type, source: list[Type], target: list[Type], scalars: 
 
 
 def signed(data: Array, width: int) -> Array:
-    """Bits as a signed integer."""
+    """Return the bits as a signed integer."""
     if width in (8, 16, 32, 64):
         return data.view(f"i{width // 8}")
     if data.dtype.kind == "O":
@@ -170,7 +171,7 @@ def signed(data: Array, width: int) -> Array:
 
 
 def unsigned(data: Array, kind: Int) -> Array:
-    """An integer of any type as bits of this one."""
+    """Return an integer of any type as bits of this one."""
     dtype = dtype_of(kind)
     if dtype.kind == "b":
         return (data & 1).astype(bool)

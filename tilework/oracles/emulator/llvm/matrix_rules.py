@@ -1,7 +1,9 @@
-"""mfma and wmma: the matrices of a wave, gathered from its lanes, multiplied, and given back to them.
+"""mfma and wmma: the matrices of a wave, gathered from its lanes, multiplied, and scattered back to them; and
+conversions of 8-bit floats.
 
-Lane l of an instruction of m x n x k has row ``l % m`` of A and column ``l % n`` of B, and of that the elements ``l // m * count`` and on;
-of the result it has column ``l % n``.
+Lane l of an instruction of m x n x k has row ``l % m`` of A and column ``l % n`` of B, from element ``l // m * count``
+on; of the result it has column ``l % n``. The 8-bit formats depend on the GPU (`format_names`).
+
 """
 
 import re
@@ -13,34 +15,35 @@ import numpy as np
 
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.microscaling import decode_e2m1, decode_e8m0
-from tilework.numerics.rounding import BF16, F32, FLOATS, to_tf32
-from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.llvm.ir_text import Instruction
-from tilework.oracles.emulator.llvm.ir_types import Sequence, Type
-from tilework.oracles.emulator.llvm.lane_values import Value, any_of, either, flatten, to_bytes
+from tilework.numerics.rounding import BF16, F16, F32, FLOATS, narrow, saturate, to_tf32
+from tilework.oracles.emulator.llvm.ir import Instruction, Int, Sequence, Type
+from tilework.oracles.emulator.llvm.lane_values import Scalar, Value, any_of, bitcast, either, flatten, to_bytes
 from tilework.oracles.emulator.llvm.translate_ir import (
     Compute,
     Mask,
     Translator,
     Unsupported,
+    element,
+    elementwise,
     fixed,
     intrinsic,
     literal,
     quiet_nan,
 )
+from tilework.oracles.emulator.memory import Array
 
 MFMA = re.compile(r"llvm\.amdgcn\.mfma\.(scale\.)?(f32|f64|i32)\.(\d+)x(\d+)x(\d+)\.?([a-z0-9.]*)")
 WMMA = re.compile(r"llvm\.amdgcn\.wmma\.(f32|f16|bf16|i32)\.16x16x(\d+)\.([a-z0-9.]*?)\.v\d+")
-SCALED = ("fp8", "bf8", "fp6", "bf6", "fp4")  # the formats of scaled instructions, by their numbers
+SCALED = ("fp8", "bf8", "fp6", "bf6", "fp4")  # the formats of scaled instructions, by their codes
 
 
 def format_names(arch: str) -> dict[str, str]:
-    """What the 8-bit formats of this GPU are: gfx942 has its own, others those of OCP."""
+    """Return the 8-bit formats of this GPU: gfx942 has its own, others those of OCP."""
     return {"fp8": "fp8e4b8", "bf8": "fp8e5b16"} if arch == "gfx942" else {"fp8": "fp8e4nv", "bf8": "fp8e5"}
 
 
 def decoded(rows: Array, name: str, arch: str) -> Array:
-    """Bytes [thread, byte] as numbers [thread, element]: f32, f64, or f64 that are integers."""
+    """Return bytes [thread, byte] as values [thread, element]: f32, f64, or f64 that are integers."""
     if name == "f64":
         return rows.view(np.float64)
     if name in ("f32", "f16"):
@@ -60,7 +63,7 @@ def decoded(rows: Array, name: str, arch: str) -> Array:
 
 @dataclass(frozen=True)
 class Shape:
-    """One instruction: `rows` and `columns` say, for [result, lane], where in the (m, n) of its block a result is."""
+    """One instruction: `rows` and `columns` give, for [result, lane], the element in the (m, n) of its block."""
 
     m: int
     n: int
@@ -70,7 +73,7 @@ class Shape:
     columns: Array
 
     def operand(self, values: Array, wave: int, size: int) -> Array:
-        """[wave, block, row, k] of what each thread has: [thread, element]."""
+        """Return [wave, block, row, k] from the elements of each thread: [thread, element]."""
         count = values.shape[1]
         lanes = values.reshape(-1, wave // (size * self.blocks), self.blocks, size, count)
         return lanes.transpose(0, 2, 3, 1, 4).reshape(len(lanes), self.blocks, size, -1)
@@ -98,7 +101,7 @@ def wmma_shape(k: int, version: int) -> Shape:
 
 
 def spread(shape: Shape, product: Array, wave: int) -> Array:
-    """[result, thread] of the products [wave, block, row, column]."""
+    """Return [result, thread] of the products [wave, block, row, column]."""
     if shape.blocks == 1:
         return product[:, 0][:, shape.rows, shape.columns].transpose(1, 0, 2).reshape(len(shape.rows), -1)
     block = np.arange(wave)[None] // shape.n
@@ -111,7 +114,7 @@ def whole_rows(t: Translator, kind: Type, value: Value) -> Array:
 
 
 def operands(t: Translator, values: Iterable[Value], mask: Mask, ins: Instruction) -> Array | None:
-    """Why the result means nothing: one lane that does not know its part makes that of the whole wave so."""
+    """Return the reasons why the result is undefined: one undefined lane makes the result of the whole wave undefined."""
     group, active = t.group, t.group.active(mask)
     lanes = active.reshape(-1, group.wave)
     partial = lanes.any(axis=1) & ~lanes.all(axis=1) & ~group.is_ragged
@@ -173,8 +176,9 @@ def mfma(ins: Instruction, t: Translator) -> Compute:
 
 
 def scaled_mfma(ins: Instruction, t: Translator, shape: Shape) -> Compute:
-    """Formats by number. The lanes behind a row have a power of two (a byte of a word) for 32 neighbours along K each, in the order of K;
-    of 8-bit elements they have 16 neighbours and again 16, of 4-bit ones 32. Where both words are the number 0 nothing is scaled."""
+    """Formats are given by code. The lanes of a row have a power of two (a byte of a 32-bit register) for 32 neighbours
+    along K each, in the order of K; of 8-bit elements they have 16 neighbours twice, of 4-bit ones 32. If both scale
+    operands are the constant 0 nothing is scaled."""
     kinds = [kind for kind, _ in ins.operands[:2]]
     names = [SCALED[literal(ins, index)] for index in (3, 4)]
     selects = [literal(ins, index) for index in (5, 7)]
@@ -187,8 +191,8 @@ def scaled_mfma(ins: Instruction, t: Translator, shape: Shape) -> Compute:
         found = np.concatenate([shape.operand(part, 64, size) for part in parts], axis=3)
         if is_plain:
             return found
-        words = t.everywhere(scale)[0]
-        scales = decode_e8m0((words >> np.uint32(8 * selects[index])).astype(np.uint8))[:, None]
+        scale_bits = t.everywhere(scale)[0]
+        scales = decode_e8m0((scale_bits >> np.uint32(8 * selects[index])).astype(np.uint8))[:, None]
         return found * shape.operand(scales.astype(F32), 64, size).repeat(32, axis=3)
 
     def computed(mask: Mask, *values: Value) -> Value:
@@ -232,13 +236,89 @@ def version_of(arch: str) -> int:
 
 
 def wave_operand(t: Translator, shape: Shape, values: Array, ins: Instruction) -> Array:
-    """[wave, block, row, k]; on gfx11 each row is in two lanes, which have to agree."""
+    """Return [wave, block, row, k]; on gfx11 each row is in two lanes, which have to agree."""
     if version_of(t.group.arch) > 1:
         return shape.operand(values, 32, 16)
     lanes = values.reshape(-1, 2, 16, values.shape[1])
     differs = (lanes[:, 0] != lanes[:, 1]) & ~(np.isnan(lanes[:, 0]) & np.isnan(lanes[:, 1]))
     if differs.any():
         wave, lane = (int(index) for index in np.argwhere(differs.any(axis=2))[0])
-        what = f"lanes {lane} and {lane + 16} of a wave have different operands of a matrix instruction, which have to be the same"
+        what = f"lanes {lane} and {lane + 16} of a wave have different operands of a matrix instruction"
+        what += ", which have to be the same"
         t.group.report("operands of wmma", what, ins, 32 * wave + lane)
     return lanes[:, :1]
+
+
+WIDE = {"f32": F32, "f16": F16, "bf16": BF16}
+NAME = re.compile(r"llvm\.amdgcn\.cvt\.(scalef32\.)?(?:pk\.)?(f32|f16|bf16|fp8|bf8)\.(f32|f16|bf16|fp8|bf8)")
+
+
+def narrow_dtype(t: Translator, name: str) -> np.dtype:
+    return FLOATS[format_names(t.group.arch)[name]]
+
+
+def pair_in(register: Array, high: int, dtype: np.dtype) -> list[Array]:
+    """Return the two values in the low or high half of a register."""
+    return [(register >> np.uint32(16 * high + shift)).astype(np.uint8).view(dtype).astype(F32) for shift in (0, 8)]
+
+
+def encoded(t: Translator, value: Array, name: str) -> Array:
+    dtype = narrow_dtype(t, name)
+    return narrow(saturate(value, dtype) if t.group.saturates else value, dtype).view(np.uint8).astype(np.uint32)
+
+
+@intrinsic("amdgcn.cvt.pk.f32.fp8", "amdgcn.cvt.pk.f32.bf8")
+def unpack(ins: Instruction, t: Translator) -> Compute:
+    high, dtype = literal(ins, 1), narrow_dtype(t, ins.callee[-3:])
+    return lambda mask, register, _: [(one, register[1]) for one in pair_in(register[0], high, dtype)]
+
+
+@intrinsic("amdgcn.cvt.f32.fp8", "amdgcn.cvt.f32.bf8")
+def unpack_one(ins: Instruction, t: Translator) -> Compute:
+    shift, dtype = np.uint32(8 * literal(ins, 1)), narrow_dtype(t, ins.callee[-3:])
+    return elementwise(ins, lambda register: (register >> shift).astype(np.uint8).view(dtype).astype(F32), 1)
+
+
+@intrinsic("amdgcn.cvt.pk.fp8.f32", "amdgcn.cvt.pk.bf8.f32")
+def pack(ins: Instruction, t: Translator) -> Compute:
+    name, high = ins.callee.split(".")[4], np.uint32(16 * literal(ins, 3))
+    keep = np.uint32(0xFFFF0000 if high == 0 else 0xFFFF)
+
+    def packed(mask: Mask, a: Scalar, b: Scalar, old: Scalar, _: Scalar) -> Scalar:
+        pair = encoded(t, a[0], name) | encoded(t, b[0], name) << np.uint32(8)
+        return pair << high | old[0] & keep, either(a[1], b[1])  # the other half is often still to come
+
+    return packed
+
+
+@intrinsic("amdgcn.cvt.scalef32")
+def scaled(ins: Instruction, t: Translator) -> Compute:
+    """gfx950: two values at a time, multiplied or divided by a scale."""
+    named = NAME.match(ins.callee)
+    if named is None:
+        raise Unsupported(ins)
+    to, source = named[2], named[3]
+    high = literal(ins, len(ins.operands) - 1)
+    if to in WIDE:
+        dtype = narrow_dtype(t, source)
+
+        def widen(mask: Mask, register: Scalar, scale: Scalar, _: Scalar) -> Value:
+            pair = pair_in(register[0], high, dtype)
+            return [(narrow(one * scale[0], WIDE[to]), either(register[1], scale[1])) for one in pair]
+
+        return widen
+
+    def shrink(mask: Mask, old: Value, *rest: Value) -> Value:
+        *values, scale, _ = rest
+        elements = flatten(values)
+        half = np.zeros(1, np.uint32)
+        for index, (data, _) in enumerate(elements):
+            half = half | encoded(t, data.astype(F32) / scale[0], to) << np.uint32(8 * index)
+        assert isinstance(element(ins.type), Int)
+        pair, missing = flatten(old), any_of([*elements, scale])
+        if len(pair) == 2:
+            pair[high] = (half.astype(np.uint16), missing)
+            return pair
+        return bitcast(ins.type, Int(32), (half << np.uint32(16 * high), missing))
+
+    return shrink

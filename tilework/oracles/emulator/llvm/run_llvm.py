@@ -13,7 +13,7 @@
     >>> x
     array([0, 2, 4, 6], dtype=int32)
 
-Mistakes are a `CheckFailed` that tells all of them: accesses out of bounds, races in LDS, undefined values that are used, and so on.
+A `CheckFailed` reports all errors: accesses out of bounds, races in LDS, uses of undefined values, and so on.
 """
 
 import re
@@ -24,15 +24,26 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array, Extent, Memory, MemoryFault
 from tilework.oracles.emulator.findings import CheckFailed, Findings
+from tilework.oracles.emulator.llvm.ir import (
+    Function,
+    Int,
+    Module,
+    Operand,
+    Pointer,
+    Type,
+    Variable,
+    dtype_of,
+    leaves,
+    rounded_up,
+    size_of,
+)
 from tilework.oracles.emulator.llvm.ir_parser import parse_llvm
-from tilework.oracles.emulator.llvm.ir_text import Function, Module, Operand, Variable
-from tilework.oracles.emulator.llvm.ir_types import Int, Pointer, Type, dtype_of, leaves, rounded_up, size_of
 from tilework.oracles.emulator.llvm.lane_values import flatten
-from tilework.oracles.emulator.llvm.print_buffer import PLACE, PrintBuffer, formats_of
 from tilework.oracles.emulator.llvm.translate_ir import Translator
 from tilework.oracles.emulator.llvm.workgroup import Workgroup
+from tilework.oracles.emulator.memory import Array, Extent, Memory, MemoryFault
+from tilework.oracles.emulator.printf import PRINTF_BUFFER_OFFSET, PrintBuffer, formats_of
 from tilework.oracles.emulator.syntax import EmulatorError, Trapped, dimensions
 
 MAX_INSTRUCTIONS = 10_000_000
@@ -41,13 +52,14 @@ LDS = 3
 
 
 def wave_size(arch: str) -> int:
-    """Of a GPU by its name: ``gfx1100`` is of generation 11 and has waves of 32 lanes, before 10 they have 64."""
+    """Return the lanes of a wave of a GPU: ``gfx1100`` is of generation 11 and has 32, before generation 10 they have
+    64."""
     return 32 if int(arch[3:-2]) >= 10 else 64
 
 
 @dataclass(eq=False)
 class LoadedKernel:
-    """A kernel on a GPU `arch`, its text parsed and its constants in memory."""
+    """A kernel on a GPU `arch`, parsed, with its constants in memory."""
 
     module: Module
     function: Function
@@ -76,7 +88,7 @@ class LoadedKernel:
 
     @property
     def threads(self) -> int:
-        """The largest workgroup that the kernel says it may have."""
+        """The largest workgroup that the kernel declares."""
         found = re.search(r'"amdgpu-flat-work-group-size"="\d+,\s*(\d+)"', self.function.attributes)
         return int(found[1]) if found else 1024
 
@@ -84,7 +96,8 @@ class LoadedKernel:
         key = (sizes, wave, lds_bytes, checks)
         if key not in self.groups:
             made = Workgroup(
-                self.module, self.function, self.memory, self.symbols, sizes, wave, self.lds_static + lds_bytes, self.arch, checks,
+                self.module, self.function, self.memory, self.symbols, sizes, wave, self.lds_static + lds_bytes,
+                self.arch, checks,
             )  # fmt: skip
             made.hidden, made.packet = self.hidden, self.packet
             for variable in self.module.variables.values():
@@ -94,11 +107,13 @@ class LoadedKernel:
         return self.groups[key]
 
     def launch(
-        self, grid: int | Sequence[int], threads: int | Sequence[int], arguments: Sequence[Any], lds_bytes: int = 0, wave: int | None = None,
-        checks: bool = True, collect: bool = False, lent: Sequence[Extent] = (), max_instructions: int = MAX_INSTRUCTIONS,
+        self, grid: int | Sequence[int], threads: int | Sequence[int], arguments: Sequence[Any], lds_bytes: int = 0,
+        wave: int | None = None, checks: bool = True, collect: bool = False, lent: Sequence[Extent] = (),
+        max_instructions: int = MAX_INSTRUCTIONS,
     ) -> list[Any]:  # fmt: skip
-        """Runs a grid. Arguments are NumPy arrays, addresses and numbers, None is null; missing ones at the end, which Triton's kernels
-        have for scratch memory, are null. What is found is raised, or with `collect` returned. `lent` is memory behind addresses."""
+        """Run a grid. Arguments are NumPy arrays, addresses and scalars, None is null; missing ones at the end, which
+        Triton's kernels have for scratch memory, are null. Findings are raised, or with `collect` returned. `lent` is
+        memory that addresses may refer to."""
         grid3, sizes = dimensions(grid, "grid"), dimensions(threads, "workgroup")
         if (count := sizes[0] * sizes[1] * sizes[2]) > self.threads:
             raise EmulatorError(f"{self.function.name} allows {self.threads} threads in a workgroup, not {count}")
@@ -124,7 +139,7 @@ class LoadedKernel:
         return group.findings
 
     def show(self) -> str:
-        """Print what the kernel has printed; the last line."""
+        """Print the kernel's output; return the last line."""
         lines = self.printed.take() if self.printed is not None else []
         print("".join(lines), end="")
         return lines[-1] if lines else ""
@@ -137,12 +152,14 @@ class LoadedKernel:
         return [value_of(kind, one) for (kind, _), one in zip(params, given, strict=True)]
 
     def write_hidden(self, grid: tuple[int, int, int], sizes: tuple[int, int, int]) -> None:
-        """The arguments that the runtime adds, and the packet of the launch."""
+        """Write the arguments that the runtime adds, and the packet of the launch."""
         hidden = np.zeros(HIDDEN_BYTES, np.uint8)
         hidden[:12], hidden[12:18] = np.array(grid, np.uint32).view(np.uint8), np.array(sizes, np.uint16).view(np.uint8)
         hidden[64:66] = np.array([sum(size > 1 for size in grid) or 1], np.uint16).view(np.uint8)
         if self.printed is not None:
-            hidden[PLACE : PLACE + 8] = np.array([self.printed.address], np.uint64).view(np.uint8)
+            hidden[PRINTF_BUFFER_OFFSET : PRINTF_BUFFER_OFFSET + 8] = np.array([self.printed.address], np.uint64).view(
+                np.uint8
+            )
         packet = np.zeros(64, np.uint8)
         packet[4:10] = np.array(sizes, np.uint16).view(np.uint8)
         packet[12:24] = np.array([a * b for a, b in zip(grid, sizes, strict=True)], np.uint32).view(np.uint8)
@@ -156,7 +173,7 @@ def extent_of(array: Array) -> Extent:
 
 
 def value_of(kind: Type, given: Any) -> Any:
-    """An argument as a value that all threads share."""
+    """Return an argument as a value that all threads share."""
     dtype = dtype_of(kind)
     if given is None:
         return np.zeros(1, dtype), None
@@ -170,7 +187,7 @@ def value_of(kind: Type, given: Any) -> Any:
 
 
 def initial_bytes(group: Workgroup, variable: Variable) -> Array:
-    """What a variable holds before the launch."""
+    """Return the bytes of a variable before the launch."""
     data = np.zeros(max(1, size_of(variable.type)), np.uint8)
     operand: Operand | None = variable.initial
     value = Translator(group.kernel.function, group).constant(variable.type, operand)
@@ -181,7 +198,7 @@ def initial_bytes(group: Workgroup, variable: Variable) -> Array:
 
 
 def load_kernel(text: str, arch: str, kernel: str | None = None, memory: Memory | None = None) -> LoadedKernel:
-    """The kernel of this name, or the only one."""
+    """Return the kernel of this name, or the only one."""
     module = parse_llvm(text)
     if kernel is None:
         if len(module.kernels) != 1:
@@ -193,10 +210,10 @@ def load_kernel(text: str, arch: str, kernel: str | None = None, memory: Memory 
 
 
 def run(
-    text: str, arguments: Sequence[Any], grid: int | Sequence[int] = 1, threads: int | Sequence[int] | None = None, lds_bytes: int = 0,
-    arch: str = "gfx942", kernel: str | None = None, **options: Any,
+    text: str, arguments: Sequence[Any], grid: int | Sequence[int] = 1, threads: int | Sequence[int] | None = None,
+    lds_bytes: int = 0, arch: str = "gfx942", kernel: str | None = None, **options: Any,
 ) -> list[Any]:  # fmt: skip
-    """Runs a kernel once; `threads` are by themselves as many as its text says. `options` are those of `launch`."""
+    """Run a kernel once; `threads` defaults to the number in its text. `options` are those of `launch`."""
     loaded = load_kernel(text, arch, kernel)
     sizes = loaded.threads if threads is None else threads
     return loaded.launch(grid, sizes, arguments, lds_bytes, **options)

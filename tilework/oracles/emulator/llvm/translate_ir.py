@@ -1,13 +1,15 @@
-"""One function for one workgroup, as closures over its values: what rules for instructions are written against.
+"""The translation of one function for one workgroup into closures over its values; rules for instructions are written
+against it.
 
-A value has a slot in `t.slots`, a constant too. A rule gives a function of a mask of threads (True: all of them) and of the values of the
-operands; what that returns is the value of the instruction:
+A value has a slot in `t.slots`, a constant too. A rule returns a function of a mask of threads (True: all of them) and
+of the values of the operands, whose result is the value of the instruction:
 
     @rule("freeze")
     def freeze(ins, t):
         return lambda mask, value: defined(value)
 
-Rules of intrinsics are found by the longest beginning of their names, so that types at the end need not be spelt out.
+Rules of intrinsics are found by the longest prefix of their names, so that types at the end need not be spelt out.
+
 """
 
 from collections.abc import Callable
@@ -20,20 +22,25 @@ import numpy as np
 
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.rounding import FORMAT_OF
-from tilework.oracles.emulator.arenas import Array
-from tilework.oracles.emulator.llvm.ir_text import (
+from tilework.oracles.emulator.llvm.ir import (
     Expression,
+    Float,
     Function,
     Instruction,
+    Int,
     Literal,
     Local,
     Many,
+    Pointer,
+    Sequence,
+    Struct,
     Symbol,
+    Type,
     Typed,
     Undefined,
     Zero,
+    dtype_of,
 )
-from tilework.oracles.emulator.llvm.ir_types import Float, Int, Pointer, Sequence, Struct, Type, dtype_of
 from tilework.oracles.emulator.llvm.lane_values import (
     REASONS,
     Scalar,
@@ -44,6 +51,7 @@ from tilework.oracles.emulator.llvm.lane_values import (
     parts,
     undefined_of,
 )
+from tilework.oracles.emulator.memory import Array
 from tilework.oracles.emulator.syntax import EmulatorError, Unsupported
 
 if TYPE_CHECKING:
@@ -57,14 +65,10 @@ RULES: dict[str, Rule] = {}
 INTRINSICS: dict[str, Rule] = {}
 COLLECTIVE: set[str] = set()
 FAMILIES = (
-    "scalar_rules",
+    "arithmetic_rules",
     "vector_rules",
-    "math_rules",
     "access_rules",
-    "atomic_rules",
-    "lane_rules",
     "matrix_rules",
-    "fp8_rules",
 )
 
 
@@ -77,7 +81,8 @@ def rule(*opcodes: str) -> Callable[[Rule], Rule]:
 
 
 def intrinsic(*names: str, collective: bool = False) -> Callable[[Rule], Rule]:
-    """For functions of these names, without ``llvm.``. Lanes of a wave that execute a `collective` one wait for one another first."""
+    """Register a rule for functions of these names, without ``llvm.``. Lanes of a wave that execute a `collective` one
+    wait for one another first."""
 
     def register(function: Rule) -> Rule:
         INTRINSICS.update(dict.fromkeys(names, function))
@@ -95,17 +100,17 @@ def load_rules() -> None:
 
 
 def known_name(callee: str) -> str | None:
-    """The intrinsic that a name means: ``llvm.smin.i32`` is ``smin``."""
-    words = callee.removeprefix("llvm.").split(".")
-    while words:
-        if (name := ".".join(words)) in INTRINSICS:
+    """Return the intrinsic of a name: ``llvm.smin.i32`` is ``smin``."""
+    parts = callee.removeprefix("llvm.").split(".")
+    while parts:
+        if (name := ".".join(parts)) in INTRINSICS:
             return name
-        words.pop()
+        parts.pop()
     return None
 
 
 class Translator:
-    """The slots of one function, laid out for one place that it is called from."""
+    """The slots of one function, laid out for one call site."""
 
     def __init__(self, function: Function, group: "Workgroup") -> None:
         self.function, self.group = function, group
@@ -164,7 +169,7 @@ class Translator:
         raise EmulatorError(f"{operand} is no constant")
 
     def evaluate(self, ins: Instruction) -> Value:
-        """A constant expression: the instruction, executed once."""
+        """Return a constant expression: the instruction, executed once."""
         inner = Translator(self.function, self.group)
         inner.translate(ins)(True)
         return inner.slots[inner.output(ins)]
@@ -176,17 +181,17 @@ class Translator:
         self.slots[slot] = value if mask is True or old is None else merge(mask, value, old)
 
     def everywhere(self, value: Scalar) -> tuple[Array, Array | None]:
-        """A scalar with an element for each thread."""
+        """Return a scalar with an element for each thread."""
         threads = self.group.threads
         data, undefined = value
         return np.broadcast_to(data, threads), None if undefined is None else np.broadcast_to(undefined, threads)
 
     def waves(self, data: Array) -> Array:
-        """[wave, lane] of a scalar."""
+        """Return [wave, lane] of a scalar."""
         return np.broadcast_to(data, self.group.threads).reshape(-1, self.group.wave)
 
     def require(self, value: Value, mask: Mask, ins: Instruction, use: str) -> None:
-        """An undefined value must not be used so."""
+        """Report the use of an undefined value."""
         if isinstance(value, list):
             for part in value:
                 self.require(part, mask, ins, use)
@@ -220,11 +225,12 @@ class Translator:
 
 
 def nothing(mask: Mask, *values: Value) -> None:
-    """What an instruction without an effect does."""
+    """The operation of an instruction without an effect."""
 
 
 def elementwise(ins: Instruction, function: Callable[..., Array], count: int | None = None) -> Compute:
-    """An instruction that does the same to each element of a vector: `function` gets arrays, of the first `count` operands, and gives one."""
+    """Return an operation that applies `function` to each element of a vector: it takes arrays of the first `count`
+    operands and returns one."""
     if isinstance(ins.type, Sequence):
         return lambda mask, *values: [applied(function, row) for row in zip(*values[:count], strict=True)]
     if len(ins.operands) == 2 and count is None:
@@ -235,14 +241,15 @@ def elementwise(ins: Instruction, function: Callable[..., Array], count: int | N
 def float_elementwise(
     ins: Instruction, function: Callable[..., Array], count: int | None = None, is_negative: bool = False
 ) -> Compute:
-    """`elementwise` of floats, with the NaNs of the hardware: the first operand that is one, quiet, else one without payload."""
+    """`elementwise` for floats, with the NaNs of the hardware: the first NaN operand, quieted, else one without
+    payload."""
     dtype = floating(ins)
     operations, default = Arithmetic.of(dtype), quiet_nan(dtype, is_negative)
     return elementwise(ins, lambda *values: operations.propagate(function(*values), values, default), count)
 
 
 def quiet_nan(dtype: Any, is_negative: bool = False) -> int:
-    """The bits of the NaN that an operation on numbers gives."""
+    """Return the bits of the NaN of an invalid operation on numbers."""
     format = FORMAT_OF[dtype]
     return format.nan | is_negative << format.bits - 1
 
@@ -252,20 +259,20 @@ def applied(function: Callable[..., Any], operands: Row[Scalar]) -> Scalar:
 
 
 def fixed(ins: Instruction, index: int) -> int | None:
-    """An operand that is a number in the text; None if it is not."""
+    """Return an operand that is a literal; None if it is not."""
     operand = ins.operands[index][1]
     return int(operand.value) if isinstance(operand, Literal) else 0 if isinstance(operand, Zero) else None
 
 
 def literal(ins: Instruction, index: int) -> int:
-    """An operand that has to be a number in the text."""
+    """Return an operand that has to be a literal."""
     if (found := fixed(ins, index)) is None:
         raise Unsupported(ins, f"operand {index} is not a number")
     return found
 
 
 def element(kind: Type) -> Type:
-    """The type of the elements of a vector; of anything else, itself."""
+    """Return the element type of a vector; any other type itself."""
     return kind.element if isinstance(kind, Sequence) and kind.is_vector else kind
 
 
@@ -279,7 +286,7 @@ def integer(ins: Instruction, kind: Type | None = None) -> Int:
 
 
 def floating(ins: Instruction) -> Any:
-    """The NumPy type of a float instruction."""
+    """Return the NumPy type of a float instruction."""
     found = element(ins.type)
     if not isinstance(found, Float):
         raise Unsupported(ins, f"{found} is no float")

@@ -1,9 +1,12 @@
-"""Floating-point arithmetic: f16, bf16, f32, f64, and pairs of halves in one register.
+"""Floating-point arithmetic (f16, bf16, f32, f64, and pairs of halves in one register), and comparisons of integers and
+floats.
 
-    add.rn.ftz.f32  %f1, %f2, %f3        fma.rn.f16x2  %r1, %r2, %r3, %r4        ex2.approx.f32  %f1, %f2
+    add.rn.ftz.f32  %f1, %f2, %f3      fma.rn.f16x2  %r1, %r2, %r3, %r4      ex2.approx.f32  %f1, %f2
+    setp.lt.s32  %p1, %r1, %r2         set.eq.u32.s32  %r1, %r2, %r3         slct.b32.s32  %r1, %r2, %r3, %r4
 
-Approximate instructions give the correctly rounded value, which is within what PTX documents for them, and keep the documented special
-cases. `.ftz` takes denormal inputs and results as zero; `.sat` cuts the result to [0, 1].
+Approximate instructions give the correctly rounded value, which is within the documented error, and keep the documented
+special cases. `.ftz` flushes denormal inputs and results to zero; `.sat` clamps the result to [0, 1].
+
 """
 
 from collections.abc import Callable
@@ -12,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from tilework.numerics.integers import upper_half
-from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
-from tilework.oracles.emulator.syntax import Instruction, Operand
-from tilework.oracles.emulator.translate import Mask, Op, Rule, Translator, Unsupported, elementwise, rule
+from tilework.oracles.emulator.memory import Array
+from tilework.oracles.emulator.syntax import Instruction, Operand, Sink, pair
+from tilework.oracles.emulator.translate import Mask, Op, Rule, Translator, Unsupported, elementwise, rule, unsigned
 
 PACKED = {"f16x2": "f16", "bf16x2": "bf16", "f32x2": "f32"}
 FLOATS = ("f16", "bf16", "f32", "f64", *PACKED)
@@ -27,7 +30,7 @@ def mode_of(ins: Instruction) -> str:
 
 
 def read_float(t: Translator, operand: Operand, type: str) -> Callable[[], Array]:
-    """Reads an operand as numbers of its format: one per thread, or (threads, 2) when packed."""
+    """Return a function that reads an operand in its format: one element per thread, or (threads, 2) if packed."""
     if type in PACKED:
         format = Format.of(PACKED[type])
         whole = np.dtype(f"u{2 * format.dtype.itemsize}")
@@ -57,7 +60,7 @@ def write_float(t: Translator, operand: Operand, type: str) -> Callable[[Array, 
 
 
 def element(ins: Instruction, t: Translator, function: Function, count: int) -> Op:
-    """An operation on `count` numbers per thread, with the modifiers that all share."""
+    """Return an operation on `count` operands per thread, with the modifiers that all share."""
     type, format = type_and_format(ins)
     reads = [read_float(t, operand, type) for operand in ins.operands[1 : 1 + count]]
     put = write_float(t, ins.operands[0], type)
@@ -87,12 +90,13 @@ def saturated(values: Array, format: Format) -> Array:
 
 
 def float_rule(*opcodes: str) -> Callable[[Rule], Rule]:
-    """Register a rule for the forms of instructions that are on floats."""
+    """Register a rule for the floating-point forms of instructions."""
     return rule(*(f"{opcode}.{type}" for opcode in opcodes for type in FLOATS))
 
 
 def float_function(*opcodes: str, count: int) -> Callable[[Callable[[Instruction, Format, str], Function]], Rule]:
-    """Register what gives the function of `count` numbers that an instruction computes, in its format and rounding mode."""
+    """Register a factory of the function of `count` operands that an instruction computes, in its format and rounding
+    mode."""
 
     def register(function: Callable[[Instruction, Format, str], Function]) -> Rule:
         def made(ins: Instruction, t: Translator) -> Op:
@@ -155,7 +159,7 @@ def approximate_quotient(a: Array, b: Array) -> Array:
 
 @float_rule("neg")
 def negate(ins: Instruction, t: Translator) -> Op:
-    """Flips the sign. A NaN of f32 becomes the canonical one, and a NaN of f64 keeps its sign: an H200 adds 0 to do it."""
+    """Flip the sign. A NaN of f32 becomes the canonical one, and a NaN of f64 keeps its sign: an H200 adds 0 to do it."""
     return sign_bits(ins, t, lambda bits, sign: bits ^ sign)
 
 
@@ -180,7 +184,7 @@ def sign_bits(ins: Instruction, t: Translator, function: Callable[[Array, Any], 
 
 @float_rule("min", "max")
 def extreme(ins: Instruction, t: Translator) -> Op:
-    """The other operand where one is NaN, unless `.NaN`; -0 is less than +0. Three operands are possible for f32."""
+    """Return the other operand if one is NaN, unless `.NaN`; -0 is less than +0. Three operands are possible for f32."""
     _, format = type_and_format(ins)
     keeps_nan, xors = "NaN" in ins.modifiers, "xorsign" in ins.modifiers
     wants_max = ins.opcode == "max"
@@ -278,7 +282,7 @@ ORDERED: dict[str, Any] = {
 
 
 def float_comparison(ins: Instruction, t: Translator, name: str, type: str) -> Callable[[], Array]:
-    """Two operands compared: `lt` is false for NaN, `ltu` true, `num` and `nan` ask whether both are numbers."""
+    """Compare two operands: `lt` is false for NaN, `ltu` true; `num` and `nan` test for NaN."""
     format = Format.of(PACKED.get(type, type))
     first, second = (read_float(t, operand, type) for operand in ins.operands[1:3])
     flush = "ftz" in ins.modifiers
@@ -309,3 +313,95 @@ def float_comparison(ins: Instruction, t: Translator, name: str, type: str) -> C
         return result | missing if unordered else result & ~missing
 
     return op
+
+
+COMPARE: dict[str, Any] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
+}  # fmt: skip
+COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+
+
+def comparison(ins: Instruction, t: Translator, type: str) -> Callable[[], Array]:
+    """Return a function that compares two operands of the given type."""
+    name = ins.modifiers[0]
+    if type in FLOATS:
+        return float_comparison(ins, t, name, type)
+    if name not in COMPARE:
+        raise Unsupported(ins)
+    dtype = t.type_of(type, ins)
+    if name in ("lo", "ls", "hi", "hs"):
+        dtype = unsigned(dtype)
+    a, b = (t.read(operand, dtype) for operand in ins.operands[1:3])
+    compare = COMPARE[name]
+    return lambda: compare(a, b)
+
+
+@rule("setp")
+def setp(ins: Instruction, t: Translator) -> Op:
+    """``setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p3``: %p1 is the comparison, %p2 its opposite, each combined with %p3."""
+    firsts = pair(ins.operands[0])
+    compare = comparison(ins, t, ins.modifiers[-1])
+    if ins.modifiers[-1] in ("f16x2", "bf16x2"):
+        first, second = (t.write(operand, bool) for operand in firsts)
+
+        def packed(mask: Mask) -> None:
+            both = compare()
+            np.copyto(first, both[:, 0], where=mask)
+            np.copyto(second, both[:, 1], where=mask)
+
+        return packed
+    combined = combiner(ins, t)
+    out = t.write(firsts[0], bool)
+    if isinstance(firsts[1], Sink):
+        return lambda mask: np.copyto(out, combined(compare()), where=mask)
+    opposite = t.write(firsts[1], bool)
+
+    def op(mask: Mask) -> None:
+        value = compare()
+        found = combined(value), combined(~value)  # the predicate may be one of the results
+        np.copyto(out, found[0], where=mask)
+        np.copyto(opposite, found[1], where=mask)
+
+    return op
+
+
+def combiner(ins: Instruction, t: Translator) -> Callable[[Array], Array]:
+    """Return the function that combines a comparison with the predicate, if there is one."""
+    combine = next((COMBINE[modifier] for modifier in ins.modifiers[1:] if modifier in COMBINE), None)
+    if combine is None:
+        return lambda value: value
+    other = t.predicate(ins.operands[3])
+    return lambda value: combine(value, other())
+
+
+@rule("set")
+def set_value(ins: Instruction, t: Translator) -> Op:
+    """Like setp, but the result is all ones, or 1.0 if its type is a float."""
+    result, type = ins.modifiers[-2:]
+    compare = comparison(ins, t, type)
+    combined = combiner(ins, t)
+    dtype = np.dtype(t.type_of(result, ins))
+    out = t.write(ins.operands[0], dtype)
+    true = dtype.type(1) if dtype.kind == "f" else np.array(-1).astype(dtype)
+    if result in ("bf16", "f16x2", "bf16x2"):
+        raise Unsupported(ins)
+    return lambda mask: np.copyto(out, np.where(combined(compare()), true, dtype.type(0)), where=mask)
+
+
+@rule("slct")
+def slct(ins: Instruction, t: Translator) -> Op:
+    """a where c >= 0, else b."""
+    c = t.read(ins.operands[3], t.type_of(ins.modifiers[-1], ins))
+    return choice(ins, t, ins.modifiers[-2], lambda: c >= 0)
+
+
+@rule("selp")
+def selp(ins: Instruction, t: Translator) -> Op:
+    return choice(ins, t, ins.modifiers[-1], t.predicate(ins.operands[3]))
+
+
+def choice(ins: Instruction, t: Translator, type: str, chosen: Callable[[], Array]) -> Op:
+    dtype = unsigned(t.type_of(type, ins))
+    out, a, b = t.write(ins.operands[0], dtype), t.read(ins.operands[1], dtype), t.read(ins.operands[2], dtype)
+    return lambda mask: np.copyto(out, np.where(chosen(), a, b), where=mask)

@@ -1,15 +1,15 @@
-"""What the lanes of a warp do together: shuffles, votes, matches, reductions.
+"""Instructions of a whole warp: shuffles, votes, matches, reductions.
 
-A member mask names the lanes that take part. All of them must be here; a lane that is named and is not is an error, since on a GPU
-the result would be undefined or the warp would hang.
+A member mask names the lanes that take part. All of them must be here; a lane that is named and is not is an error,
+since on a GPU the result would be undefined or the warp would hang.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array
 from tilework.oracles.emulator.floats import Format
+from tilework.oracles.emulator.memory import Array
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Pair, Sink, pair
 from tilework.oracles.emulator.translate import WARP, Mask, Op, Translator, Unsupported, rule
 
@@ -18,12 +18,12 @@ LANE_BITS = (np.uint32(1) << np.arange(WARP, dtype=np.uint32)).astype(np.uint32)
 
 
 def everyone(t: Translator, mask: Mask) -> Array:
-    """The mask as (warps, 32)."""
+    """Return the mask as (warps, 32)."""
     return (t.block.exists if mask is True else mask).reshape(-1, WARP)
 
 
 def members(t: Translator, operand: object, ins: Instruction) -> Callable[[Array], Array]:
-    """Checks a member mask against who is here; gives the lanes that it names, (warps, 32)."""
+    """Check a member mask against the active lanes; return the lanes it names, (warps, 32)."""
     value = t.read(operand, np.uint32)  # type: ignore[arg-type]
     whole = value.ndim == 0 and int(value) == 0xFFFF_FFFF
 
@@ -50,7 +50,7 @@ def members(t: Translator, operand: object, ins: Instruction) -> Callable[[Array
 
 @rule("shfl", collective=True)
 def shfl(ins: Instruction, t: Translator) -> Op:
-    """The value of another lane; the second result says whether that lane is in the segment."""
+    """Return the value of another lane; the second result is True if that lane is in the segment."""
     mode = next((modifier for modifier in ins.modifiers if modifier in ("up", "down", "bfly", "idx")), None)
     if mode is None or ins.modifiers[-1] != "b32":
         raise Unsupported(ins)
@@ -72,7 +72,7 @@ def shfl(ins: Instruction, t: Translator) -> Op:
         np.copyto(inside_out, np.broadcast_to(inside, here.shape).reshape(-1), where=mask)
 
     def partners(b: Array, c: Array) -> tuple[Array, Array]:
-        """Whether the lane to read from is in the segment, and its number (the lane's own if it is not)."""
+        """Return whether the source lane is in the segment, and its index (the lane's own if it is not)."""
         offset, bounds = (np.broadcast_to(x, (t.threads,)).reshape(-1, WARP) for x in (b, c))
         segment = (bounds >> np.uint32(8) & np.uint32(31)).astype(np.int64)
         clamp = (bounds & np.uint32(31)).astype(np.int64)
@@ -96,7 +96,7 @@ def shfl(ins: Instruction, t: Translator) -> Op:
 
 
 def ballots(chosen: Array) -> Array:
-    """One word per warp with a bit for each chosen lane."""
+    """Return a 32-bit mask per warp with a bit for each chosen lane."""
     return (chosen * LANE_BITS).sum(axis=1, dtype=np.uint64).astype(np.uint32)
 
 
@@ -129,7 +129,7 @@ def activemask(ins: Instruction, t: Translator) -> Op:
 
 @rule("match", collective=True)
 def match(ins: Instruction, t: Translator) -> Op:
-    """Which lanes have the same value (any), or whether all do (all, with a predicate)."""
+    """The lanes that have the same value (any), or whether all do (all, with a predicate)."""
     dtype = np.dtype(t.type_of(ins.modifiers[-1], ins))
     target, agreed = pair(ins.operands[0])
     out, agreed_out = t.write(target, np.uint32), t.write(agreed, bool)
@@ -141,13 +141,13 @@ def match(ins: Instruction, t: Translator) -> Op:
         lanes = check(everyone(t, mask))
         values = np.broadcast_to(value, (t.threads,)).reshape(-1, WARP)
         same = (values[:, :, None] == values[:, None, :]) & lanes[:, None, :]
-        words = (same * LANE_BITS).sum(axis=2, dtype=np.uint64).astype(np.uint32)
+        masks = (same * LANE_BITS).sum(axis=2, dtype=np.uint64).astype(np.uint32)
         full = ballots(lanes)
         if wants_all:
-            every = words == full[:, None]
-            words = np.where(every, full[:, None], np.uint32(0))
+            every = masks == full[:, None]
+            masks = np.where(every, full[:, None], np.uint32(0))
             np.copyto(agreed_out, every.reshape(-1), where=mask)
-        np.copyto(out, words.reshape(-1), where=mask)
+        np.copyto(out, masks.reshape(-1), where=mask)
 
     return op
 
@@ -177,7 +177,7 @@ def redux(ins: Instruction, t: Translator) -> Op:
         if floating and keeps_nan:
             result = np.where((np.isnan(values) & lanes).any(axis=1), dtype.type(np.nan), result)
         if floating:
-            result = Format.of_numbers(dtype).canonical(result)
+            result = Format.of_dtype(dtype).canonical(result)
         np.copyto(out, np.repeat(result, WARP), where=mask)
 
     return op
@@ -185,7 +185,7 @@ def redux(ins: Instruction, t: Translator) -> Op:
 
 @rule("elect", collective=True)
 def elect(ins: Instruction, t: Translator) -> Op:
-    """One lane of the mask, the lowest; the first result is its number."""
+    """Elect the lowest lane of the mask; the first result is its index."""
     target = ins.operands[0]
     target, chosen = (target.first, target.second) if isinstance(target, Pair) else (Sink(), target)
     out, flag = t.write(target, np.uint32), t.write(chosen, bool)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Extent as Lent
 from tilework.oracles.emulator.counters import Counters
 from tilework.oracles.emulator.findings import Finding
+from tilework.oracles.emulator.memory import Extent as Lent
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, Region
 from tilework.oracles.interpreter.arguments import region_of

@@ -217,7 +217,7 @@ class EmulatedCuda(EmulatedLibrary):
 def steps_of(device: Device) -> int:
     """What the warps of the last launch did: instructions, sectors of global memory, turns of shared memory."""
     total = device.counters.total if device.counters is not None else Counts()
-    return sum(total.instructions.values()) + total.sectors + total.turns
+    return sum(total.instructions.values()) + total.sectors + total.wavefronts
 
 
 def attributes_of(config: driver_library.LaunchConfig) -> dict[int, Any]:

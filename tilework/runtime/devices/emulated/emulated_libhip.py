@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from tilework.errors import StageError
-from tilework.oracles.emulator.arenas import Memory
 from tilework.oracles.emulator.findings import CheckFailed, Finding
-from tilework.oracles.emulator.llvm.ir_types import dtype_of
+from tilework.oracles.emulator.llvm.ir import dtype_of
 from tilework.oracles.emulator.llvm.run_llvm import LoadedKernel, load_kernel
+from tilework.oracles.emulator.memory import Memory
 from tilework.runtime.devices.emulated import results
 from tilework.runtime.devices.emulated.emulated_library import PATIENCE, EmulatedLibrary, Launched
 from tilework.targets import driver_library

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from tilework.oracles.emulator.arenas import Extent, MemoryFault
 from tilework.oracles.emulator.counters import Counters
 from tilework.oracles.emulator.findings import CheckFailed, Finding
+from tilework.oracles.emulator.memory import Extent, MemoryFault
 from tilework.oracles.emulator.syntax import EmulatorError
 from tilework.runtime.devices.emulated import results
 from tilework.runtime.devices.emulated.callbacks import callback

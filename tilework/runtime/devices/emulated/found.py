@@ -3,7 +3,7 @@
     kernel.py:9:5: error: block (7, 0, 0) reads element 1000 of argument 'x', which has 1000 elements (out of bounds)
         9 |     v = tl.load(x + i)
           |     ^
-    kernel.py:12: PerformanceWarning: double: 992 of 1024 turns of shared memory are bank conflicts
+    kernel.py:12: PerformanceWarning: double: 992 of 1024 wavefronts of shared memory are bank conflicts
 
 Mistakes are errors (`SanitizerError`, for accesses also an `IndexError`). What is only slow is a `PerformanceWarning`, once
 for each line.
@@ -33,7 +33,7 @@ TOLD: dict[Any, Any] = {}  # Python shows each warning once
 
 def error_of(findings: Sequence[Finding], regions: Sequence[Region]) -> SanitizerError:
     """All that was found as one exception."""
-    different = list({(one.kind, *(site.places for site in one.sites)): one for one in reversed(findings)}.values())
+    different = list({(one.kind, *(site.locations for site in one.sites)): one for one in reversed(findings)}.values())
     texts = [told(finding, regions) for finding in different[: -SHOWN - 1 : -1]]
     if len(different) > SHOWN:
         texts.append(f"... and {len(different) - SHOWN} more")
@@ -45,7 +45,7 @@ def told(finding: Finding, regions: Sequence[Region]) -> str:
     """One finding with the lines that it is about."""
     if not finding.sites:
         return f"{finding.kind}: {finding.what}"
-    places = [place_of(site.places) for site in finding.sites]
+    places = [place_of(site.locations) for site in finding.sites]
     title, help = f"{finding.kind}: {finding.what}", ""
     if finding.address is not None:
         title, help = access_text(finding, finding.address, regions)
@@ -93,8 +93,8 @@ def warn_of_slow_lines(kernel: str, counters: Counters) -> None:
 def slow_accesses(counts: Counts) -> list[str]:
     """What a line could do better."""
     found = []
-    if counts.turns > FEW and counts.turns >= TWICE * (counts.turns - counts.conflicts):
-        found.append(f"{counts.conflicts} of {counts.turns} turns of shared memory are bank conflicts")
+    if counts.wavefronts > FEW and counts.wavefronts >= TWICE * (counts.wavefronts - counts.conflicts):
+        found.append(f"{counts.conflicts} of {counts.wavefronts} wavefronts of shared memory are bank conflicts")
     if counts.tile_sectors > FEW and counts.tile_sectors >= TWICE * counts.least_sectors:
         least = f"{counts.least_sectors} would hold what threads want"
         found.append(f"accesses are not coalesced: {counts.tile_sectors} sectors of global memory are touched, {least}")

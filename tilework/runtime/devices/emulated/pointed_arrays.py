@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import END
+from tilework.oracles.emulator.memory import END
 from tilework.oracles.interpreter.allowed_memory import Region
 from tilework.oracles.interpreter.arguments import region_of
 from tilework.runtime.devices.host.arrays import as_array

@@ -1,17 +1,29 @@
-"""Integers, floats, comparisons and conversions of each element."""
+"""Element-wise rules: integers, floats, comparisons, conversions, and math functions of LLVM and of the hardware.
+
+Math functions are computed in double precision and rounded to the type.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tilework.numerics import extremes
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.integers import leading_zeros, one_bits, reversed_bits, trailing_zeros
-from tilework.numerics.rounding import from_integer, narrow, to_integer
-from tilework.oracles.emulator.arenas import LOCAL_BASE, SHARED_BASE, Array
-from tilework.oracles.emulator.llvm.ir_text import Instruction
-from tilework.oracles.emulator.llvm.ir_types import Int, Pointer, Sequence, dtype_of
-from tilework.oracles.emulator.llvm.lane_values import IMPOSSIBLE, Scalar, Value, bitcast, either, signed, unsigned
+from tilework.numerics.libdevice_in_numpy import round_half_away
+from tilework.numerics.rounding import F16, F32, F64, UNSIGNED, from_integer, narrow, narrow_to_zero, to_integer
+from tilework.oracles.emulator.llvm.ir import Float, Instruction, Int, Pointer, Sequence, dtype_of
+from tilework.oracles.emulator.llvm.lane_values import (
+    IMPOSSIBLE,
+    Scalar,
+    Value,
+    any_of,
+    bitcast,
+    either,
+    signed,
+    unsigned,
+)
 from tilework.oracles.emulator.llvm.translate_ir import (
     Compute,
     Mask,
@@ -23,14 +35,17 @@ from tilework.oracles.emulator.llvm.translate_ir import (
     floating,
     integer,
     intrinsic,
+    literal,
+    quiet_nan,
     rule,
 )
+from tilework.oracles.emulator.memory import LOCAL_BASE, SHARED_BASE, Array
 
 BASES = {3: SHARED_BASE, 5: LOCAL_BASE}  # of spaces inside of flat addresses
 
 
 def wrapped(function: Callable[[Array, Array], Array], kind: Int) -> Callable[[Array, Array], Array]:
-    """An operation on bits whose result may have more of them than the type."""
+    """Return an operation on bits whose result is truncated to the type."""
     return lambda a, b: unsigned(function(a, b), kind)
 
 
@@ -54,7 +69,7 @@ def logic(ins: Instruction, t: Translator) -> Compute:
 
 
 def with_poison(ins: Instruction, function: Callable[[Array, Array], tuple[Array, Array]]) -> Compute:
-    """An operation that also says where its result means nothing."""
+    """Return an operation that also reports where its result is poison."""
 
     def one(x: Scalar, y: Scalar) -> Scalar:
         data, wrong = function(x[0], y[0])
@@ -270,7 +285,7 @@ def absolute(ins: Instruction, t: Translator) -> Compute:
 
 
 def at_width(function: Callable[[Array], Array], kind: Int, fill: int) -> Callable[[Array], Array]:
-    """A count of bits, of a type that may be narrower than its array; `fill` is what the array has too many."""
+    """Count bits of a type that may be narrower than its array; `fill` is the value of the extra bits."""
     return lambda a: unsigned(function(a) - (8 * a.dtype.itemsize - kind.bits) * fill, kind)
 
 
@@ -287,20 +302,20 @@ def bit_counts(ins: Instruction, t: Translator) -> Compute:
     if kind.bits > 64:  # Python's integers
         if name not in WIDE_COUNTS:
             raise Unsupported(ins, "of more than 64 bits")
-        functions[name] = np.frompyfunc(lambda number: WIDE_COUNTS[name](int(number), kind.bits), 1, 1)
+        functions[name] = np.frompyfunc(lambda value: WIDE_COUNTS[name](int(value), kind.bits), 1, 1)
     return elementwise(ins, functions[name], 1)
 
 
 WIDE_COUNTS: dict[str, Callable[[int, int], int]] = {
-    "ctpop": lambda number, width: number.bit_count(),
-    "ctlz": lambda number, width: width - number.bit_length(),
-    "cttz": lambda number, width: (number & -number).bit_length() - 1 if number else width,
+    "ctpop": lambda value, width: value.bit_count(),
+    "ctlz": lambda value, width: width - value.bit_length(),
+    "cttz": lambda value, width: (value & -value).bit_length() - 1 if value else width,
 }
 
 
 @intrinsic("fshl", "fshr")
 def funnel(ins: Instruction, t: Translator) -> Compute:
-    """Two words beside each other; of more than 32 bits, in Python's integers."""
+    """Shift two concatenated integers; of more than 32 bits, in Python's integers."""
     kind, is_left = integer(ins), ins.callee.startswith("llvm.fshl")
     wide: Any = np.uint64 if kind.bits <= 32 else int
     holds = np.dtype(np.uint64 if kind.bits <= 32 else object)
@@ -331,12 +346,12 @@ def permuted_bytes(ins: Instruction, t: Translator) -> Compute:
     def chosen(high: Array, low: Array, selector: Array) -> Array:
         both = high.astype(np.uint64) << np.uint64(32) | low.astype(np.uint64)
         found = np.zeros(1, np.uint64)
-        for place in range(4):
-            code = selector.astype(np.uint64) >> np.uint64(8 * place) & np.uint64(255)
+        for index in range(4):
+            code = selector.astype(np.uint64) >> np.uint64(8 * index) & np.uint64(255)
             byte = both >> (code & np.uint64(7)) * np.uint64(8) & np.uint64(255)
             sign = (both >> ((code & np.uint64(3)) * np.uint64(16) + np.uint64(15)) & np.uint64(1)) * np.uint64(255)
             byte = np.where(code < 8, byte, np.where(code < 12, sign, np.where(code == 12, 0, 255)).astype(np.uint64))
-            found = found | byte << np.uint64(8 * place)
+            found = found | byte << np.uint64(8 * index)
         return found.astype(np.uint32)
 
     return elementwise(ins, chosen)
@@ -351,3 +366,167 @@ def multiply_24(ins: Instruction, t: Translator) -> Compute:
         return ((a.astype(np.int64) & 0xFFFFFF) ^ sign) - sign
 
     return elementwise(ins, lambda a, b: unsigned(low(a) * low(b) >> shift, Int(32)))
+
+
+LEAST = np.float32(2.0**-126)
+
+
+def fraction(x: Array) -> Array:
+    return np.minimum(x - np.floor(x), np.nextafter(1.0, 0.0))
+
+
+def median(a: Array, b: Array, c: Array) -> Array:
+    return np.fmax(np.fmin(a, b), np.fmin(np.fmax(a, b), c))
+
+
+FUNCTIONS: dict[str, Callable[..., Array]] = {
+    "exp2": np.exp2, "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10, "sin": np.sin, "cos": np.cos,
+    "tan": np.tan, "sqrt": np.sqrt, "pow": np.power, "tanh": np.tanh, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "floor": np.floor, "ceil": np.ceil,
+    "trunc": np.trunc, "rint": np.rint, "nearbyint": np.rint, "roundeven": np.rint, "round": round_half_away,
+    "exp10": lambda x: np.power(10.0, x),
+}  # fmt: skip
+HARDWARE: dict[str, Callable[..., Array]] = {
+    "amdgcn.exp2": np.exp2, "amdgcn.log": np.log2, "amdgcn.sqrt": np.sqrt, "amdgcn.rcp": lambda x: 1.0 / x,
+    "amdgcn.rsq": lambda x: 1.0 / np.sqrt(x), "amdgcn.sin": lambda x: np.sin(2 * np.pi * fraction(x)),
+    "amdgcn.cos": lambda x: np.cos(2 * np.pi * fraction(x)), "amdgcn.fract": fraction, "amdgcn.tanh": np.tanh,
+    "amdgcn.fmed3": median,
+}  # fmt: skip
+EXACT: dict[str, Callable[..., Array]] = {
+    "maxnum": extremes.greater_number, "minnum": extremes.lesser_number, "maximum": extremes.greater,
+    "minimum": extremes.lesser, "maximumnum": extremes.greater_number, "minimumnum": extremes.lesser_number,
+    "canonicalize": lambda x: x, "arithmetic.fence": lambda x: x,
+}  # fmt: skip
+
+
+def rounded_function(function: Callable[..., Array], dtype: Any, flushes: bool) -> Callable[..., Array]:
+    """Compute in doubles; the hardware's f32 functions flush denormal numbers."""
+
+    def computed(*args: Array) -> Array:
+        wide = [flushed(arg) if flushes else arg for arg in args]
+        found = narrow(function(*(arg.astype(F64) for arg in wide)), dtype)
+        return flushed(found) if flushes else found
+
+    return computed
+
+
+def flushed(values: Array) -> Array:
+    return np.where(np.abs(values) < LEAST, np.copysign(np.float32(0), values), values)
+
+
+@intrinsic(*FUNCTIONS, *HARDWARE)
+def function(ins: Instruction, t: Translator) -> Compute:
+    dtype = floating(ins)
+    name = ".".join(ins.callee.split(".")[1:3]) if ins.callee.startswith("llvm.amdgcn") else ins.callee.split(".")[1]
+    found = HARDWARE.get(name)
+    flushes = found is not None and dtype == F32 and name not in ("amdgcn.fract", "amdgcn.fmed3")
+    return float_elementwise(ins, rounded_function(found or FUNCTIONS[name], dtype, flushes))
+
+
+@intrinsic(*EXACT)
+def exact(ins: Instruction, t: Translator) -> Compute:
+    name = ins.callee.removeprefix("llvm.").rpartition(".")[0]
+    return float_elementwise(ins, EXACT[name])
+
+
+@intrinsic("fabs", "copysign")
+def signs(ins: Instruction, t: Translator) -> Compute:
+    dtype = floating(ins)
+    bits = UNSIGNED[dtype.itemsize]
+    rest = bits.type((1 << 8 * dtype.itemsize - 1) - 1)
+
+    def cleared(a: Array) -> Array:
+        return (np.ascontiguousarray(a).view(bits) & rest).view(dtype)
+
+    def signed(a: Array, b: Array) -> Array:
+        return (np.ascontiguousarray(cleared(a)).view(bits) | (np.ascontiguousarray(b).view(bits) & ~rest)).view(dtype)
+
+    return elementwise(ins, cleared if "fabs" in ins.callee else signed)
+
+
+@intrinsic("ldexp", "amdgcn.ldexp")
+def scaled(ins: Instruction, t: Translator) -> Compute:
+    dtype = floating(ins)
+    operations, default = Arithmetic.of(dtype), quiet_nan(dtype)
+
+    def times_power(a: Array, b: Array) -> Array:
+        return operations.propagate(narrow(np.ldexp(a.astype(F64), b.view(np.int32)), dtype), (a,), default)
+
+    return elementwise(ins, times_power)
+
+
+@intrinsic("frexp", "amdgcn.frexp.mant", "amdgcn.frexp.exp")
+def parts(ins: Instruction, t: Translator) -> Compute:
+    dtype = dtype_of(element(ins.operands[0][0]))
+    exponent = np.int16 if "i16" in ins.callee else np.int32
+
+    def computed(mask: Mask, value: Scalar) -> Value:
+        data, undefined = value
+        mantissa, power = np.frexp(data.astype(F64))
+        pair = [
+            (Arithmetic.of(dtype).propagate(narrow(mantissa, dtype), (data,), quiet_nan(dtype)), undefined),
+            (power.astype(exponent).view(f"u{exponent().itemsize}"), undefined),
+        ]
+        return pair if "llvm.frexp" in ins.callee else pair[".exp." in ins.callee]
+
+    return computed
+
+
+@intrinsic("is.fpclass")
+def is_class(ins: Instruction, t: Translator) -> Compute:
+    """The bits of the mask: signalling and quiet NaN, -inf, -normal, -denormal, -0, and the positive ones in reverse
+    order."""
+    classes = literal(ins, 1)
+    kind = element(ins.operands[0][0])
+    assert isinstance(kind, Float)
+    least = Arithmetic.of(dtype_of(kind)).least
+
+    def found(a: Array) -> Array:
+        x = a.astype(F64)
+        negative, size = np.signbit(x), np.abs(x)
+        step = np.where(size == 0, 0, np.where(size < least, 1, np.where(np.isinf(x), 3, 2)))
+        bit = np.where(np.isnan(x), 1, np.where(negative, 5 - step, 6 + step))
+        return (classes >> bit & 1).astype(bool) | (np.isnan(x) & bool(classes & 3))
+
+    return elementwise(ins, found, 1)
+
+
+@intrinsic("amdgcn.cvt.pkrtz")
+def pack_to_zero(ins: Instruction, t: Translator) -> Compute:
+    half = Arithmetic.of(F16)
+
+    def packed(data: Array) -> Array:
+        return half.propagate(narrow_to_zero(data, F16), (data,), quiet_nan(F16))
+
+    return lambda mask, *values: [(packed(data), undefined) for data, undefined in values]
+
+
+@intrinsic("amdgcn.fdot2", "amdgcn.fdot2.f32.bf16")
+def dot_two(ins: Instruction, t: Translator) -> Compute:
+    def computed(mask: Mask, a: list[Scalar], b: list[Scalar], c: Scalar, clamp: Scalar) -> Scalar:
+        total = c[0].astype(F64)
+        for (x, _), (y, _) in zip(a, b, strict=True):
+            total = total + x.astype(F64) * y.astype(F64)
+        return Arithmetic.of(F32).propagate(total.astype(F32), (), quiet_nan(F32)), any_of([*a, *b, c])
+
+    return computed
+
+
+@intrinsic("amdgcn.sdot4", "amdgcn.udot4", "amdgcn.sudot4")
+def dot_four(ins: Instruction, t: Translator) -> Compute:
+    where, signs = (0, 1, 2), ("sdot4" in ins.callee,) * 2
+    if "sudot4" in ins.callee:
+        where, signs = (1, 3, 4), (bool(literal(ins, 0)), bool(literal(ins, 2)))
+
+    def lanes(data: Array, is_signed: bool) -> Array:
+        shifts = np.arange(0, 32, 8, dtype=np.uint32)
+        return (data[:, None] >> shifts & np.uint32(255)).astype(np.uint8).view(np.int8 if is_signed else np.uint8)
+
+    def computed(mask: Mask, *values: Scalar) -> Scalar:
+        used = [values[index] for index in where]
+        x, y, z = (data for data, _ in used)
+        products = lanes(x, signs[0]).astype(np.int64) * lanes(y, signs[1])
+        total = products.sum(axis=-1) + z.view(np.int32).astype(np.int64)
+        return total.astype(np.uint32), any_of(used)
+
+    return computed

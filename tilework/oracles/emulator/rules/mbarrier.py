@@ -1,15 +1,16 @@
 """Waiting without a barrier instruction: mbarrier objects, fences, and hints to the machine.
 
-An mbarrier is eight bytes of shared memory. It goes through phases; one ends when all arrivals it expects have come and as many
-bytes have been copied as were announced:
+An mbarrier is eight bytes of shared memory. It goes through phases; one ends when all arrivals it expects have come and
+as many bytes have been copied as were announced:
 
     mbarrier.init.shared::cta.b64  [%r1], 1;                          expects one arrival in every phase
     mbarrier.arrive.expect_tx.shared::cta.b64  _, [%r1], 128;         arrives, and announces 128 bytes
     cp.async.bulk...mbarrier::complete_tx::bytes  [%r2], [%rd1], 128, [%r1];
     mbarrier.try_wait.parity.shared::cta.b64  %p1, [%r1], 0;          true: the phase of parity 0 is over
 
-The object is kept in memory, as `Phase.pack` writes it; an object that was never initialised, or overwritten, is an error. A phase
-also serves as the state that an arrival returns. Fences order memory that this machine never reorders: they do nothing here.
+The object is kept in memory, as `Phase.pack` writes it; an object that was never initialised, or overwritten, is an
+error. A phase also serves as the state that an arrival returns. Fences order memory that this machine never reorders:
+they do nothing here.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,11 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import SHARED_BASE, Array, MemoryFault
-from tilework.oracles.emulator.clusters import BLOCK_BITS
-from tilework.oracles.emulator.pending import Access, operations
-from tilework.oracles.emulator.rules.atom import FUNCTIONS
-from tilework.oracles.emulator.rules.ld_st import registers, space_of, width_of
+from tilework.oracles.emulator.async_operations import Access, operations
+from tilework.oracles.emulator.memory import BLOCK_BITS, SHARED_BASE, Array, MemoryFault
+from tilework.oracles.emulator.rules.load_store import FUNCTIONS, registers, space_of, width_of
 from tilework.oracles.emulator.syntax import EmulatorError, Instruction, Operand, Sink
 from tilework.oracles.emulator.translate import Mask, Op, Translator, Unsupported, rule
 
@@ -32,7 +31,8 @@ BIAS = 1 << 21
 
 @dataclass
 class Phase:
-    """The state of an mbarrier: arrivals that each phase expects, arrivals and bytes that this one still waits for, its parity."""
+    """The state of an mbarrier: the arrivals that each phase expects, the arrivals and bytes that this phase still
+    waits for, its parity."""
 
     expected: int
     arrivals: int
@@ -55,7 +55,7 @@ class Phase:
 
 
 class Barriers:
-    """The mbarriers of a block, as instructions see them."""
+    """The mbarriers of a block."""
 
     def __init__(self, t: Translator, ins: Instruction) -> None:
         self.t, self.ins, self.port = t, ins, t.port("shared")
@@ -78,7 +78,7 @@ class Barriers:
     def arrive(
         self, address: int, thread: int, count: int = 1, announced: int = 0, drop: bool = False, may_end: bool = True
     ) -> int:
-        """`count` arrivals, after `announced` bytes; the state before them."""
+        """Arrive `count` times, after announcing `announced` bytes; return the state before."""
         if not 0 < count <= LARGEST:
             raise EmulatorError(f"{count} arrivals at an mbarrier; 1 to {LARGEST} are possible")
         phase = self.load(address, thread)
@@ -87,7 +87,8 @@ class Barriers:
         before = phase.pack()
         if phase.arrivals < count:
             raise EmulatorError(
-                f"the mbarrier at {address:#x} expects {phase.arrivals} more of {phase.expected} arrivals, and {count} come"
+                f"the mbarrier at {address:#x} expects {phase.arrivals} more of {phase.expected} arrivals, "
+                f"and {count} come"
             )
         phase.bytes += announced
         phase.arrivals -= count
@@ -101,7 +102,7 @@ class Barriers:
         return before
 
     def transfer(self, address: int, thread: int, count: int) -> None:
-        """Announce bytes (count > 0), or tell that they have been copied (count < 0)."""
+        """Announce bytes (count > 0), or report that they have been copied (count < 0)."""
         phase = self.load(address, thread)
         phase.bytes += count
         self.check_bytes(address, phase)
@@ -110,7 +111,7 @@ class Barriers:
         self.save(address, thread, phase)
 
     def expect_more(self, address: int, thread: int) -> None:
-        """One more arrival in this phase only."""
+        """Expect one more arrival in this phase only."""
         phase = self.load(address, thread)
         phase.arrivals += 1
         self.save(address, thread, phase)
@@ -123,7 +124,7 @@ class Barriers:
 
 
 def shared_address(t: Translator, operand: Operand, space: str) -> Any:
-    """From thread numbers to shared addresses; generic ones are looked up."""
+    """Return a function from thread indices to shared addresses; generic ones are converted."""
     where = t.address(operand)
     if space == "shared":
         return where
@@ -139,7 +140,7 @@ def shared_address(t: Translator, operand: Operand, space: str) -> Any:
 
 
 def per_thread(t: Translator, operand: Operand | None, default: int = 0, dtype: Any = np.uint32) -> Array:
-    """An operand with a value for every thread."""
+    """Return an operand with a value for every thread."""
     return np.broadcast_to(t.read(operand, dtype) if operand is not None else np.array(default, dtype), (t.threads,))
 
 
@@ -148,7 +149,7 @@ def each(threads: Array, addresses: Array) -> Iterator[tuple[int, int]]:
 
 
 def at_each(ins: Instruction, t: Translator, act: Callable[[Barriers, int, int], None]) -> Op:
-    """`act` on the mbarrier that each thread names, with its address and the thread."""
+    """Call `act` for the mbarrier of each thread, with its address and the thread."""
     where, barriers = shared_address(t, ins.operands[0], space_of(ins)), Barriers(t, ins)
 
     def op(mask: Mask) -> None:
@@ -193,8 +194,8 @@ def transaction(ins: Instruction, t: Translator) -> Op:
 @rule("mbarrier.arrive", "mbarrier.arrive_drop")
 def arrive(ins: Instruction, t: Translator) -> Op:
     announces = "expect_tx" in ins.modifiers
-    state, place, *rest = ins.operands
-    where, barriers = shared_address(t, place, space_of(ins)), Barriers(t, ins)
+    state, address, *rest = ins.operands
+    where, barriers = shared_address(t, address, space_of(ins)), Barriers(t, ins)
     values = per_thread(t, rest[0] if rest else None, 1)
     put = t.scatter(state, np.uint64)
     drop, may_end = ins.modifiers[0] == "arrive_drop", "noComplete" not in ins.modifiers
@@ -214,10 +215,11 @@ def arrive(ins: Instruction, t: Translator) -> Op:
 
 @rule("mbarrier.test_wait", "mbarrier.try_wait")
 def wait(ins: Instruction, t: Translator) -> Op:
-    """test_wait and try_wait: whether a phase is over, told by its parity or by a state from an arrival in it. Both ask once."""
-    done, place, which = ins.operands[:3]
+    """test_wait and try_wait: test if a phase is complete, given its parity or a state from an arrival in it. Both poll
+    once."""
+    done, address, which = ins.operands[:3]
     by_parity = "parity" in ins.modifiers
-    where, barriers = shared_address(t, place, space_of(ins)), Barriers(t, ins)
+    where, barriers = shared_address(t, address, space_of(ins)), Barriers(t, ins)
     states = per_thread(t, which, dtype=np.uint32 if by_parity else np.uint64)
     put = t.scatter(done, np.bool_)
 
@@ -247,7 +249,8 @@ def pending_count(ins: Instruction, t: Translator) -> Op:
 
 @rule("st.async", "atom.async", "red.async")
 def signalled(ins: Instruction, t: Translator) -> Op:
-    """``st.async...mbarrier::complete_tx::bytes [a], b, [bar]``, ``red.async...mbarrier::complete_tx::bytes.add.u32 [a], b, [bar]``."""
+    """``st.async...mbarrier::complete_tx::bytes [a], b, [bar]``, ``red.async...mbarrier::complete_tx::bytes.add.u32
+    [a], b, [bar]``."""
     function = next((FUNCTIONS[modifier] for modifier in ins.modifiers if modifier in FUNCTIONS), None)
     if (function is None) != (ins.opcode == "st"):
         raise Unsupported(ins)
@@ -263,29 +266,29 @@ def signalled(ins: Instruction, t: Translator) -> Op:
 
     def op(mask: Mask) -> None:
         threads = t.active(mask)
-        addresses, bells = where(threads), signal(threads)
+        addresses, mbarriers = where(threads), signal(threads)
         port.check(addresses, size, size, threads)
         values = np.stack([source[threads] for source in sources], axis=1)
-        for index, bell in enumerate(bells.tolist()):
+        for index, mbarrier in enumerate(mbarriers.tolist()):
             here = slice(index, index + 1)
-            store = single_store(addresses[here], values[here], threads[here], bell)
+            store = single_store(addresses[here], values[here], threads[here], mbarrier)
             write = (Access("shared", addresses[here], size),)
-            operations(t).issue(ins, "bulk", threads[here], (), write, bell, store=store)
+            operations(t).issue(ins, "bulk", threads[here], (), write, mbarrier, store=store)
 
-    def single_store(addresses: Array, values: Array, threads: Array, bell: int) -> Any:
+    def single_store(addresses: Array, values: Array, threads: Array, mbarrier: int) -> Any:
         def store(which: Array, fetched: Any) -> None:
             new = values
             if function is not None:
                 new = function(port.read(addresses, dtype, count, threads, ins, "async load"), values).astype(dtype)
             port.write(addresses, new, threads, ins, "async store")
-            barriers.transfer(bell, int(threads[0]), -size)
+            barriers.transfer(mbarrier, int(threads[0]), -size)
 
         return store
 
     return op
 
 
-# fences, and what only asks for speed
+# fences and performance hints
 
 PROXIES = [(proxy,) for proxy in ("alias", "async", "tensormap::generic", "async::generic")]
 FENCES = {"sc", "acq_rel", "acquire", "release", "proxy", "mbarrier_init", "cta", "cluster", "gpu", "sys"}
@@ -293,7 +296,7 @@ FENCES = {"sc", "acq_rel", "acquire", "release", "proxy", "mbarrier_init", "cta"
 
 @rule("fence", "membar")
 def fence(ins: Instruction, t: Translator) -> Op:
-    """Nothing: accesses happen in program order here. The form is checked, so that a wrong one is not silently accepted."""
+    """No effect, because accesses happen in program order. The form is checked, so that a wrong one is rejected."""
     first = ins.modifiers[0] if ins.modifiers else ""
     if first not in (FENCES if ins.opcode == "fence" else {"cta", "gl", "sys", "proxy"}):
         raise Unsupported(ins)
@@ -304,7 +307,7 @@ def fence(ins: Instruction, t: Translator) -> Op:
 
 @rule("griddepcontrol")
 def griddepcontrol(ins: Instruction, t: Translator) -> Op:
-    """Launches run one after the other: the launch before this one is always over."""
+    """No effect: launches run one after the other, so the previous launch is always complete."""
     if ins.modifiers not in (("wait",), ("launch_dependents",)):
         raise Unsupported(ins)
     return lambda mask: None

@@ -1,15 +1,17 @@
-"""Asynchronous operations: issued now, done when somebody waits for them.
+"""Asynchronous operations: issued by one instruction, carried out when a thread waits for them.
 
-`cp.async`, bulk and tensor copies do nothing when they are issued. What they do happens at the wait that makes it visible, so a
-program that reads too early gets what was there before, and one that overwrites a source too early copies the wrong bytes:
+`cp.async`, bulk and tensor copies do nothing when they are issued. The bytes move at the wait that makes them visible,
+so a program that reads too early gets the old bytes, and one that overwrites a source too early copies the wrong ones:
 
-    cp.async  [s], [g], 16      a `Pending` in the list, of the group that thread is filling
+    cp.async  [s], [g], 16      a `Pending` in the list, in the group that the thread is filling
     cp.async.commit_group       the group is closed
     cp.async.wait_group 0       the bytes move
 
-Copies that signal an mbarrier are done when that barrier is asked about (test_wait, try_wait). wgmma is different: it computes when
-it is issued, because its registers may be renamed by plain moves before the wait, which ptxas allows; it is listed here until
-its wait all the same. `operations(block).pending` is what a checker looks at: who issued what, with which bytes and registers.
+Copies that signal an mbarrier are carried out when a thread polls that barrier (test_wait, try_wait). wgmma computes
+when it is issued, because its registers may be renamed by plain moves before the wait, which ptxas allows; it is listed
+here until its wait all the same. The checker reads `operations(block).pending`: the issuing threads, the bytes and the
+registers.
+
 """
 
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.oracles.emulator.arenas import Array
+from tilework.oracles.emulator.memory import Array
 from tilework.oracles.emulator.syntax import Instruction
 from tilework.oracles.emulator.translate import Block, Translator
 
@@ -27,7 +29,8 @@ STATE = "async"
 
 @dataclass(frozen=True)
 class Access:
-    """`size` bytes at each of these addresses of a space ("shared", "global", "generic"); a tensor map is read by a way of its own."""
+    """`size` bytes at each of these addresses of a space ("shared", "global", "generic"); tensor maps are read through
+    a proxy of their own."""
 
     space: str
     addresses: Array
@@ -37,8 +40,9 @@ class Access:
 
 @dataclass(eq=False)
 class Pending:
-    """One instruction that is under way. `threads[i]` issued the i-th transfer, in its group number `groups[i]`; `reads[i]` and
-    `writes[i]` belong to it where there is one transfer per thread, else to all. `registers` are (read, written) names, for wgmma."""
+    """One instruction in flight. `threads[i]` issued the i-th transfer, in its group `groups[i]`; `reads[i]` and
+    `writes[i]` belong to it if there is one transfer per thread, else to all. `registers` are (read, written) names,
+    for wgmma."""
 
     ins: Instruction
     kind: str  # "cp.async", "bulk", "wgmma", or "signal" for an arrival that follows copies
@@ -51,7 +55,7 @@ class Pending:
     fetch: Callable[[Array], Any] | None = None  # reads the sources of these transfers
     store: Callable[[Array, Any], None] | None = None  # writes them
     waiting: Array = field(default_factory=lambda: np.zeros(0, bool))  # transfers that are not done
-    fetched: Any = None  # what a source that may be overwritten held
+    fetched: Any = None  # contents of a source that may be overwritten
 
     def __post_init__(self) -> None:
         self.waiting = np.ones(len(self.threads), bool)
@@ -66,13 +70,13 @@ class Pending:
         self.waiting[which] = False
 
     def look(self) -> None:
-        """Read the source, which may then change."""
+        """Read the source, which may then be overwritten."""
         if self.fetched is None and self.fetch is not None:
             self.fetched = self.fetch(np.flatnonzero(self.waiting))
 
 
 class Operations:
-    """All that is under way in a block."""
+    """All operations in flight in a block."""
 
     def __init__(self, block: Block, machine: Any) -> None:
         self.block, self.machine = block, machine
@@ -80,7 +84,7 @@ class Operations:
         self.committed = {kind: np.zeros(block.threads, np.int64) for kind in ("cp.async", "bulk", "wgmma")}
 
     def issue(self, ins: Instruction, kind: str, threads: Array, *accesses: Any, **rest: Any) -> None:
-        """An operation starts, in the group that each thread is filling."""
+        """Start an operation, in the group that each thread is filling."""
         groups = self.committed["cp.async" if kind == "signal" else kind][threads]
         self.pending.append(Pending(ins, kind, threads, groups, *accesses, **rest))
 
@@ -88,7 +92,7 @@ class Operations:
         self.committed[kind][threads] += 1
 
     def wait(self, kind: str, threads: Array, left: int, only_read: bool = False, uncommitted: bool = False) -> None:
-        """All groups of these threads but the last `left` are done; `only_read`: their sources have been read."""
+        """Complete all groups of these threads but the last `left`; `only_read`: read their sources."""
         here = np.zeros(self.block.threads, bool)
         here[threads] = True
         last = self.committed[kind] - left
@@ -110,10 +114,10 @@ class Operations:
             self.pending.remove(operation)
 
     def complete(self, barrier: int) -> bool:
-        """Do what signals this mbarrier; whether there was anything."""
+        """Carry out the operations that signal this mbarrier; return True if there were any."""
         found = [one for one in self.pending if one.barrier == barrier]
         for operation in found:
-            if operation not in self.pending:  # done meanwhile, by what an earlier one set off
+            if operation not in self.pending:  # done by an earlier one
                 continue
             if operation.kind == "signal":
                 self.before(operation)
@@ -122,7 +126,7 @@ class Operations:
         return bool(found)
 
     def before(self, signal: Pending) -> None:
-        """Do the copies that the threads of a signal issued before it."""
+        """Carry out the copies that the threads of a signal issued before it."""
         here = np.zeros(self.block.threads, bool)
         here[signal.threads] = True
         for operation in self.pending[: self.pending.index(signal)]:
@@ -130,14 +134,14 @@ class Operations:
                 self.do(operation, np.flatnonzero(ready))
 
     def finish(self) -> None:
-        """The block ends: what writes global memory is done, though nobody waited."""
+        """At the end of the block: carry out writes to global memory for which no thread waited."""
         for operation in list(self.pending):
             if operation.kind == "bulk" and operation.barrier is None:
                 self.do(operation, np.flatnonzero(operation.waiting))
 
 
 def operations(t: Translator) -> Operations:
-    """Those of the block that is running."""
+    """Return the operations of the running block."""
     state = t.block.state
     found = state.get(STATE)
     if found is None:
