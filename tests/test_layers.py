@@ -20,9 +20,6 @@ ALLOWED: dict[str, list[str]] = {
     "target_name": [],
     "described_arrays": [],
     "forks": [],
-    "quick_finder": [],
-    "quick_definitions": ["forks", "quick_finder", "quick_methods"],
-    "quick_methods": [],
     "metrics": ["forks"],
     "knobs": [],
     "numerics": ["errors", "forks"],
@@ -65,12 +62,12 @@ ALLOWED: dict[str, list[str]] = {
     "profiler": ["inspect"],
     "tools": ["*"],
     "aot": ["compiler", "knobs", "language", "runtime", "targets", "target", "errors"],
-    "compiler": ["runtime", "targets", "errors", "quick_definitions"],
+    "compiler": ["runtime", "targets", "errors"],
     "testing": ["*"],
     "triton": ["*"],
     "as_triton": ["triton"],
     "__main__": ["tools"],
-    "__init__": ["language", "runtime", "errors", "knobs", "quick_definitions", "version"],
+    "__init__": ["language", "runtime", "errors", "knobs", "version"],
 }
 FORMULAS = ("targets", "llvm", "math")
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))

@@ -16,19 +16,16 @@ Importing this loads neither xDSL nor LLVM nor a GPU driver; they load at the fi
 from importlib import import_module
 from typing import Any
 
-from tilework.quick_definitions import quick_definitions
-
-with quick_definitions():
-    from tilework import errors, knobs, language
-    from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
-    from tilework.language.core import must_use_result
-    from tilework.language.function import constexpr_function
-    from tilework.language.host import cdiv, next_power_of_2
-    from tilework.runtime.failures.uncaught import show_diagnostics
-    from tilework.runtime.launch.python.jit import JITFunction, KernelInterface, jit
-    from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret
-    from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
-    from tilework.version import __version__ as __version__
+from tilework import errors, knobs, language
+from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
+from tilework.language.core import must_use_result
+from tilework.language.function import constexpr_function
+from tilework.language.host import cdiv, next_power_of_2
+from tilework.runtime.failures.uncaught import show_diagnostics
+from tilework.runtime.launch.python.jit import JITFunction, KernelInterface, jit
+from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret
+from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
+from tilework.version import __version__ as __version__
 
 LAZY = {
     "ASTSource": "tilework.compiler",
@@ -75,8 +72,7 @@ def __getattr__(name: str) -> Any:
     if name not in LAZY and name not in SUBMODULES:
         raise AttributeError(f"module 'tilework' has no attribute {name!r}")
     try:
-        with quick_definitions():
-            value = getattr(import_module(LAZY[name]), name) if name in LAZY else import_module(f"tilework.{name}")
+        value = getattr(import_module(LAZY[name]), name) if name in LAZY else import_module(f"tilework.{name}")
     except ImportError:
         from tilework.runtime.compile.compiler_presence import require_compiler  # lazily: where parts are missing
 

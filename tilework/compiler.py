@@ -10,15 +10,12 @@
 from typing import TYPE_CHECKING, Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
-from tilework.quick_definitions import quick_definitions
+from tilework.runtime.compile.cached import compile
 from tilework.runtime.compile.compiled import CompiledKernel, LazyDict
+from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.kernel_cache.key import get_cache_key
-
-with quick_definitions():
-    from tilework.runtime.compile.cached import compile
-    from tilework.runtime.compile.sources import ASTSource, IRSource
-    from tilework.targets.base import GPUTarget
-    from tilework.targets.base import find_backend as make_backend
+from tilework.targets.base import GPUTarget
+from tilework.targets.base import find_backend as make_backend
 
 if TYPE_CHECKING:
     from tilework.runtime.compile.stages import lower

@@ -15,10 +15,11 @@ from xdsl.irdl import (
     var_operand_def,
 )
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir import context
 from tilework.ir.constraints import ANY, BOOL_LIKE, I32, I32_ARRAY, PTR_LIKE, enum_property
-from tilework.ir.declare import Op, dialect_ops
+from tilework.ir.declare import UNDEFINED, Op, dialect_ops
 from tilework.ir.enums import CacheModifier
 from tilework.ir.locations import unknown
 from tilework.ir.parser import IRSyntaxError, parse_module
@@ -100,3 +101,35 @@ def test_the_builder_takes_fields_in_order_and_python_values() -> None:
 def test_what_is_missing_is_named(text: str, message: str) -> None:
     with pytest.raises(IRSyntaxError, match=message.replace("[", "\\[")):
         parse_module(module(text))
+
+
+class Halves(Op):
+    """A base of ops: it has fields, and no name."""
+
+    low = operand_def(I32)
+
+
+class JoinOp(Halves):
+    name = "check.join"
+    high = operand_def(I32)
+    kind = opt_prop_def(UnitAttr)
+    result = result_def(I32)
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        if self.low is self.high:
+            raise VerifyException("check.join needs two values")
+
+
+def test_fields_get_accessors_when_an_op_is_first_used() -> None:
+    assert JoinOp in UNDEFINED
+    a, b = Block(arg_types=[i32, i32]).args
+    op = JoinOp.create(operands=[b, a], result_types=[i32])
+    assert JoinOp in UNDEFINED
+    op.kind = UnitAttr()
+    assert JoinOp not in UNDEFINED and op.properties == {"kind": UnitAttr()} and op.kind == UnitAttr()
+    assert (op.high, op.low, op.result) == (b, a, op.results[0])
+    op.verify()
+    with pytest.raises(VerifyException, match="two values"):
+        JoinOp.create(operands=[a, a], result_types=[i32]).verify()
+    assert [name for name, _ in JoinOp.get_irdl_definition().operands] == ["high", "low"]

@@ -1,7 +1,5 @@
 """Forks while other threads are busy: the child never waits for a thread that it does not have."""
 
-import dataclasses
-import gc
 import importlib
 import importlib._bootstrap as bootstrap
 import os
@@ -16,7 +14,6 @@ from typing import Any
 import pytest
 
 from tilework import forks
-from tilework.quick_definitions import quick_definitions
 from tilework.runtime.bundle import record_program
 from tilework.runtime.recording import recorder
 from tilework.targets.amd import libhip
@@ -170,26 +167,6 @@ def test_a_property_that_another_thread_computes() -> None:
         path for path in package.rglob("*.py") if path.name != "forks.py" and "cached_property" in path.read_text()
     ]
     assert all("from tilework.forks import" in path.read_text() for path in others)
-
-
-def test_what_another_thread_defines_quickly_ends_in_the_child() -> None:
-    inside, done, plain = threading.Event(), threading.Event(), dataclasses.dataclass
-
-    def define() -> None:
-        with quick_definitions():
-            inside.set()
-            done.wait()
-
-    thresholds, thread = gc.get_threshold(), threading.Thread(target=define)
-    thread.start()
-    inside.wait()
-    assert dataclasses.dataclass is not plain
-    assert in_child(lambda: dataclasses.dataclass is plain and gc.get_threshold() == thresholds)
-    done.set()
-    thread.join()
-    assert dataclasses.dataclass is plain
-    with quick_definitions():
-        assert in_child(lambda: dataclasses.dataclass is not plain), "it is this thread that ends it"
 
 
 @pytest.mark.parametrize("lock", [recorder.RECORDING, record_program.INSTALLING, libcuda.FOUND.lock, libhip.FOUND.lock])

@@ -29,24 +29,22 @@ From this follow
                   `IsTerminator`, `Elementwise` say it; an op without traits reads and writes; `ir/effects.py` answers questions
     the dialect   the prefix of the name: ``dialect_ops("tt")`` are all ops declared with it
 
-Reader, writer and builder are made when an op of the class is first read, written or built.
+Reader, writer and builder are made when an op of the class is first read, written or built; constraints and accessors of
+its fields when one of them is first used or an op is verified. A compilation uses a third of the ops that it imports.
 """
 
+import threading
+from functools import cache
 from typing import Any, Self
 
 from xdsl.ir import Operation
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    OptOperandDef,
-    VarOperandDef,
-    irdl_op_definition,
-    traits_def,
-)
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, OptOperandDef, VarOperandDef, traits_def
+from xdsl.irdl.operations import _OpDefField, get_accessors_from_op_def  # pyright: ignore[reportPrivateUsage]
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
+from tilework.forks import held_at_fork
 from tilework.ir.form_reader import reader_of
 from tilework.ir.form_writer import writer_of
 from tilework.ir.forms import FORMS, Form
@@ -61,6 +59,9 @@ class Op(IRDLOperation):
     """An op with what follows from its declaration; a class without a name is a base of some."""
 
     def __init_subclass__(cls) -> None:
+        for name, field in vars(cls).items():
+            if isinstance(field, _OpDefField):
+                field.__class__, vars(field)["name"] = deferred(type(field)), name
         if "name" not in cls.__dict__:
             return
         own = {key: cls.__dict__[key] for key in OWN_FIELDS if key in cls.__dict__}
@@ -71,7 +72,7 @@ class Op(IRDLOperation):
         kinds = [getattr(field, "cls", None) for field in vars(cls).values()]  # of the fields of operands and the like
         if sum(kind in (VarOperandDef, OptOperandDef) for kind in kinds) > 1 and "irdl_options" not in cls.__dict__:
             cls.irdl_options = (AttrSizedOperandSegments(as_property=True),)
-        irdl_op_definition(cls)
+        define_later(cls)
         FORMS[cls] = Form(own.get("form", ""), own.get("infer", {}))
         if "form" in own or hasattr(cls, "text"):
             cls.print = print_itself
@@ -88,6 +89,53 @@ class Op(IRDLOperation):
     def parse(cls, parser: Parser) -> Self:
         reader = reader_of(cls)
         return super().parse(parser) if reader is None else reader(parser, cls)  # pyright: ignore[reportReturnType]
+
+
+UNDEFINED: dict[type[Op], Any] = {}  # ops whose fields have no accessors yet, with their `verify_`
+DEFINING = held_at_fork(threading.RLock())
+
+
+def define_later(cls: type[Op]) -> None:
+    """Do what `irdl_op_definition` does when the definition of `cls`, or one of its fields, is first used."""
+    UNDEFINED[cls] = getattr(cls, "verify_", None)
+    definition: Any = classmethod(lambda cls: define(cls).get_irdl_definition())
+    cls.get_irdl_definition = definition
+    cls.verify_ = lambda self: define(type(self)).verify_(self)
+
+
+def define(cls: Any) -> type[Op]:
+    """Return the class that declares the op `cls`, with accessors for its fields."""
+    cls = next(base for base in cls.__mro__ if "get_irdl_definition" in vars(base))
+    with DEFINING:
+        if cls in UNDEFINED:
+            accessors = get_accessors_from_op_def(OpDef.from_pyrdl(cls), UNDEFINED[cls])
+            for name, accessor in accessors.items():
+                setattr(cls, name, accessor)
+            del UNDEFINED[cls]
+    return cls
+
+
+class DeferredField:
+    """A field of an op that is not defined: its first use defines the op, which replaces it by xDSL's accessor."""
+
+    __slots__ = ()
+    name: str
+
+    def __get__(self, op: Any, owner: Any = None) -> Any:
+        if op is None:
+            return self
+        define(type(op))
+        return getattr(op, self.name)
+
+    def __set__(self, op: Any, value: Any) -> None:
+        define(type(op))
+        setattr(op, self.name, value)
+
+
+@cache
+def deferred(kind: type[Any]) -> type[Any]:
+    """The deferred form of a class of fields of xDSL (operands, results, properties ...)."""
+    return type(f"Deferred{kind.__name__}", (kind, DeferredField), {"__slots__": ()})
 
 
 def print_itself(self: Operation, printer: Printer) -> None:

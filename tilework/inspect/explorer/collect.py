@@ -19,9 +19,7 @@ from tilework.inspect.explorer.limits import limits_of, resources_of
 from tilework.inspect.explorer.located import Located, located
 from tilework.inspect.explorer.small_kernel import small_source
 from tilework.inspect.explorer.tables import Tables
-from tilework.ir.deferred_definitions import deferred_definitions
 from tilework.ir.locations import source_positions
-from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.stages import kernel_symbol, remaining_stages, shown_by, stage_data
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
@@ -121,8 +119,6 @@ def warm_up(request: Request) -> None:
         WARM.add(request.target.backend)
 
 
-@quick_definitions()
-@deferred_definitions()
 def compiled(request: Request, seen: Recording, shows: bool = True) -> Compilation:
     """Run the stages as far as they go; what stops a later one is a note."""
     source, backend = request.source, find_backend(request.target)

@@ -9,7 +9,6 @@ from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.knobs.hooks import tell
 from tilework.metrics import count
-from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, by_stage, report_fallback
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
@@ -48,9 +47,8 @@ def compile(
     source = IRSource(src) if isinstance(src, str | Path) else src
     named = GPUTarget.parse(target) if isinstance(target, str) else target
     chosen: GPUTarget = named or driver.active.get_current_target()
-    with quick_definitions():
-        backend = find_backend(chosen)
-        parsed = backend.parse_options({**source.parse_options(), **(options or {})})
+    backend = find_backend(chosen)
+    parsed = backend.parse_options({**source.parse_options(), **(options or {})})
     if knobs.compilation.enable_asan:
         raise ValueError(f"TRITON_ENABLE_ASAN: the address sanitizer is for AMD GPUs only, and the target is {chosen}")
     environment = cache_invalidating_env_vars() if _env_vars is None else _env_vars
@@ -58,8 +56,7 @@ def compile(
     keyed = {**environment, "stages": "changed"} if changed else environment
     name = cache.file_stem(source.name)
     labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
-    with quick_definitions():
-        key = cache.get_cache_key(source, backend, parsed, keyed)
+    key = cache.get_cache_key(source, backend, parsed, keyed)
     files = None if changed or knobs.compilation.always_compile else cache.load_entry(key, name)
     timer = Timer(microseconds(start))
     hit = files is not None

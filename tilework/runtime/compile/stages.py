@@ -14,9 +14,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
-from tilework.ir.deferred_definitions import deferred_definitions
 from tilework.language.deep_trees import deeply
-from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.kernel_cache import managers as cache
@@ -32,8 +30,6 @@ CALLS_PER_REGION = 3  # a region counts as so many levels of a syntax tree
 device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits", default=None)
 
 
-@quick_definitions()
-@deferred_definitions()
 def lower(
     source: ASTSource | IRSource,
     target: GPUTarget,
@@ -149,8 +145,6 @@ def read_product(stage: str, data: bytes, path: str) -> Any:
     return data.decode() if stage in TEXT_STAGES else data
 
 
-@quick_definitions()
-@deferred_definitions()
 def build(
     source: ASTSource | IRSource,
     target: GPUTarget,

@@ -13,8 +13,6 @@ from typing import Any
 
 import tilework.language as tl
 from tilework import knobs
-from tilework.ir.deferred_definitions import deferred_definitions
-from tilework.quick_definitions import quick_definitions
 from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.workers.line_channel import Message
 from tilework.runtime.workers.process_context import Context, context_of_process
@@ -57,8 +55,6 @@ def likely_target() -> list[Any]:
     return LIKELY["cuda" if asked == "emulator" else found]
 
 
-@quick_definitions()
-@deferred_definitions()
 def load_frontend() -> None:
     """Load what every target needs."""
     import_module("tilework.frontend.generator")
@@ -83,8 +79,6 @@ def load_compiler(target: Sequence[Any], all_of_it: bool = False) -> None:
         load_rest()
 
 
-@quick_definitions()
-@deferred_definitions()
 def load_rest() -> None:
     """Load passes and rules that the kernels here had no ops for."""
     # lazily: the compiler loads when something is compiled

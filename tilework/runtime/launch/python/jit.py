@@ -20,7 +20,6 @@ from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import grid_extent
-from tilework.quick_definitions import quick_definitions
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
@@ -249,7 +248,6 @@ class JITFunction(KernelInterface, LanguageFunction):
         self.device_caches = DeviceCaches(self.create_binder)
         self._globals, self._argument_globals, self._compiled_as = None, {}, {}
 
-    @quick_definitions()
     def create_binder(self) -> tuple[dict[str, Any], dict[Any, str], Any, Any, Any]:
         """(kernels by key, keys by specialisation, target, backend, binder) of the current device."""
         from tilework.targets.base import find_backend  # lazily: importing tilework loads no target
@@ -408,7 +406,6 @@ class JITFunction(KernelInterface, LanguageFunction):
             found = kernels.get(specialization.key)
             return found if found is not None else self.compile_new(specialization, target, backend, kernels, warmup)
 
-    @quick_definitions()
     def compile_new(
         self, specialization: Specialization, target: Any, backend: Any, kernels: dict[str, Any], warmup: bool
     ) -> Any:
@@ -540,7 +537,6 @@ def native_bound(kernel: Any, bound: BoundLaunch) -> Callable[..., Any]:
     return make_bound(bind[0], bound)
 
 
-@quick_definitions()
 def native_binder(fn: JITFunction) -> Callable[[Any], Callable[..., Any]] | None:
     """What makes `fn[grid]` without Python code, or None."""
     from tilework.runtime.launch.native.kernel_launch import binder_of  # lazily: only launches on the host need it
