@@ -11,7 +11,9 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.emulator_fixture import emulator
 from tests.runtime.fake_gpu import FakeDriver
+from tilework import knobs
 from tilework.runtime.devices import active_driver as drivers
 from tilework.runtime.devices.active_driver import DriverConfig, default_driver
 from tilework.runtime.devices.host.driver import CpuDriver
@@ -149,3 +151,39 @@ def test_a_reinterpreted_array_has_the_attributes_of_a_tensor() -> None:
     assert tilework.reinterpret(view, np.dtype("f4")) is base, "back to what it was"
     other = tilework.reinterpret(view, tl.uint32)
     assert other.base is base and other.dtype == tl.uint32
+
+
+@pytest.mark.parametrize(
+    ("arch", "is_hopper", "is_mi300"), [("sm_80", False, False), ("sm_90", True, False), ("gfx942", False, True)]
+)
+def test_target_info_on_the_host_is_of_the_active_driver(arch: str, is_hopper: bool, is_mi300: bool) -> None:
+    with emulator(arch):
+        assert tl.target_info.current_target() == drivers.driver.active.get_current_target()
+        assert tl.target_info.cuda_capability_geq(9, 0) == is_hopper
+        assert tl.target_info.is_hip_cdna3() == is_mi300
+        assert tl.target_info.is_cuda() == arch.startswith("sm_")
+
+
+def test_target_info_in_the_interpreter_has_no_target() -> None:
+    found = []
+
+    @tilework.constexpr_function
+    def note() -> int:
+        found.append(tl.target_info.current_target())
+        return 0
+
+    def kernel() -> None:
+        note()
+
+    with emulator("sm_90"), knobs.runtime.scope():
+        knobs.runtime.interpret = True
+        tilework.jit(kernel)[(1,)]()
+    assert found == [None]
+
+
+def test_target_info_without_a_driver_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Any:
+        raise RuntimeError("0 active drivers")
+
+    monkeypatch.setattr("tilework.runtime.devices.active_driver.driver", DriverConfig(none))
+    assert tl.target_info.current_target() is None and not tl.target_info.is_cuda()

@@ -1,24 +1,37 @@
-"""What a kernel may ask about the device it is compiled for; every answer is a constant.
+"""The target of the kernel that is being compiled, as constants; on the host, the target of the active driver.
 
     if tl.target_info.cuda_capability_geq(9):
         ...                                     # compiled only for Hopper and newer
 
-The compiler sets `TARGET` while it works; outside of a compilation there may be none.
+The compiler sets `TARGET` while it works; interpreted kernels have no target. Outside of kernels `active_target`, which
+`runtime/devices` assigns, answers: libraries choose their tile sizes so.
 """
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+from tilework.language.active import ACTIVE
 from tilework.language.function import constexpr_function
 
 TARGET: ContextVar[Any] = ContextVar("TARGET", default=None)
+active_target: Callable[[], Any] | None = None
 
 __all__ = ["cuda_capability_geq", "current_target", "is_cuda", "is_hip", "is_hip_cdna3", "is_hip_cdna4"]
 
 
+def _target() -> Any:
+    found = TARGET.get()
+    if found is not None or ACTIVE.get() is not None or active_target is None:
+        return found
+    return active_target()
+
+
 @constexpr_function
 def current_target() -> Any:
-    """The target, with `backend`, `arch` and `warp_size`, or None outside of a compilation and in the interpreter.
+    """The target, with `backend`, `arch` and `warp_size`, or None in the interpreter.
+
+    On the host it is the target of the active driver, or None if there is no such driver.
 
     Example:
         @tilework.jit
@@ -28,7 +41,7 @@ def current_target() -> Any:
 
         kernel[(1,)]()
     """
-    return TARGET.get()
+    return _target()
 
 
 @constexpr_function
@@ -42,7 +55,7 @@ def is_cuda() -> bool:
 
         assert call(block_size) == 64  # NumPy's arrays are on the CPU
     """
-    target = TARGET.get()
+    target = _target()
     return target is not None and target.backend == "cuda"
 
 
@@ -57,7 +70,7 @@ def cuda_capability_geq(major: int, minor: int = 0) -> bool:
 
         assert call(stages) == 2
     """
-    target = TARGET.get()
+    target = _target()
     return target is not None and target.backend == "cuda" and target.arch >= 10 * major + minor
 
 
@@ -72,7 +85,7 @@ def is_hip() -> bool:
 
         assert call(lanes) == 32
     """
-    target = TARGET.get()
+    target = _target()
     return target is not None and target.backend == "hip"
 
 
@@ -83,7 +96,7 @@ def is_hip_cdna3() -> bool:
     Example:
         assert not tl.target_info.is_hip_cdna3()
     """
-    target = TARGET.get()
+    target = _target()
     return target is not None and target.backend == "hip" and target.arch == "gfx942"
 
 
@@ -94,5 +107,5 @@ def is_hip_cdna4() -> bool:
     Example:
         assert not tl.target_info.is_hip_cdna4()
     """
-    target = TARGET.get()
+    target = _target()
     return target is not None and target.backend == "hip" and target.arch == "gfx950"

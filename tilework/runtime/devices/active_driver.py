@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
+from tilework.language import target_info
 from tilework.runtime.devices.memory_places import DEVICE, HOST, place_of
 
 if TYPE_CHECKING:
@@ -239,4 +240,14 @@ def device_of(arg: Any) -> str:
     return f"cuda:{found}" if isinstance(found, int) else str(found or "GPU")
 
 
+def active_target() -> Any:
+    """The target of the active driver, or None if no driver can be active."""
+    try:
+        active = driver.active
+    except RuntimeError:
+        return None
+    return active.get_current_target()
+
+
 driver = DriverConfig()
+target_info.active_target = active_target
