@@ -61,7 +61,8 @@ def execute(command: str, file: Path) -> None:
     with_errors = "2>&1" in tool
     stdout, stderr = io.StringIO(), io.StringIO()
     with redirect_stdout(stdout), redirect_stderr(stdout if with_errors else stderr):
-        code = main([word for word in tool[1:] if word != "2>&1"])
+        verified = ["--verify-each"] if tool[1] == "opt" else []
+        code = main([word for word in (*tool[1:], *verified) if word != "2>&1"])
     assert (code != 0) == expects_failure, f"{command}\nexit code {code}\n{stderr.getvalue()}{stdout.getvalue()}"
     if checks:
         check(parse_argv_options(checks[0]), stdout.getvalue())

@@ -33,6 +33,8 @@ def work(task: Task) -> tuple[str, Outcome, float] | Failure | Last:
     """The outcome of a kernel, its generator and its seconds; or a failure that was reduced."""
     if task.failure is not None:
         failure = task.failure
+        if task.device == "gpu" and failure.outcome.kind == CRASHED:
+            return Last(failure)  # it needs a process for each candidate: `python -m tests.fuzz.reduction`
         kernel = reduced(failure.kernel, failure.outcome, partial(tried, device=task.device), REDUCTION)
         return replace(failure, kernel=kernel, outcome=outcome_in_folder(kernel, task.device))
     start = time.monotonic()

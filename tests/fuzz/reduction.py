@@ -161,7 +161,8 @@ def main() -> int:
         if found.kind not in (LOST, failure.outcome.kind):
             print(f"{word}: {found.kind} now")
             continue
-        in_here = in_child if found.kind == LOST else partial(tried, device=failure.device)
+        kills = found.kind == LOST or (failure.device == "gpu" and found.kind == CRASHED)
+        in_here = in_child if kills else partial(tried, device=failure.device)
         kernel = reduced(failure.kernel, found, in_here, 600)
         write_failure(replace(failure, kernel=kernel, outcome=in_child(kernel)), Path(word))
         print(f"{word}: {len(kernel.source.splitlines())} lines")

@@ -16,7 +16,7 @@ from tests.pipeline.stages import check_stage
 from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.create import clone_op
 from tilework.ir.printer import print_module
-from tilework.ir.verify import op_problem, use_problem
+from tilework.ir.verify import op_problem, use_problem, user_problem
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
@@ -46,7 +46,7 @@ def check(module: ModuleOp, when: str) -> None:
     """The module is well formed and of the stage."""
     positions = {op: number for number, op in enumerate(module.walk())}
     for op in positions:
-        problem = op_problem(op) or use_problem(op, positions)
+        problem = op_problem(op) or use_problem(op, positions) or user_problem(op, positions)
         assert problem is None, f"{when}: {op.name}: {problem}"
     check_stage(module, "ttir")
 

@@ -6,6 +6,7 @@ import pytest
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.parser import parse_module
+from tilework.ir.scf_ext import make_yield
 from tilework.ir.verify import first_problem, verify
 
 WHILE = "%r = scf.while (%a = %n) : (i32) -> i32"
@@ -133,3 +134,16 @@ def test_layouts_are_checked_where_they_are_chosen() -> None:
         f"tt.func @f(%x: tensor<64xf16, {layout}>) {{ %r = arith.addf %x, %x : tensor<64xf16, {layout}>\n tt.return }}"
     )
     assert first_problem(parse_module(f'module attributes {{"ttg.num-warps" = 4 : i32}} {{ {text} }}')) is None
+
+
+def test_users_outside_of_the_module_are_found() -> None:
+    module = parse_module("tt.func @f(%a: i32) { %0 = arith.addi %a, %a : i32\n tt.return }")
+    addition = next(op for op in module.walk() if op.name == "arith.addi")
+    other = addition.clone()
+    found = first_problem(module)
+    assert found is not None and found[1] == "has a value used by 'arith.addi', which is not in the module"
+    other.drop_all_references()
+    assert first_problem(module) is None
+    make_yield(addition.results, addition.location)
+    with pytest.raises(VerifyException, match=r"'arith.addi' op has a value used by 'scf.yield'"):
+        verify(module)

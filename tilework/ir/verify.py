@@ -61,7 +61,8 @@ def first_problem(root: Operation) -> tuple[Operation, str] | None:
     """The first op under `root` that is not well formed, and what is wrong with it."""
     positions = {op: number for number, op in enumerate(root.walk())}
     for op in positions:
-        if (message := op_problem(op) or layout_problem(op) or use_problem(op, positions)) is not None:
+        message = op_problem(op) or layout_problem(op) or use_problem(op, positions) or user_problem(op, positions)
+        if message is not None:
             return op, message
     return None
 
@@ -146,6 +147,20 @@ def use_problem(op: Operation, positions: dict[Operation, int]) -> str | None:
     for number, operand in enumerate(op.operands):
         if not is_visible(operand, op, positions):
             return f"operand #{number} does not dominate this use"
+    return None
+
+
+def user_problem(op: Operation, positions: dict[Operation, int]) -> str | None:
+    """A value of `op` with a user that is not in the module.
+
+    Such a user is an op that a pass made and did not insert, or took out without dropping its operands: it is invisible
+    in the text and keeps `op` alive.
+    """
+    inner = (argument for region in op.regions for block in region.blocks for argument in block.args)
+    for value in (*(op.results if op.parent is not None else ()), *inner):
+        for use in value.uses:
+            if use.operation not in positions:
+                return f"has a value used by '{use.operation.name}', which is not in the module"
     return None
 
 

@@ -198,29 +198,33 @@ class Rewrite:
         def make(paddings: Sequence[PaddingOption]) -> list[Operation]:
             """Make it with the padding that `kind` says."""
             made = tt.MakeTensorDescOp.make(base, rest[:rank], rest[rank:], block, paddings[0], loc)
-            ops: list[Operation] = [made, make_yield(made.results, loc)]
-            return ops if len(paddings) == 1 else choice(kind, KINDS[paddings[0]], ops, make(paddings[1:]))
+            if len(paddings) == 1:
+                return [made]
+            return choice(kind, KINDS[paddings[0]], [made], made.results[0], make(paddings[1:]))
 
-        kept: list[Operation] = [make_yield([value], loc)]
-        *code, _ = choice(kind, HANDLE, kept, make(self.paddings))
+        code = choice(kind, HANDLE, [], value, make(self.paddings))
         insert_before(before, *code)
-        outer = code[-1]
         for use in uses:
-            use.operation.operands[use.index] = outer.results[0]
+            use.operation.operands[use.index] = code[-1].results[0]
 
 
 def padding_of(make: Operation) -> PaddingOption:
     return PaddingOption(make.properties["padding"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def choice(kind: SSAValue, wanted: int, then: list[Operation], otherwise: list[Operation]) -> list[Operation]:
-    """``yield (kind == wanted ? then : otherwise)``, as ops; `then` in the branch that a pipeline may run for no iteration."""
-    (given,) = then[-1].operands
-    code = Emitter(then[-1].location)
+def choice(
+    kind: SSAValue, wanted: int, then: list[Operation], chosen: SSAValue, otherwise: list[Operation]
+) -> list[Operation]:
+    """``kind == wanted ? chosen : the result of otherwise[-1]``, as ops; `then` computes `chosen`.
+
+    `then` is in the branch that a pipeline may run for no iteration.
+    """
+    code = Emitter(otherwise[-1].location)
     other = code.compare("ne", kind, code.constant(wanted, i32))
+    otherwise.append(make_yield(otherwise[-1].results, code.loc))
+    then.append(make_yield([chosen], code.loc))
     regions = (Region(Block(otherwise)), Region(Block(then)))
-    branch = make_if(other, [given.type], *regions, code.loc)
-    return [*code.ops, branch, make_yield(branch.results, code.loc)]
+    return [*code.ops, make_if(other, [chosen.type], *regions, code.loc)]
 
 
 def part_types(type: Attribute) -> tuple[Attribute, ...]:
