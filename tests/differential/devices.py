@@ -23,7 +23,7 @@ import tilework.language as tl
 from tests.targets.other_cpus import CPUS, run_emulated
 from tilework.errors import CompilationError, InterpreterError, PassError
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
+from tilework.frontend.kernel import FrontendOptions
 from tilework.ir.printer import print_module
 from tilework.language.function import JITFunction
 from tilework.oracles.emulator.device import Device as GpuDevice

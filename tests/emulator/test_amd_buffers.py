@@ -10,7 +10,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
+from tilework.frontend.kernel import FrontendOptions
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.oracles.emulator.findings import CheckFailed

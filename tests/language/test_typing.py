@@ -17,9 +17,9 @@ from xdsl.ir import Block
 import tilework.language as tl
 from tilework.errors import CompilationError
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
+from tilework.frontend.kernel import FrontendOptions
 from tilework.frontend.semantic import Semantic as Frontend
-from tilework.frontend.semantic.type_mapping import ir_type
+from tilework.frontend.semantic.building import ir_type
 from tilework.ir.builder import Builder
 from tilework.ir.locations import unknown
 from tilework.language.active import ACTIVE

@@ -22,7 +22,7 @@ from tests.targets.odd_tiles import LINE, PAIR
 from tests.targets.other_cpus import CPUS, MACHINES, OtherCpu
 from tilework.errors import CompilationError
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import FrontendOptions
+from tilework.frontend.kernel import FrontendOptions
 from tilework.ir import tt
 from tilework.language.function import jit
 from tilework.target import Target

@@ -15,7 +15,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.frontend.generator import compile_to_ttir
-from tilework.frontend.options import any_dot_size
+from tilework.frontend.kernel import any_dot_size
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, SwizzledShared
 from tilework.layouts.to_linear import to_linear

@@ -1,16 +1,58 @@
-"""The Python builtins that kernels may use, and the calls that the compiler carries out itself."""
+"""The Python builtins that kernels may use, the calls that the compiler evaluates itself, and attributes of values.
+
+`tl.extra.libdevice` is a neutral module of stubs; `resolve_stub` replaces one by the function of the target. Every
+target implements the symbols of NVIDIA's library (`__nv_tanhf` ...); AMD's library has its own names for some.
+"""
 
 import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from tilework.errors import CompilationError, CompileTimeAssertionFailure
-from tilework.frontend.attributes import get_attribute
-from tilework.frontend.known_values import describe, is_storable, unwrap
+from tilework.frontend.kernel import FrontendOptions
+from tilework.frontend.known_values import as_constexpr, describe, is_aggregate, is_storable, unwrap
+from tilework.frontend.scopes import compile_time_function
 from tilework.frontend.visitors import FunctionGenerator
 from tilework.language import core as tl
+from tilework.language.extra.libdevice import of_target
+from tilework.language.function import BoundJITMethod, JITFunction
 from tilework.language.typing.python_names import attribute_name, converted, extremum, length
+
+
+def resolve_stub(value: Any, options: FrontendOptions) -> Any:
+    """The real function behind a stub; anything else unchanged."""
+    name = getattr(value, "_libdevice_name", None) if callable(value) else None
+    if name is None:
+        return value
+    function = of_target(name, options.backend_name)
+    if function is None:
+        raise AttributeError(
+            f"libdevice function {name} is not available on target {options.backend_name}:{options.arch}"
+        )
+    return function
+
+
+def get_attribute(gen: FunctionGenerator, owner: Any, name: str) -> Any:
+    """An attribute of a module, a tensor, a type, an aggregate, a named tuple or a compile-time value."""
+    if isinstance(owner, tl.tensor) and name == "T":
+        return gen.semantic.transposed(owner)
+    if isinstance(owner, tl.constexpr) and name not in ("value", "type"):
+        if not hasattr(owner.value, name) and (hasattr(tl.tensor, name) or name == "dtype"):
+            text = f"{describe(owner) or 'this value'} is not a tensor: it has no `{name}`"
+            raise AttributeError(f"{text}\nhelp: pass a tensor; tl.full((), x, dtype) makes one of a number")
+        return as_constexpr(getattr(owner.value, name))
+    if is_aggregate(owner):
+        static = next((vars(cls)[name] for cls in type(owner).__mro__ if name in vars(cls)), None)
+        if isinstance(static, JITFunction):
+            return BoundJITMethod(owner, static)
+    value = getattr(owner, name)
+    if isinstance(owner, ModuleType):
+        value = resolve_stub(value, gen.options)
+        if compile_time_function(value) is not None:
+            return value
+    return as_constexpr(value)
 
 
 def python_range(*args: Any) -> Any:

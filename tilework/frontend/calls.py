@@ -16,12 +16,11 @@ from typing import Any
 
 import tilework.language as language
 from tilework.errors import CompilationError
-from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, call_unwrapped
+from tilework.frontend.builtins import COMPILE_TIME, STATEMENT_BUILTINS, call_unwrapped, resolve_stub
 from tilework.frontend.expressions import visit_elements
 from tilework.frontend.known_values import as_constexpr, describe, describe_type, is_storable, make_tuple, unwrap
-from tilework.frontend.misuse import wrong_argument
+from tilework.frontend.messages import wrong_argument
 from tilework.frontend.scopes import compile_time_function, is_named_tuple_class
-from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.language import core as tl
 from tilework.language.annotations import signature_of

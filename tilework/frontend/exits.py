@@ -6,9 +6,9 @@
         x += i                              yield %i + 1, %x1, %c
                                         }
 
-A statement that may leave sets a flag, which lies beside the variables under a name that is none; what follows it in its block is compiled
-under `not flag`. The flags are a `constexpr` True where a block surely leaves, values of one bit elsewhere. A loop whose body sets neither
-that of `break` nor that of `return` is the loop it would be without them.
+A statement that may leave sets a flag, which lies beside the variables under a name that is none; what follows it in
+its block is compiled under `not flag`. The flags are a `constexpr` True where a block surely leaves, values of one bit
+elsewhere. A loop whose body sets neither that of `break` nor that of `return` is the loop it would be without them.
 """
 
 import ast
@@ -20,7 +20,7 @@ from xdsl.ir import Block, Region
 
 from tilework.frontend.known_values import flatten, is_same, unflatten, unflatten_all
 from tilework.frontend.merge import Branch, Merged, append, end_location, merge_branches
-from tilework.frontend.semantic.type_mapping import ir_types
+from tilework.frontend.semantic.building import ir_types
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import tt
 from tilework.ir.hints import poison

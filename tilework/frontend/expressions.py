@@ -10,10 +10,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilework.frontend.attributes import get_attribute
-from tilework.frontend.builtins import BUILTINS
+from tilework.frontend.builtins import BUILTINS, get_attribute, resolve_stub
 from tilework.frontend.known_values import as_constexpr, describe, is_aggregate, unwrap
-from tilework.frontend.target_libdevice import resolve_stub
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
@@ -158,7 +156,8 @@ def visit_unary(gen: FunctionGenerator, node: ast.UnaryOp) -> Any:
 
 @visits(ast.Compare)
 def visit_compare(gen: FunctionGenerator, node: ast.Compare) -> Any:
-    """``a < b``, and ``a < b < c``, whose operands are all evaluated, each once; `is` and `in` are decided at compile time."""
+    """``a < b``, and ``a < b < c``, whose operands are all evaluated, each once; `is` and `in` are decided at compile
+    time."""
     if len(node.ops) == 1:
         return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
     gen.beyond_triton(node, triton_words.COMPARISONS)

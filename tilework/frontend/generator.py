@@ -1,6 +1,6 @@
 """From a kernel's syntax tree to a TTIR module.
 
-`ModuleGenerator` owns the module: the kernel, and every function it calls, each compiled once per specialisation.
+`ModuleGenerator` owns the module: the kernel, and every function it calls, each compiled once per specialization.
 `FunctionGenerator` walks one function body. The walk is one table look-up per node (`visitors`); the visitors know
 Python, `semantic` knows types and builds the ops.
 
@@ -8,6 +8,20 @@ Python, `semantic` knows types and builds the ops.
 
 An exception raised while a node is visited becomes a `CompilationError` at that node, with the types of the variables
 in it; the frames of the compiler are cut from the traceback.
+
+In a kernel with ordered atomics (`tl.atomic_add(..., ordered=True)`) the programs take turns, in the order of their
+ids:
+
+    %s = ...                                   %s = ...
+    scf.for ...                                tt.take_turn
+      tt.atomic_rmw ... {tilework.ordered}     scf.for ...
+    %t = ...                         ==>         tt.atomic_rmw ... {tilework.ordered}
+    tt.return                                  tt.pass_turn
+                                               %t = ...
+                                               tt.return
+
+The turn of a program lasts from its first ordered atomic (or the loop, branch or call around it) to its last. In a
+kernel with several returns it lasts from the start to the end.
 """
 
 import ast
@@ -17,33 +31,65 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct, split_help, warn_beyond_triton
-from tilework.frontend import calls, control_flow, expressions, loops, match_statement, statements  # noqa: F401  # they fill the table of visitors
-from tilework.frontend.advice import python_words, with_advice
+from tilework.frontend import calls, control_flow, expressions, loops, statements  # noqa: F401  # they fill `VISITORS`
 from tilework.frontend.exits import visit_body
-from tilework.frontend.kernel import KernelSignature
+from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
 from tilework.frontend.known_values import describe, flatten, is_storable, unflatten, unflatten_all, unwrap
-from tilework.frontend.mangle import Mangler
-from tilework.frontend.misuse import shortened
-from tilework.frontend.options import FrontendOptions
+from tilework.frontend.messages import python_words, shortened, with_advice
 from tilework.frontend.scopes import Scope
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.type_mapping import ir_types
-from tilework.frontend.turns import insert_turns
+from tilework.frontend.semantic.building import ir_types
 from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder
+from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.hints import poison
 from tilework.ir.locations import file_loc, name_loc, place
 from tilework.ir.reproducible import mark_reproducible
+from tilework.ir.rewrite import insert_after, insert_before
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_words
+
+
+def insert_turns(module: ModuleOp) -> None:
+    """Put the ends of a turn into the kernel."""
+    taking: set[str] = set()
+    while found := {symbol_of(op) for op in functions(module) if has_turn(op, taking)} - taking:
+        taking |= found
+    for kernel in functions(module):
+        if symbol_of(kernel) not in taking or is_private(kernel):
+            continue
+        blocks = kernel.regions[0].blocks
+        if len(blocks) == 1:
+            inside = [op for op in blocks[0].ops if has_turn(op, taking)]
+            insert_before(inside[0], tt.TakeTurnOp.make(inside[0].location))
+            insert_after(inside[-1], tt.PassTurnOp.make(inside[-1].location))
+            continue
+        first = blocks[0].first_op
+        assert first is not None, "a kernel has a return"
+        insert_before(first, tt.TakeTurnOp.make(first.location))
+        for end in [block.last_op for block in blocks if type(block.last_op) is tt.ReturnOp]:
+            assert end is not None
+            insert_before(end, tt.PassTurnOp.make(end.location))
+
+
+def has_turn(op: Operation, taking: set[str]) -> bool:
+    """Whether `op` is, holds or calls an ordered atomic."""
+    for inner in op.walk():
+        if tt.is_ordered(inner):
+            return True
+        if type(inner) is tt.CallOp and isinstance(callee := inner.properties["callee"], SymbolRefAttr):
+            if callee.root_reference.data in taking:
+                return True
+    return False
+
 
 MANY_CALLS = 10
 ENDLESS = "`{}` is called inside itself again and again\nhelp: recursion must end at compile time, for example by a constexpr that counts down"
@@ -229,7 +275,8 @@ class FunctionGenerator:
         return self._line + node.lineno, node.col_offset + self._shift
 
     def location(self, node: Any) -> Any:
-        """Where ops are that the node in work makes after it has read `node`, under the name of the variable that is being assigned."""
+        """Where ops are that the node in work makes after it has read `node`, under the name of the variable that is
+        being assigned."""
         return place(self._file, *self.position(node), self.naming, self.start)
 
     def rename(self, value: SSAValue | None, name: str) -> None:

@@ -1,12 +1,31 @@
-"""One specialisation of a kernel: the type of every parameter, the constants, and the facts about the rest.
+"""One specialization of a kernel: the types of its parameters, its constants and options, and the symbols of its
+functions.
 
     KernelSignature.of(add, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64},
                        {(0,): [["tt.divisibility", 16]]})
 
-Index paths name parameters and, for tuples, their leaves: ``(2,)`` is the third parameter, ``(2, 0)`` its first element.
+Index paths name parameters and, for tuples, their leaves: ``(2,)`` is the third parameter, ``(2, 0)`` its first
+element.
+
+`FrontendOptions` are the properties of the target and the user's settings that the frontend needs. The backend derives
+those of the target (its fp8 formats, dot precisions ...); `runtime/compile/sources.py` copies them.
+
+    >>> FrontendOptions(arch=80, supported_fp8_dtypes=("fp8e5",)).target.arch
+    80
+
+The symbol of a specialized function has its name, argument types and constants:
+
+    sum of a tensor<4096xf32> with axis 0   ->   tilework.language.standard.sum__fp32S4096S__(1,)cconstexpr_0_...
+
+The text is for people (and for tests that look for parts of it) and is not unique: the constants 1 and "1" look the
+same, and so do two functions made by the same factory. Two calls share a function if the types of their arguments,
+constants among them, are equal; of two functions with the same symbol, the later one gets a numeric suffix.
+
+Symbols are ASCII, as identifiers of PTX and of most assemblers are: another character is written as its code, ``größe``
+is ``gr_u00f6__u00df_e``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +33,99 @@ from typing import Any
 from xdsl.ir import Attribute
 
 from tilework.errors import CompilationError
-from tilework.frontend.semantic.type_mapping import ir_types
+from tilework.frontend.semantic.building import ir_types
 from tilework.ir.types import i32, int_attr, string_attr
 from tilework.language import core as tl
-from tilework.language.function import JITFunction, ascii_symbol
+from tilework.language.function import JITCallable, JITFunction, ascii_symbol
+from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
+
+MinDotSize = Callable[[Any, Any], tuple[int, int, int]]
+
+
+def any_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
+    """A target without tensor cores takes any size."""
+    return (1, 1, 1)
+
+
+@dataclass(frozen=True)
+class FrontendOptions:
+    """One value per decision that depends on the target or on a knob."""
+
+    backend_name: str = "cuda"
+    arch: int | str | None = None  # 90, "gfx942", "host"
+    features: frozenset[str] = frozenset()  # of the target, by name
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    debug: bool = False
+    sanitize: bool | str = False
+    sanitize_overflow: bool = True
+    reproducible: bool = False
+    supported_fp8_dtypes: tuple[str, ...] = FP8_TYPES
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "tf32"
+    allowed_dot_input_precisions: tuple[str, ...] = DOT_PRECISIONS
+    max_num_imprecise_acc_default: int = 0
+    min_dot_size: MinDotSize = any_dot_size
+    f32_default: str | None = None
+    warp_size: int = 32
+    allow_non_constexpr_globals: bool = False
+    front_end_debugging: bool = False
+    beyond_triton: str = "allow"  # or "warn", or "error": Python that Triton does not have
+
+    @property
+    def target(self) -> SimpleNamespace:
+        """What `tl.target_info.current_target()` returns in the kernel."""
+        return SimpleNamespace(backend=self.backend_name, arch=self.arch, warp_size=self.warp_size)
+
+
+REPLACEMENTS = ((".", "_d_"), ("'", "_sq_"), ("[", "_"), ("]", "_"))
+
+
+class Mangler:
+    """Makes the symbols of one module, all different."""
+
+    def __init__(self) -> None:
+        self.used: dict[str, int] = {}
+
+    def symbol(self, fn: JITCallable, types: Sequence[Any]) -> str:
+        """A new symbol for `fn` on arguments of `types`."""
+        runtime = "_".join(leaf.mangle() for type in types for leaf in runtime_types_in(type))
+        constants = "_".join(
+            f"{path}c{constant_text(value)}"
+            for index, type in enumerate(types)
+            for path, value in constants_in(type, (index,))
+        )
+        for old, new in REPLACEMENTS:
+            constants = constants.replace(old, new)
+        name = f"{fn.fn.__module__}.{fn.fn.__qualname__}".replace(".<locals>.", ".")
+        text = ascii_symbol(f"{name}__{runtime}__{constants}")
+        count = self.used[text] = self.used.get(text, -1) + 1
+        return f"{text}.{count}" if count else text
+
+
+def constant_text(value: Any) -> str:
+    """A constant as it stands in a symbol."""
+    return repr(value) if value is None or isinstance(value, JITCallable) else repr(tl.constexpr(value))
+
+
+def runtime_types_in(type: Any) -> Iterator[Any]:
+    """The run-time leaves of an argument type."""
+    if isinstance(type, tl.tuple_type):
+        for item in type.types:
+            yield from runtime_types_in(item)
+    elif not isinstance(type, tl.constexpr_type):
+        yield type
+
+
+def constants_in(type: Any, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """The compile-time leaves of an argument type with their index paths."""
+    if isinstance(type, tl.constexpr_type):
+        yield path, type.value
+    elif isinstance(type, tl.tuple_type):
+        for index, item in enumerate(type.types):
+            yield from constants_in(item, (*path, index))
+
 
 Path = tuple[int, ...]
 

@@ -81,7 +81,8 @@ def is_same(left: Any, right: Any) -> bool:
 
 
 def describe(value: Any) -> str | None:
-    """The type of a value in a user's words: ``fp32[64, 16]``, ``int32``, ``the constexpr 4``; None: not worth saying."""
+    """The type of a value in a user's words: ``fp32[64, 16]``, ``int32``, ``the constexpr 4``; None: not worth
+    saying."""
     if isinstance(value, tl.constexpr):
         if isinstance(value.value, int) and abs(value.value) >> 128:
             return f"a constexpr of {value.value.bit_length()} bits"

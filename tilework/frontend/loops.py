@@ -1,9 +1,9 @@
 """Loops whose bounds or conditions are known only at run time become `scf.for` and `scf.while`.
 
 Each body is visited once. Which variables a loop carries is read off the syntax (names assigned in the body that exist
-before it) plus every aggregate in scope, whose methods may change it; carried values that turn out unchanged are dropped
-again. The variable of a `for` is local to its iteration, so it is never carried. A `for` that may be left early becomes an
-`scf.while` that also counts (`exits.py`).
+before it) plus every aggregate in scope, whose methods may change it; carried values that turn out unchanged are
+dropped again. The variable of a `for` is local to its iteration, so it is never carried. A `for` that may be left early
+becomes an `scf.while` that also counts (`exits.py`).
 """
 
 import ast
@@ -264,7 +264,8 @@ def following_index(gen: FunctionGenerator, index: Any, stride: Any, end: Any) -
 def counting_while(
     gen: FunctionGenerator, initial: list[Any], end: Any, stops: Stops, body: Block, loc: Any
 ) -> scf.WhileOp:
-    """The loop whose `body` takes what it counts and what is carried, until it counted to `end` or one of `stops` is set."""
+    """The loop whose `body` takes what it counts and what is carried, until it counted to `end` or one of `stops` is
+    set."""
     given = [*initial, *stops.initial(gen)]
     before = Block()
     for handle in given:
@@ -282,8 +283,8 @@ def counting_while(
 def visit_region(
     gen: FunctionGenerator, carried: Carried, block: Block, arguments: Sequence[Any], body: Callable[[], None]
 ) -> tuple[list[Any], Stops, Any]:
-    """Visit code of a loop in `block`, starting from the carried `arguments`; the carried values at its end, how it ends the loop, and where
-    that is."""
+    """Visit code of a loop in `block`, starting from the carried `arguments`; the carried values at its end, how it
+    ends the loop, and where that is."""
     with gen.builder.saved():
         gen.builder.set_to_end(block)
         gen.structured += 1

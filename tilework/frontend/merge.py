@@ -123,7 +123,8 @@ class Merged:
         self.leaf_names += [name] * len(handles)
 
     def rename(self, gen: FunctionGenerator, handles: Sequence[Any]) -> None:
-        """Call the values at the end of a branch after the variables that they are, as Triton does: see `test_names_as_in_triton`."""
+        """Call the values at the end of a branch after the variables that they are, as Triton does: see
+        `test_names_as_in_triton`."""
         for name, handle in zip(self.names, handles, strict=False):
             if name.isidentifier():
                 gen.rename(handle, name)

@@ -98,7 +98,8 @@ def finished_index(name: str) -> str:
 
 
 def assigned_lines(tree: ast.AST, name: str, where: SourceMap, updates: bool = True) -> list[int]:
-    """The lines of the file where `name` is assigned inside `tree`; ``name += 1`` only counts as one of the `updates`."""
+    """The lines of the file where `name` is assigned inside `tree`; ``name += 1`` only counts as one of the
+    `updates`."""
     nodes = list(ast.walk(tree))
     others = set() if updates else {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
     return [

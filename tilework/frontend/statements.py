@@ -1,7 +1,7 @@
 """Statements without control flow: assignments, return, assert, with, expression statements.
 
-A plain assignment turns compile-time numbers into run-time scalars (`x = 3` makes an int32); `x: tl.constexpr = 3` keeps
-them. Nothing else is converted.
+A plain assignment turns compile-time numbers into run-time scalars (`x = 3` makes an int32); `x: tl.constexpr = 3`
+keeps them. Nothing else is converted.
 """
 
 import ast
@@ -100,7 +100,8 @@ def assign_part(gen: FunctionGenerator, target: ast.Subscript, value: Any) -> No
 def unpacked(
     gen: FunctionGenerator, target: ast.Tuple | ast.List, items: list[Any]
 ) -> tuple[list[ast.expr], list[Any]]:
-    """The names on the left of an assignment, and one value for each: ``*rest`` is a tuple of those that the others leave."""
+    """The names on the left of an assignment, and one value for each: ``*rest`` is a tuple of those that the others
+    leave."""
     names = list(target.elts)
     star = next((place for place, name in enumerate(names) if isinstance(name, ast.Starred)), None)
     others = len(names) - (star is not None)
@@ -152,7 +153,8 @@ def visit_augmented_assign(gen: FunctionGenerator, node: ast.AugAssign) -> None:
 
 @visits(ast.AnnAssign)
 def visit_annotated_assign(gen: FunctionGenerator, node: ast.AnnAssign) -> None:
-    """``x: tl.constexpr = value`` keeps the value at compile time, if it is known then; other annotations are ignored."""
+    """``x: tl.constexpr = value`` keeps the value at compile time, if it is known then; other annotations are
+    ignored."""
     if not isinstance(node.target, ast.Name):
         raise gen.unsupported(node, f"assignment to {ast.unparse(node.target)} is not supported")
     name = node.target.id

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region
 
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.type_mapping import ir_type
+from tilework.frontend.semantic.building import ir_type
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.locations import unknown

@@ -19,7 +19,7 @@ from xdsl.ir import Block, Region
 
 from tests.pipeline.stages import check_stage
 from tilework.frontend.semantic import Semantic
-from tilework.frontend.semantic.type_mapping import ir_type
+from tilework.frontend.semantic.building import ir_type
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.locations import file_loc

@@ -3,7 +3,7 @@
 import pytest
 from xdsl.ir import Block
 
-from tilework.frontend.semantic.running import hint_attr, print_prefix
+from tilework.frontend.semantic import hint_attr, print_prefix
 from tilework.language import core as tl
 
 

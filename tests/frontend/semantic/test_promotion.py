@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.frontend.semantic.promotion_table import ENTRIES, SHORT
 from tests.rows import row
-from tilework.frontend.semantic.constants import converted_number
+from tilework.frontend.semantic.building import converted_number
 from tilework.language.dtypes import dtype, float16, float32, int8, int32, uint8, uint32
 from tilework.language.typing.promotion import (
     DIVISIONS,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tilework.frontend.semantic.type_mapping import ir_type, ir_types
+from tilework.frontend.semantic.building import ir_type, ir_types
 from tilework.language import core as tl
 from tilework.language.descriptor_values import tensor_descriptor_type
 from tilework.language.dtypes import (

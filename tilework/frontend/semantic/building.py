@@ -1,16 +1,100 @@
-"""What all families of operations build on: the insertion point, the options, and an op as a value."""
+"""The base of all families of operations: types, the insertion point, the options, and constants.
 
+    ir_type(float32)                      f32
+    ir_type(uint8)                        i8              signless: the sign is in the op (divui, extui ...)
+    ir_type(pointer_type(int1))           !tt.ptr<i1>
+    ir_type(block_type(float16, [4, 8]))  tensor<4x8xf16>
+
+Only the element of a tensor descriptor keeps its sign (``!tt.tensordesc<tensor<16x16xui32>>``), because the hardware
+reduces through it. `fp8e4b15` exists in no instruction set: it is an `i8` in the IR, and `arith.py` converts it.
+
+One value may be several IR values: `ir_types` lists them in the order of `_flatten_ir`.
+
+A Python number becomes a constant of the type it is used with, converted at compile time:
+
+    offsets < 8     %cst = arith.constant dense<8> : tensor<64xi32>        no i32 constant, no cast, no tt.splat
+"""
+
+from functools import cache
+from math import copysign, isfinite, trunc
 from typing import Any
 
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import IntegerType, LocationAttr, Signedness
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.errors import LIBRARY, warn_beyond_triton
+from tilework.ir import types as ir
 from tilework.ir.builder import Builder
 from tilework.ir.locations import source_positions
 from tilework.language import core as tl
-from tilework.language.dtypes import dtype
+from tilework.language.descriptor_values import tensor_descriptor_type
+from tilework.language.dtypes import block_type, dtype, float32, int64, pointer_type
 from tilework.language.semantic import Semantic as Meaning
+from tilework.language.typing.carrier import Pair, Shape
+from tilework.language.typing.promotion import (
+    DTYPES,
+    NUMBERS,
+    check_constant,
+    number_beside,
+    number_dtype,
+    plain,
+)
+from tilework.language.typing.shapes import block
+from tilework.numerics.formats import FORMATS, IR_NAMES, nearest_odd, rounded
+
+INTEGERS = {"int8": ir.i8, "int16": ir.i16, "int32": ir.i32, "int64": ir.i64}
+SCALARS: dict[str, Attribute] = {
+    "int1": ir.i1,
+    **{f"{sign}{type}": bits for type, bits in INTEGERS.items() for sign in ("", "u")},
+    **{name: getattr(ir, in_ir) for in_ir, name in IR_NAMES.items()},
+    "fp8e4b15": ir.i8,
+}
+
+NO_RUNTIME_PART = (tl.constexpr_type, tl.slice_type)
+
+
+@cache
+def ir_type(ty: tl.base_type) -> Attribute:
+    """The IR type of one runtime value; a descriptor's is that of the descriptor alone."""
+    if isinstance(ty, block_type):
+        return ir.tensor_type(ty.sizes, ir_type(ty.element_ty))
+    if isinstance(ty, pointer_type):
+        return ir.pointer_type(ir_type(ty.element_ty), ty.address_space)
+    if isinstance(ty, tensor_descriptor_type):
+        element = descriptor_element(ty.block_type.element_ty)
+        return ir.tensordesc_type(ir.tensor_type(ty.block_type.sizes, element))
+    if isinstance(ty, dtype) and ty.name in SCALARS:
+        return SCALARS[ty.name]
+    raise TypeError(f"a value of type {ty} has no single IR value")
+
+
+@cache
+def descriptor_element(element: dtype) -> Attribute:
+    """The element inside a descriptor type: integers keep their sign, and a bool is a byte as in memory."""
+    if not isinstance(ir_type(element), IntegerType):
+        return ir_type(element)
+    sign = Signedness.SIGNED if element.is_int_signed() else Signedness.UNSIGNED
+    return IntegerType(max(element.primitive_bitwidth, 8), sign)
+
+
+def ir_types(ty: tl.base_type) -> list[Attribute]:
+    """Every IR type inside a value of type `ty`: one for a tensor, none for a constant, one per part of a tuple."""
+    if isinstance(ty, dtype):
+        return [] if ty.is_void() else [ir_type(ty)]
+    if isinstance(ty, NO_RUNTIME_PART):
+        return []
+    if isinstance(ty, tensor_descriptor_type):
+        return [ir_type(ty), *ir_types(ty.shape_type), *ir_types(ty.strides_type)]
+    return [part for element in element_types(ty) for part in ir_types(element)]
+
+
+def element_types(ty: tl.base_type) -> list[tl.base_type]:
+    """The types of the parts of a tuple or an aggregate, in order."""
+    if isinstance(ty, tl.tuple_type):
+        return ty.types
+    if isinstance(ty, tl._aggregate_type):
+        return [field for _, field in ty.fields]
+    raise TypeError(f"a value of type {ty} cannot exist at run time")
 
 
 class Building(Meaning):
@@ -34,3 +118,114 @@ class Building(Meaning):
 
     def _emit(self, op: Operation, type: dtype) -> tl.tensor:
         return tl.tensor(self.builder.insert(op).results[0], type)
+
+
+class Constants(Building):
+    """Constants of every type, beside tensors and alone."""
+
+    ir_type = staticmethod(ir_type)
+    ir_types = staticmethod(ir_types)
+
+    def constant(self, value: Any, type: dtype, folds_later: bool = False) -> tl.tensor:
+        """A constant of a scalar or block type; floats are rounded, integers wrap."""
+        element = type.scalar
+        if not isinstance(value, NUMBERS):
+            check_constant(value, element.name)
+        if element.is_fp8():
+            return self._fp8_constant(value, type)
+        number = cached_number(stored_number, value, element.name)
+        return tl.tensor(self.builder.constant(number, ir_type(type), folds_later), type)
+
+    def _fp8_constant(self, value: int | float, type: dtype) -> tl.tensor:
+        """An fp8 constant. +0 is direct; other numbers are rounded by the cast that runs, as for variables."""
+        self.check_dtype(type.scalar)
+        check_constant(value, type.scalar.name)
+        if value == 0 and copysign(1.0, value) > 0:
+            return tl.tensor(self.builder.constant(0 if ir_type(type.scalar) is ir.i8 else 0.0, ir_type(type)), type)
+        wide = tl.tensor(self.builder.constant(rounded(float(value), FORMATS["fp32"]), ir.f32), float32)
+        return self.stretch(self.cast(wide, type.scalar), type.sizes)
+
+    def number_operand(self, x: tl.tensor, value: Any, side: int, operator: str, weak: bool) -> Pair:
+        """`x` and the constant `value`, in the type of the operation and the shape of `x`."""
+        element, number, own = x.dtype, value, number_dtype(value)
+        result, value = cached_number(operand_beside, value, element.name, side, operator, weak)
+        if element is not result:
+            x = self.cast(x, result)
+        if result.is_fp8():
+            return x, self._fp8_constant(value, x.type)
+        builder, is_block = self.builder, x.type.is_block()
+        if weak or is_block or own is not result:
+            builder.mention(number, ir_type(own))
+        if weak and is_block:
+            builder.mention(value, ir_type(result))
+        folds_later = not weak and own is not result
+        return x, tl.tensor(builder.constant(value, x.handle.type, folds_later), x.type)
+
+    def as_element(self, value: Any, element: dtype, shape: Shape) -> tl.tensor:
+        """`value` cast to `element`. A number becomes a constant of the final type and shape at once."""
+        number = plain(value)
+        if not isinstance(number, NUMBERS):
+            return self.cast(number, element)
+        if element.is_ptr() or (element.is_int() and not isfinite(number)):
+            return self.stretch(self.cast(number, element), shape)
+        own = number_dtype(number)
+        if shape or own is not element:
+            self.builder.mention(number, ir_type(own))
+        if not element.is_fp8():
+            number = converted_number(number, own, element)
+        return self.constant(number, block(element, shape), own is not element)
+
+    def index(self, value: int | tl.tensor, type: dtype) -> Any:
+        """A number or a scalar integer as an SSA value of the integer type `type`."""
+        return (self.constant(value, type) if isinstance(value, int) else self.cast(value, type)).handle
+
+
+def cached_number(function: Any, value: Any, *arguments: Any) -> Any:
+    """``function(value, kind, *arguments)``, with `kind` in the key: 1, 1.0 and True are equal, and so are 0.0 and
+    -0.0."""
+    if value.__class__ is float and (value == 0 or value != value):
+        return function.__wrapped__(value, float, *arguments)
+    return function(value, value.__class__, *arguments)
+
+
+@cache
+def stored_number(value: Any, kind: type, name: str) -> int | float:
+    """`value` as a number that the type `name` holds; integers wrap, floats round."""
+    check_constant(value, name)
+    element = DTYPES[name]
+    if element.is_bool():
+        return bool(value)
+    if element.is_int():
+        return converted_number(int(value), element, element)
+    return converted_number(value, element if kind is float else int64, element)
+
+
+@cache
+def operand_beside(
+    value: Any, kind: type, element: str, side: int, operator: str, weak: bool
+) -> tuple[dtype, int | float]:
+    """The type of an operation between a number and a tensor of type `element`, and the number in that type."""
+    result, own = number_beside(value, element, side, operator, weak)
+    if not weak:
+        return result, converted_number(value, own, result)
+    return result, value if result.is_fp8() else cached_number(stored_number, value, result.name)
+
+
+def converted_number(value: int | float, own: dtype, result: dtype) -> int | float:
+    """`value`, a number of type `own`, as a number that `result` holds exactly (integers wrap, floats round).
+
+    Constants are converted here, while compiling, as the cast from `own` to `result` would do when running.
+    """
+    if result.is_bool():
+        return value != 0
+    if result.is_int():
+        bits = result.int_bitwidth
+        if own.is_floating():  # a cast saturates at 16, 32 or 64 bits
+            width, sign = max(bits, 16), result.is_int_signed()
+            value = rounded(float(value), FORMATS[own.name])
+            value = min(max(trunc(value), -(1 << (width - 1)) if sign else 0), (1 << (width - sign)) - 1)
+        value = trunc(value) & ((1 << bits) - 1)
+        return value - (1 << bits) if result.is_int_signed() and value >> (bits - 1) else value
+    if own.is_floating():
+        return rounded(rounded(float(value), FORMATS[own.name]), FORMATS[result.name])
+    return rounded(float(value) if result.name == "fp64" else nearest_odd(int(value)), FORMATS[result.name])

@@ -1,11 +1,17 @@
-"""Loads, stores and atomics as ops.
+"""Loads, stores, atomics, block pointers and tensor descriptors as ops.
 
     tl.load(p + tl.arange(0, 64), mask, other=0)     tt.load %ptrs, %mask, %other : tensor<64x!tt.ptr<f32>>
     tl.load(block_ptr, boundary_check=(0,))          tt.load %p {boundaryCheck = array<i32: 0>} : !tt.ptr<tensor<...>>
+    bp = tl.make_block_ptr(x, (M, N), (N, 1), (0, 0), (16, 32), (1, 0))     tt.make_tensor_ptr -> !tt.ptr<tensor<16x32xf32>>
+    bp = tl.advance(bp, (0, 32))                                            tt.advance
+    d = tl.make_tensor_descriptor(x, [M, N], [N, 1], [16, 32])   tt.make_tensor_descriptor : <i32>, <tensor<16x32xsi32>>
+    d.store([0, 32], d.load([0, 0]))                             tt.descriptor_load, tt.descriptor_store
 
-Every atomic returns the value that was in memory. There is no float maximum in hardware, but the bit patterns of
-floats are ordered like integers: upwards for positive numbers, downwards for negative ones. So ``atomic_max(p, v)``
-of floats is two masked integer atomics, of which the sign bit of v picks one:
+Inside a descriptor type (only there) integers keep their sign, since reductions need it.
+
+Every atomic returns the value that was in memory. The hardware has no maximum of floats, but the bit patterns of floats
+are ordered like integers: ascending for positive numbers, descending for negative ones. So ``atomic_max(p, v)`` of
+floats is two masked integer atomics, of which the sign bit of v selects one:
 
     v >= 0:   max  on the bits as signed integers      (a negative float in memory is a negative integer)
     v <  0:   umin on the bits as unsigned integers    (a positive float in memory is below every negative one)
@@ -17,12 +23,22 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from tilework.frontend.semantic.indexing import Indices
+from tilework.frontend.semantic.building import ir_type
+from tilework.frontend.semantic.shape import Indices
 from tilework.ir import tt
-from tilework.ir.enums import CacheModifier, EvictionPolicy, MemSemantic, MemSyncScope, PaddingOption, RMWOp
+from tilework.ir.enums import (
+    CacheModifier,
+    DescriptorReduceKind,
+    EvictionPolicy,
+    MemSemantic,
+    MemSyncScope,
+    PaddingOption,
+    RMWOp,
+)
 from tilework.language import core as tl
-from tilework.language.dtypes import get_int_dtype, int1, pointer_type
-from tilework.language.typing.access import pointee
+from tilework.language.descriptor_values import tensor_descriptor_type
+from tilework.language.dtypes import dtype, get_int_dtype, int1, int32, int64, pointer_type
+from tilework.language.typing.access import block_pointed_to, pointee
 from tilework.language.typing.carrier import AccessOptions, Shape
 from tilework.language.typing.shapes import block, shape_of
 
@@ -125,3 +141,50 @@ class Accesses(Indices):
         order = MemSemantic[sem.upper()], MemSyncScope[scope.upper()]
         op = tt.AtomicCASOp.make(ptr.handle, expected.handle, desired.handle, None, *order, self.builder.loc)
         return self._emit(op, block(pointee(ptr), shape_of(ptr)))
+
+
+Handles = list[SSAValue]
+
+
+class Windows(Accesses):
+    """What `make_block_ptr`, `make_tensor_descriptor` and the methods of descriptors build."""
+
+    def block_pointer(
+        self, base: tl.tensor, shape: Handles, strides: Handles, offsets: Handles, order: Shape, type: dtype
+    ) -> tl.tensor:
+        result = tl.tensor(None, type)
+        _, sizes = block_pointed_to(result)
+        op = tt.MakeTensorPtrOp.make(base.handle, shape, strides, offsets, sizes, order, self.builder.loc)
+        return self._emit(op, type)
+
+    def advanced(self, base: tl.tensor, offsets: Handles) -> tl.tensor:
+        return self._emit(tt.AdvanceOp.make(base.handle, offsets, self.builder.loc), base.type)
+
+    def descriptor(
+        self, base: tl.tensor, shape: Handles, strides: Handles, type: dtype, padding: str
+    ) -> tl.tensor_descriptor:
+        extents = tl.tuple([tl.tensor(handle, int32) for handle in shape])
+        distances = tl.tuple([tl.tensor(handle, int64) for handle in strides])
+        block = ir_type(tensor_descriptor_type(type, extents.type, distances.type)).block  # pyright: ignore
+        op = tt.MakeTensorDescOp.make(base.handle, shape, strides, block, PADDING[padding], self.builder.loc)
+        return tl.tensor_descriptor(self.builder.insert(op).results[0], extents, distances, type)  # pyright: ignore
+
+    def read_window(self, desc: tl.tensor_descriptor, offsets: Handles, cache: str, evict: str) -> tl.tensor:
+        op = tt.DescriptorLoadOp.make(desc.handle, offsets, self.builder.loc, cache=CACHE[cache], evict=EVICTION[evict])
+        return self._emit(op, desc.block_type)
+
+    def write_window(self, desc: tl.tensor_descriptor, value: tl.tensor, offsets: Handles) -> None:
+        self.builder.insert(tt.DescriptorStoreOp.make(desc.handle, value.handle, offsets, self.builder.loc))
+
+    def update_window(self, kind: str, desc: tl.tensor_descriptor, value: tl.tensor, offsets: Handles) -> None:
+        reduce_kind = DescriptorReduceKind[kind.upper()]
+        op = tt.DescriptorReduceOp.make(reduce_kind, desc.handle, value.handle, offsets, self.builder.loc)
+        self.builder.insert(op)
+
+    def gather_rows(self, desc: tl.tensor_descriptor, rows: tl.tensor, column: SSAValue, type: dtype) -> tl.tensor:
+        op = tt.DescriptorGatherOp.make(desc.handle, rows.handle, column, ir_type(type), self.builder.loc)
+        return self._emit(op, type)
+
+    def scatter_rows(self, desc: tl.tensor_descriptor, value: tl.tensor, rows: tl.tensor, column: SSAValue) -> None:
+        op = tt.DescriptorScatterOp.make(desc.handle, rows.handle, column, value.handle, self.builder.loc)
+        self.builder.insert(op)

@@ -20,7 +20,7 @@ from tilework.target_name import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 
 if TYPE_CHECKING:
-    from tilework.frontend.options import FrontendOptions
+    from tilework.frontend.kernel import FrontendOptions
     from tilework.targets.options import CompileOptions
 
 
@@ -193,7 +193,7 @@ def frontend_options(target: GPUTarget, options: "CompileOptions | Mapping[str, 
     """What the frontend must know: the compile options it shares, the target, and the knobs."""
     backend = find_backend(target)
     # lazily: the compiler loads when something is compiled
-    from tilework.frontend.options import FrontendOptions
+    from tilework.frontend.kernel import FrontendOptions
     from tilework.targets.options import NAMES, CompileOptions
 
     if not isinstance(options, CompileOptions):
