@@ -19,7 +19,7 @@ import tilework.language as tl
 from tilework.targets.cpu.pipeline import device
 
 ROUNDS, CALLS = 15, 2000
-BUDGET_US, NATIVE_BUDGET_US = 15.0, 1.2
+BUDGET_US, NATIVE_BUDGET_US = 15.0, 1.0
 
 
 @tilework.jit

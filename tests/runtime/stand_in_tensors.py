@@ -1,12 +1,12 @@
-"""Objects with the members of torch's tensors where machine code looks for them: native launches of tensors without torch, and without a GPU.
+"""Objects that offer DLPack's exchange interface as torch's tensors do: native launches of tensors without torch, and without a GPU.
 
-with stand_in_places(monkeypatch):
+with stand_in_tensors(monkeypatch):
     x = StandIn(64)
-    x.set("count", 0)        # as torch would by resizing it
+    x.offset = 16        # as torch would by `set_`
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -15,59 +15,65 @@ import pytest
 
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
-from tilework.runtime.launch.native import layout
-from tilework.runtime.launch.native import machine as native_machine
-from tilework.runtime.launch.native.entries import Memory
-from tilework.runtime.launch.native.tensor_places import Places
+from tilework.runtime.devices.dlpack import CUDA, Tensor
+from tilework.runtime.launch.native.entries import Memory, element_word
+from tilework.targets.llvm.compile import jit_load, to_object
 
-PLACES = Places(16, 168, 160, 162, 40, 144, 152, 16, 59, 48)
-KEYS, ELEMENT, DEVICE = 0x1234, 6, 1
-SIZES = {"element": 2, "device": 2, "checked": 1}
-IN_STORAGE = ("data", "checked", "size")
-
-
-KEPT: list[Any] = []  # storages: implementations that tests exchange point at them
+ELEMENTS = {"float32": (2, 32), "float64": (2, 64)}
+# DLPack's `dltensor_from_py_object_no_sync`: the `Tensor` is the first member of a stand-in, in a buffer
+DESCRIBE = """
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define i32 @describe(ptr %object, ptr %out) {
+  %member = getelementptr i8, ptr %object, i64 16
+  %address = load ptr, ptr %member
+  %buffer = getelementptr i8, ptr %address, i64 32
+  call void @llvm.memcpy.p0.p0.i64(ptr %out, ptr %buffer, i64 48, i1 false)
+  %code = getelementptr i8, ptr %address, i64 80
+  %result = load i32, ptr %code
+  ret i32 %result
+}
+"""
+HEADER = 32  # of a bytes object
 
 
 class StandIn:
-    """A tensor of float32 on the emulated GPU; the implementation is a bytes object that it keeps."""
+    """A tensor of float32 on the emulated GPU; `_described` is a bytes object with its `Tensor` and the result of `describe`."""
 
-    __slots__ = ("_implementation", "base", "shape", "storage")  # in this order in memory, as Python sorts them
+    __slots__ = ("_described", "_sizes", "base", "count", "data", "offset", "shape")  # in this order in memory
     is_cuda = True
 
     def __init__(self, *shape: int) -> None:
-        self.shape, self.base = shape, DeviceArray(shape, "f4")
-        self._implementation = bytes(192)
-        self.take(ctypes.create_string_buffer(64))
-        values = {"keys": KEYS, "element": ELEMENT, "device": DEVICE, "count": prod(shape)}
-        for name, value in {**values, "data": self.base.data_ptr(), "size": 4 * prod(shape)}.items():
-            self.set(name, value)
+        self._described = bytes(ctypes.sizeof(Tensor) + 8)
+        self.shape, self.base, self.count, self.offset = shape, DeviceArray(shape, "f4"), prod(shape), 0
+        self.data = self.base.data_ptr()
+        self.tell()
 
-    def take(self, storage: Any) -> None:
-        """Have another storage."""
-        self.storage = storage
-        KEPT.append(storage)
-        self.set("storage", ctypes.addressof(storage))
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name in ("base", "count", "data", "offset") and hasattr(self, "data"):
+            self.tell()
 
-    def place(self, name: str) -> Any:
-        holder = self.get("storage") if name in IN_STORAGE else id(self._implementation)
-        kind = {1: ctypes.c_uint8, 2: ctypes.c_uint16}.get(SIZES.get(name, 8), ctypes.c_int64)
-        return kind.from_address(holder + getattr(PLACES, name))
-
-    def set(self, name: str, value: int) -> None:
-        self.place(name).value = value
-
-    def get(self, name: str) -> int:
-        return self.place(name).value
+    def tell(self, result: int = 0) -> None:
+        """Write what DLPack says."""
+        self._sizes = (ctypes.c_int64 * (2 * len(self.shape)))(*self.shape, *self.stride())
+        at = ctypes.addressof(self._sizes)
+        code, bits = ELEMENTS[str(self.base.dtype)]
+        described = Tensor.from_address(id(self._described) + HEADER)
+        found = Tensor(self.data_ptr(), CUDA, 0, len(self.shape), code, bits, 1, at, at + 8 * len(self.shape), 0)
+        ctypes.memmove(ctypes.addressof(described), ctypes.addressof(found), ctypes.sizeof(Tensor))
+        ctypes.c_int32.from_address(ctypes.addressof(described) + ctypes.sizeof(Tensor)).value = result
 
     def data_ptr(self) -> int:
-        return self.get("data") + 4 * self.get("offset") if self.get("count") else 0
+        return self.data + 4 * self.offset if self.count and self.data else 0
 
     def numel(self) -> int:
-        return self.get("count")
+        return self.count
 
     def element_size(self) -> int:
         return 4
+
+    def is_neg(self) -> bool:
+        return False
 
     def stride(self) -> tuple[int, ...]:
         return tuple(prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
@@ -87,20 +93,21 @@ class OtherStandIn(StandIn):
     __slots__ = ()
 
 
-def stand_in_memory(value: Any) -> Memory | None:
-    return ("guard_fields", KEYS, ELEMENT | DEVICE << 16 | 4 << 32, None) if type(value) is StandIn else None
+def stand_in_memory(describe: int) -> Callable[[Any], Memory | None]:
+    def memory_of(value: Any) -> Memory | None:
+        if type(value) is not StandIn or not value.data_ptr():
+            return None
+        found = Tensor.from_address(id(value._described) + HEADER)
+        return "guard_dlpack", element_word(found), describe, None
+
+    return memory_of
 
 
 @contextmanager
-def stand_in_places(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def stand_in_tensors(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Machine code takes stand-ins for tensors of torch."""
-    memory_of = CudaLauncher.memory_of
-    monkeypatch.setattr(CudaLauncher, "memory_of", lambda self, value: stand_in_memory(value) or memory_of(self, value))
-    context = (ctypes.c_int64 * len(layout.CONTEXT)).from_address(native_machine.address("launch.context"))
-    before = list(context)
-    first, window = len(context) - len(PLACES), layout.CONTEXT.index("window")
-    context[first:], context[window] = list(PLACES), PLACES.window()
-    try:
-        yield
-    finally:
-        context[first:], context[window] = before[first:], before[window]
+    code, real = jit_load(to_object(DESCRIBE), ["describe"]), CudaLauncher.memory_of
+    memory = stand_in_memory(code["describe"])
+    monkeypatch.setattr(CudaLauncher, "memory_of", lambda self, value: memory(value) or real(self, value))
+    yield
+    assert code, "alive until here"

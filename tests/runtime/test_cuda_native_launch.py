@@ -248,7 +248,7 @@ def test_other_facts_take_the_python_path(cuda: EmulatedCuda) -> None:
     as_python_does(cuda, k, x, 3, 0.5, (x, 2), True, None, slow=0)
 
 
-def test_torch_tensors_are_read_where_torch_keeps_them(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_tensors_are_read_through_dlpack(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     # without a GPU: memory that the emulated driver takes for its own
     monkeypatch.setattr(CudaLauncher, "memory_of", lambda self, value: tensor_memory(value))
@@ -319,16 +319,13 @@ def test_streams_devices_and_threads(cuda: EmulatedCuda) -> None:
 
 
 STREAM = """
-define {i64, i64} @current(i8 signext %device) {
-  %wide = sext i8 %device to i64
-  %pair = insertvalue {i64, i64} {i64 257, i64 undef}, i64 %wide, 1
-  ret {i64, i64} %pair
-}
-define i64 @handle(ptr %stream) {
-  %place = getelementptr i64, ptr %stream, i64 1
-  %number = load i64, ptr %place
-  %handle = add i64 %number, HANDLE
-  ret i64 %handle
+define i32 @current(i32 %kind, i32 %device, ptr %stream) {
+  %handle = add i64 HANDLE, 0
+  %wide = sext i32 %device to i64
+  %sum = add i64 %handle, %wide
+  store i64 %sum, ptr %stream
+  %code = sub i32 %kind, 2
+  ret i32 %code
 }
 """
 
@@ -339,8 +336,8 @@ def test_the_stream_may_come_from_machine_code(cuda: EmulatedCuda, monkeypatch: 
 
     cuda_device.ensure_context()
     stream = cuda_device.Stream()
-    code = load_object(to_object(STREAM.replace("HANDLE", str(stream.cuda_stream + 3))), ["current", "handle"])
-    call = (driver.active.get_current_stream, -3, (code["current"], code["handle"]))
+    code = load_object(to_object(STREAM.replace("HANDLE", str(stream.cuda_stream + 3))), ["current"])
+    call = (driver.active.get_current_stream, -3, (code["current"], dlpack.CUDA))
     monkeypatch.setattr(type(driver.active), "stream_call", lambda self: call)
     k, x = Counted(scaled, BLOCK=64), array()
     k(x, 60)

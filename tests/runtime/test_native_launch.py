@@ -335,32 +335,33 @@ def test_torch_tensors() -> None:
     assert k.slow == slow and [sys.getrefcount(item) for item in watched] == before
 
 
-def test_tensor_members_are_where_they_were_found() -> None:
+@pytest.mark.parametrize("has_exchange", [True, False])
+def test_special_tensors_take_the_python_path(has_exchange: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With DLPack's exchange interface, and as with a torch that does not have it."""
     torch = pytest.importorskip("torch")
-    from tilework.runtime.launch.native.tensor_places import tensor_facts
-
-    plain = tensor_facts(torch.zeros(3))
-    assert plain is not None, "this torch keeps dtype and device elsewhere"
-    assert tensor_facts(torch.zeros(2, 2)[1:].t()) == plain
-    others = (torch.zeros(3, device="meta"), torch.zeros(3, dtype=torch.bfloat16), torch.zeros(3).to_sparse())
-    assert all(tensor_facts(other) != plain for other in others)
-
-
-def test_the_places_are_found_where_operators_are_replaced_and_the_default_device_is_another() -> None:
-    torch = pytest.importorskip("torch")
-    from tilework.runtime.launch.native.tensor_places import tensor_places
-
-    def never(*_: Any, **__: Any) -> None:
-        raise AssertionError("an operator of torch, which may be a kernel")
-
-    replaced = torch.library.Library("aten", "IMPL")
-    for name in ("zeros", "zero_", "fill_.Scalar"):
-        replaced.impl(name, never, "CPU")
-    try:
-        with torch.device("meta"):
-            assert tensor_places.__wrapped__() == tensor_places()
-    finally:
-        replaced._destroy()
+    if not has_exchange:
+        monkeypatch.setattr(native_entry, "exchange_api", lambda cls: None)
+    guard = "guard_dlpack" if has_exchange and hasattr(torch.Tensor, "__dlpack_c_exchange_api__") else "guard_tensor"
+    k, x, y = Counted(axpy_source), torch.arange(64, dtype=torch.float32), torch.zeros(64)
+    found = native_entry.tensor_memory(x)
+    assert found is not None and found[0] == guard
+    assert native_entry.tensor_memory(torch.zeros(2, 64)[1:]) == found
+    negated = torch.complex(x, x).conj().imag
+    freed = torch.zeros(64)
+    freed.untyped_storage().resize_(0)
+    special = (negated, torch.zeros(64, device="meta"), torch.zeros(0))
+    assert all(native_entry.tensor_memory(other) is None for other in special)
+    k[(1,)](x, y, 60, 0.5, BLOCK=64)
+    k[(1,)](torch.complex(x, x).imag, y, 60, 0.5, BLOCK=64)  # every other element of a complex tensor
+    slow = k.slow
+    for _ in range(2):
+        k[(1,)](torch.complex(x, x).imag, y, 60, 0.5, BLOCK=64)
+    assert k.slow == slow
+    for other in (negated, freed):
+        slow = k.slow
+        with pytest.raises(ValueError, match=r"negates|has no memory"):
+            k[(1,)](other, y, 60, 0.5, BLOCK=64)
+        assert k.slow == slow + 1
 
 
 def test_other_arguments_take_the_python_path() -> None:

@@ -1,4 +1,4 @@
-"""What an object says about its memory through DLPack, read without keeping the memory: its owner is an argument of the launch.
+"""The memory of an object as DLPack describes it, read without keeping the memory: its owner is an argument of the launch.
 
     >>> exported(jax_array, stream=0)
     Exported(address=139637976727552, code='bf16', device=0)
@@ -7,6 +7,7 @@ GPU arrays of a type that the CUDA array interface has no letter for (JAX's bf16
 """
 
 import ctypes
+from functools import cache
 from typing import Any, NamedTuple
 
 CUDA, ROCM = 2, 10  # DLPack's numbers of kinds of devices
@@ -26,6 +27,58 @@ class Tensor(ctypes.Structure):
     )  # fmt: skip
 
 
+class ExchangeApi(NamedTuple):
+    """Addresses of two functions of a library's `DLPackExchangeAPI`, which C code calls with the GIL; 0 and -1 as results.
+
+    `describe(object, DLTensor*)` fills in a `Tensor` that owns nothing; `current_stream(kind, device, void**)` is the stream
+    that the library puts work into.
+    """
+
+    describe: int
+    current_stream: int
+
+
+class ExchangeHeader(ctypes.Structure):
+    """The start of `DLPackExchangeAPI`; the functions follow from version 1 on."""
+
+    _fields_ = (("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p))
+
+
+EXCHANGE_MAJOR = 1
+DESCRIBE, CURRENT_STREAM = 3, 4  # among the functions behind the header
+
+
+@cache
+def exchange_api(cls: type) -> ExchangeApi | None:
+    """The functions that a class offers as ``__dlpack_c_exchange_api__`` (torch since 2.10); None if it does not."""
+    capsule = getattr(cls, "__dlpack_c_exchange_api__", None)
+    if type(capsule).__name__ != "PyCapsule":
+        return None
+    address = capsule_pointer(capsule, b"dlpack_exchange_api")
+    while address and ExchangeHeader.from_address(address).major != EXCHANGE_MAJOR:
+        address = ExchangeHeader.from_address(address).previous
+    if not address:
+        return None
+    functions = (ctypes.c_uint64 * 5).from_address(address + ctypes.sizeof(ExchangeHeader))
+    return ExchangeApi(functions[DESCRIBE], functions[CURRENT_STREAM])
+
+
+def described(arg: Any, api: ExchangeApi) -> Tensor | None:
+    """The `Tensor` of an object, whose shape and strides the object keeps; None if DLPack cannot describe it."""
+    describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(api.describe)
+    found = Tensor()
+    try:
+        return found if describe(arg, ctypes.addressof(found)) == 0 else None
+    except Exception:  # noqa: BLE001 - the library's own, for a sparse tensor or one of another device
+        return None
+
+
+def capsule_pointer(capsule: Any, name: bytes) -> int:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return pointer(capsule, name) or 0
+
+
 class Exported(NamedTuple):
     """Where memory begins, the code of its elements' type, and which device it is on."""
 
@@ -43,9 +96,8 @@ def is_cuda_export(arg: Any) -> bool:
 def exported(arg: Any, stream: int) -> Exported:
     """What the capsule says that `arg` gives for work on a stream, which it waits for by itself."""
     chosen = stream or DEFAULT_STREAMS[int(arg.__dlpack_device__()[0])]
-    capsule, pointer = arg.__dlpack__(stream=chosen), ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    tensor = Tensor.from_address(pointer(capsule, b"dltensor"))
+    capsule = arg.__dlpack__(stream=chosen)
+    tensor = Tensor.from_address(capsule_pointer(capsule, b"dltensor"))
     code = CODES.get((tensor.code, tensor.bits))
     if code is None or tensor.lanes != 1:
         kind = f"DLPack's type {tensor.code} with {tensor.bits} bits"

@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from tilework import knobs
-from tilework.runtime.devices.dlpack import is_cuda_export
+from tilework.runtime.devices.dlpack import CUDA, exchange_api, is_cuda_export
 from tilework.runtime.devices.driver import C_TYPES, Driver
 from tilework.runtime.devices.gpu.gpu_launcher import GpuLauncher
 from tilework.runtime.devices.gpu.own_interface import DeviceArray, Gpus
 from tilework.runtime.devices.gpu.parameters import Parameter
-from tilework.runtime.devices.gpu.torch_stream import NO_FUNCTIONS, StreamFunctions, torch_stream_functions
 from tilework.runtime.devices.launcher import Launcher, refuse_negated
 from tilework.runtime.devices.memory_places import DEVICE, place_of
 from tilework.runtime.launch.python.specialize import is_array
@@ -260,17 +259,18 @@ class GpuDriver(Driver):
     def launches_natively(self) -> bool:
         return True
 
-    def stream_call(self) -> tuple[Any, int, StreamFunctions] | None:
-        """What native launches call for the stream, and with which device; None if they must not.
+    def stream_call(self) -> tuple[Any, int, tuple[int, int]] | None:
+        """(Python function, device, (function for machine code or 0, kind of device)) for the stream of native launches, or None.
 
-        The last are addresses of torch's own functions, for machine code; 0 if there are none.
+        Machine code asks torch through DLPack's exchange interface.
         """
         if not self.launches_natively():
             return None
         device = self.get_current_device()
         if self._torch is None:
-            return self._stream_on, device, NO_FUNCTIONS
-        return self._raw_stream, device, torch_stream_functions(device, self.is_hip)
+            return self._stream_on, device, (0, 0)
+        api = None if self.is_hip else exchange_api(getattr(sys.modules["torch"], "Tensor", object))
+        return self._raw_stream, device, (0, 0) if api is None else (api.current_stream, CUDA)
 
     def _stream_on(self, device: int) -> int:
         """Without torch a thread has a stream of its own on its device, and the default one on others."""

@@ -91,7 +91,12 @@ def converted_reach(arg: Any) -> Extent:
 def storage_extent(tensor: Any) -> tuple[int, int] | None:
     """(address, bytes) of the storage of a tensor or its wrapper; a pointer with a type may call itself its storage."""
     storage: Any = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else None
-    return (storage.data_ptr(), storage.nbytes()) if callable(getattr(storage, "nbytes", None)) else None
+    if not callable(getattr(storage, "nbytes", None)):
+        return None
+    try:
+        return storage.data_ptr(), storage.nbytes()
+    except RuntimeError:  # torch: a storage without memory, which is refused when the argument is packed
+        return 0, 0
 
 
 def bytes_of(tensor: Any) -> int | None:

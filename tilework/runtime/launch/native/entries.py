@@ -13,9 +13,10 @@ from functools import cache
 from typing import Any
 
 from tilework.language import core as tl
+from tilework.runtime.devices.dlpack import Tensor, described, exchange_api
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.launch_log import Logged, last_launch
-from tilework.runtime.launch.native.machine import address, fill_places, has_versions, watch
+from tilework.runtime.launch.native.machine import address, has_versions, watch
 from tilework.runtime.launch.python.specialize import LIMIT, small_address
 
 MOST_ENTRIES = 16
@@ -267,8 +268,8 @@ class Guards:
             if key is None or param.do_not_specialize_on_alignment:
                 mode = native.MULTIPLE | native.OTHER
             guard = self.memory(value, mode, slot, source, parameter)
-            if key is not None and "S" in key and guard == "guard_fields":
-                self.add("guard_small", value, None, source, high=LIMIT)
+            if key is not None and "S" in key and guard == "guard_dlpack":
+                self.add("guard_small", value, None, source, high=LIMIT, slot=slot)
             elif key is not None and "S" in key:
                 self.add("guard_asked", value, small_address, source, mode=mode, slot=slot)
         elif cls is int and kind in INT_KINDS:
@@ -331,15 +332,11 @@ class Guards:
             "other": native.OBJECTS + base,
         }
         is_kept = bool(places) and has_versions() and all(type(number) is int for number in value.block_shape)
-        memory, slot = self.device.memory_of(value.base), self.slots if is_map else self.device.places[first]
-        keeps_map = is_kept and is_map and memory is not None and memory[0] == "guard_fields"
+        slot = self.slots if is_map else self.device.places[first]
         if is_kept:
             skipped = 5 + 2 * len(places)
             second = places[1] if len(places) > 1 else 0
-            ends = self.device.places[first] | slot << 32 if keeps_map else 0
-            self.add(
-                "guard_known", value, None, source, slot=places[0], stored=skipped, mask=second, high=ends, **numbers
-            )
+            self.add("guard_known", value, None, source, slot=places[0], stored=skipped, mask=second, **numbers)
         self.add("guard_members", value, MEMBERS, source, low=members, slot=native.OBJECTS + base)
         self.add("guard_equal", value.block_shape, type(value.block_shape)(value.block_shape), block)
         self.constant(value.padding, padding)
@@ -359,9 +356,7 @@ class Guards:
         self.memory(value.base, native.MULTIPLE | native.OTHER, slot, base, first)
         if is_map:
             lines = self.room(native.MAP_LINE * native.MAP_LINES)
-            known = numbers["low"] if keeps_map else 0
             numbers = {"low": lines, "mode": 2 * rank, "slot": self.device.places[first], "other": slot}
-            numbers |= {"high": known, "mask": native.OBJECTS + base}
             self.add("guard_map", value, self.device.maps[self.maps - 1], source, **numbers)
             self.slots += 1
 
@@ -386,12 +381,20 @@ def tensor_memory(value: Any) -> Memory | None:
     """A torch tensor, of a class whose attributes are torch's own."""
     if class_name(type(value)) not in ("torch.Tensor", "torch.nn.parameter.Parameter"):
         return None
-    from tilework.runtime.launch.native.tensor_places import tensor_facts  # lazily: only programs with torch need it
-
-    if (facts := tensor_facts(value)) is None:
+    if value.device.type not in ("cpu", "cuda") or not value.numel() or value.is_neg():
         return None
-    fill_places()
-    return "guard_fields", *facts, None
+    if (api := exchange_api(type(value))) is None:
+        return "guard_tensor", 0, 1, (value.dtype, value.device)
+    if (found := described(value, api)) is None:
+        return None
+    return "guard_dlpack", element_word(found), api.describe, None
+
+
+def element_word(tensor: Tensor) -> int:
+    """Type, lanes and device of a tensor in one word."""
+    element = tensor.code | tensor.bits << 8 | tensor.lanes << 16
+    word = element | tensor.kind << 32 | tensor.device << 48
+    return word - (1 << 64) if word >> 63 else word
 
 
 @cache

@@ -19,18 +19,22 @@ DIGIT = 24  # of an int that has one
 DIGITS_UNKNOWN, DIGITS_BY_SIZE, DIGITS_BY_TAG = range(3)
 ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, WRITEABLE = 16, 56, 64, 0x400
 ARRAY_RANK, ARRAY_SIZES, ARRAY_STRIDES = 24, 32, 40
+# of a DLTensor, in bytes
+DL_DATA, DL_KIND, DL_DEVICE, DL_RANK, DL_ELEMENT, DL_SIZES, DL_STRIDES, DL_OFFSET = 0, 8, 12, 16, 20, 24, 32, 40
+DL_WORDS = 6
 DICT_VERSION = 24  # in Pythons where dictionaries have one
 DICTIONARY = -24  # of an object, in Pythons that keep it before it
 
 GUARDS = (
-    "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_fields", "guard_small", "guard_interface", "guard_asked", "guard_int",
+    "guard_constant", "guard_equal", "guard_array", "guard_tensor", "guard_dlpack", "guard_small", "guard_interface", "guard_asked", "guard_int",
     "guard_float", "guard_bool", "guard_tuple", "guard_known", "guard_members", "guard_sizes", "guard_remember", "guard_map",
     "guard_proof", "guard_apart",
 )  # fmt: skip
 ROUTINES = ("run_host", "run_gpu", "ready_gpu")  # what a device adds
-# in a torch tensor; the next six in its implementation, the last four in its storage
-PLACES = ("implementation", "keys", "element", "device", "storage", "offset", "count", "data", "checked", "size")
-NAMES_READ = ("dtype", "device", "data_ptr", "__cuda_array_interface__", "typestr", "data", "stream")
+NAMES_READ = (
+    *("dtype", "device", "data_ptr", "is_neg", "untyped_storage", "nbytes"),
+    *("__cuda_array_interface__", "typestr", "data", "stream"),
+)
 # strings, classes, and the method definitions of `launch` and `launch_bound`
 CONTEXT = (
     *(f"name_{name}" for name in NAMES_READ),
@@ -45,8 +49,6 @@ CONTEXT = (
     "changes",  # how many watched dictionaries have seen so far, or 0 where nobody tells
     "log",
     "dictionary",  # where an object has its dictionary, in bytes, or 0
-    "window",  # where an implementation has `WINDOW` bytes with the keys, element, device, offset and count in them, or 0
-    *PLACES,
 )
 
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
@@ -75,11 +77,11 @@ RUN, READY, EMPTY_COUNT, EMPTIES_AT, IDENTITY, MARK, NUMBER_COUNT, NUMBERS_AT, R
 HOST = struct.Struct("<9q")
 CODE, ARENA, COST, WORK, THREADS, FORKS, POOL, WAITS, KERNEL_NAME = range(136, 208, 8)
 # how to ask for the context, the context, how to set it (0: it has to be the thread's), how to launch, function, blocks of a program,
-# how to ask for the stream, how to make a handle of it, of which device, how the driver is called, parameters; the configuration
+# how to ask for the stream (DLPack's `current_work_stream`), of which kind of device and of which device, how the driver is called, parameters; the configuration
 # follows, and how many bytes of the slots are before each parameter, at the end before those of the scratch memory
 GPU = struct.Struct("<11q56s")
 ASK_CONTEXT, DEVICE_CONTEXT, SET_CONTEXT, LAUNCH_CALL, FUNCTION, CLUSTER = range(136, 184, 8)
-ASK_STREAM, STREAM_HANDLE, DEVICE_NUMBER, BY_NUMBERS, PARAMETER_COUNT, CONFIG = range(184, 232, 8)
+ASK_STREAM, STREAM_KIND, DEVICE_NUMBER, BY_NUMBERS, PARAMETER_COUNT, CONFIG = range(184, 232, 8)
 CONFIG_BYTES, CONFIG_SHARED, CONFIG_STREAM = 56, 24, 32
 PARAMETERS = CONFIG + CONFIG_BYTES
 LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
@@ -88,20 +90,11 @@ LARGEST_X, LARGEST_YZ = 2**31 - 1, 65535  # blocks of a grid
 MAP_WORDS, MAP_LINES, MOST_SIZES = 16, 8, 10
 MAP_LINE = 1 + MOST_SIZES + MAP_WORDS  # in words
 
-# a torch tensor that was seen before: object, class, implementation, its window; storage, the address of its memory, its size and the word behind
-WINDOW = 32
-SEEN_OBJECT, SEEN_CLASS, SEEN_IMPLEMENTATION, SEEN_WINDOW, SEEN_STORAGE, SEEN_DATA, SEEN_SIZE = 0, 8, 16, 24, 56, 64, 72
-TENSOR_LINE = 88
-
 # descriptors that were seen before: lines of the version of the dictionary (0: empty), base, then sizes, strides and block if they
-# are lists (0: they cannot change), the items of these three, and the numbers of the first two; the base as it was (0: not known) when it
-# had this address and this map
+# are lists (0: they cannot change), the items of these three, and the numbers of the first two
 KNOWN_LINES = 8
 KNOWN_BASE, KNOWN_LISTS, KNOWN_ITEMS, KNOWN_NUMBERS = 8, 16, 40, 48
-KNOWN_TENSOR = KNOWN_NUMBERS + 8 * MOST_SIZES
-KNOWN_ADDRESS = KNOWN_TENSOR + TENSOR_LINE
-KNOWN_MAP = KNOWN_ADDRESS + 8
-KNOWN_LINE = KNOWN_MAP // 8 + MAP_WORDS  # in words
+KNOWN_LINE = KNOWN_NUMBERS // 8 + MOST_SIZES  # in words
 
 # hidden maps that were made before: lines of what was found (0: empty), the numbers that they are made of and the grid, and the maps;
 # then the slots of these numbers, which of their bits count, and for each map the slot of what is added to its address
@@ -110,24 +103,7 @@ PROVED, REFUSED = 1, 2
 AS_FOUND = -1
 
 # a bound launch: positions in the tuple
-STATE, BY_PYTHON, BOUND_NAMES, BOUND_VALUES, BOUND_KEYWORDS, IMAGES, IMAGES_KEPT = range(7)
-# its images, by the shape of the call: their addresses, and how many in a row were of no use
-IMAGE_PLACES = 8
-IMAGE_SOME, IMAGE_NAMED = 4, 4  # positional arguments that are told apart, and what names add
-IMAGE_MISSES = 8 * IMAGE_PLACES
-IMAGE_TABLE = 2 * IMAGE_MISSES
-# one is of use if it is used so often; after so many that were not, one is made for every so many launches
-IMAGE_PAYS, IMAGE_TRIES, IMAGE_AGAIN = 4, 16, 64
-# an image: what keeps it, the shape of the call, the entry and its record, the grid, whether it was of use; the slots, their addresses,
-# and the ends of what lies behind them: descriptors, tensors, guards of what is given, its positions, what is kept alive
-IMAGE_SELF, IMAGE_GIVEN, IMAGE_NAMES, IMAGE_ENTRY, IMAGE_RECORD, IMAGE_GRID = range(0, 48, 8)
-IMAGE_HITS, IMAGE_SLOTS, IMAGE_ADDRESSES, IMAGE_DESCRIPTORS, IMAGE_DESCRIPTORS_END, IMAGE_TENSORS = range(64, 112, 8)
-IMAGE_TENSORS_END, IMAGE_GUARDS, IMAGE_GUARDS_END, IMAGE_POSITIONS, IMAGE_POSITIONS_END = range(112, 152, 8)
-IMAGE_KEPT, IMAGE_KEPT_END, IMAGE_CONFIG = range(152, 176, 8)
-IMAGE_HEADER = 256
-# of a descriptor: object, class, dictionary, version, lists (0: a tuple), their items, how many in each
-SEEN_DICTIONARY, SEEN_VERSION, SEEN_LISTS, SEEN_ITEMS, SEEN_RANK = 16, 24, 32, 56, 64
-DESCRIPTOR_LINE = 72
+STATE, BY_PYTHON, BOUND_NAMES, BOUND_VALUES, BOUND_KEYWORDS = range(5)
 
 # the log of launches, where somebody asks for one: where the next line goes, where there is no more room, which launches fit an entry,
 # the Python that makes room, how to record an event, the address of the next two events, where there are no more

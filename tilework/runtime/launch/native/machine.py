@@ -66,7 +66,7 @@ def machine(*, waits: bool = True) -> Machine | None:
 
 def is_possible() -> bool:
     """Whether a launcher can work here."""
-    if not (knobs.runtime.native_launch and is_plain_python() and arrays_are_as_expected()):
+    if not (knobs.runtime.native_launch and is_plain_python()):
         return False
     return launcher_object(time.CLOCK_MONOTONIC, tuple_items()).is_possible()
 
@@ -259,34 +259,6 @@ def pointer_at(address: int) -> int:
     return ctypes.c_void_p.from_address(address).value or 0
 
 
-def arrays_are_as_expected() -> bool:
-    """Whether the members of NumPy arrays stand where we read them, tried on arrays that differ in all of them."""
-    import numpy as np  # lazily: few launches need NumPy, which is slow to load
-
-    base = np.arange(64, dtype=np.float32)
-    frozen = np.arange(3)
-    frozen.flags.writeable = False
-    return all(
-        array_is_as_expected(array) for array in (base, base[9:2:-2], frozen, np.zeros((2, 3, 4), "i1"), np.array(2.5))
-    )
-
-
-def array_is_as_expected(array: Any) -> bool:
-    here = id(array)
-    flags = ctypes.c_int.from_address(here + native.ARRAY_FLAGS).value
-    return (
-        pointer_at(here + native.ARRAY_DATA) == array.__array_interface__["data"][0]
-        and pointer_at(here + native.ARRAY_DTYPE) == id(array.dtype)
-        and bool(flags & native.WRITEABLE) == array.flags.writeable
-        and ctypes.c_int.from_address(here + native.ARRAY_RANK).value == array.ndim
-        and all(
-            tuple((ctypes.c_int64 * array.ndim).from_address(pointer_at(here + at))) == numbers
-            for at, numbers in ((native.ARRAY_SIZES, array.shape), (native.ARRAY_STRIDES, array.strides))
-            if numbers
-        )
-    )
-
-
 def make_function(definition: MethodDefinition, self: Any) -> Callable[..., Any]:
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
@@ -306,26 +278,14 @@ def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:
     if loaded is None or len(bound.values) >= native.MOST_OBJECTS:
         return bound
     names, values = (*bound.names, "grid"), (*bound.values, bound.grid)
-    images = bytearray(native.IMAGE_TABLE), [None] * native.IMAGE_PLACES
     named = type(repr(bound), (tuple,), {})  # what Python calls the object that a built-in method is of
-    return make_function(loaded.bound, named((state, bound, names, values, keywords or None, *images)))
+    return make_function(loaded.bound, named((state, bound, names, values, keywords or None)))
 
 
 @cache
 def has_versions() -> bool:
     """Whether the machine code trusts the versions of dictionaries."""
     return bool(ctypes.c_int64.from_address(address("launch.context") + 8 * native.CONTEXT.index("versions")).value)
-
-
-@cache
-def fill_places() -> None:
-    """Tell the machine code where torch keeps what it reads; before the first guard that needs it."""
-    from tilework.runtime.launch.native.tensor_places import tensor_places  # lazily: only programs with torch need it
-
-    context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(address("launch.context"))
-    if (places := tensor_places()) is not None:
-        context[len(native.CONTEXT) - len(native.PLACES) :] = list(places)
-        context[native.CONTEXT.index("window")] = places.window()
 
 
 @cache

@@ -2,13 +2,11 @@
 
 What a descriptor is may change in every way that Python has: another base, another list, another item of a list, a resized tensor. A
 line of `guard_known` says that it has not: the dictionary has the version in which it was seen, and the items of its lists are the
-objects that they were. Its base is looked at at every launch: a torch tensor that is what it was has the map that it had, anything else is left to
-the guard of its kind.
+objects that they were. The guard of its base runs at every launch.
 """
 
 from tilework.runtime.launch.native import layout
-from tilework.runtime.launch.native.code.guards import YES, Guard, Writer, guard, is_class, routine
-from tilework.runtime.launch.native.code.tensors import Tensors
+from tilework.runtime.launch.native.code.guards import YES, Guard, Writer, guard, is_class
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.types import i32, i64, ptr
@@ -61,10 +59,7 @@ def need_lists(b: Writer, lists: Value, rank: Value, items: Value, otherwise: Bl
 
 @guard
 def guard_known(b: Writer, g: Guard) -> None:
-    """A descriptor as `guard_remember` has seen it: gives its base and numbers, and skips the guards that would find them.
-
-    `high` says where address and map go, if its base is a torch tensor: one that is as `remember_map` has seen it needs no guards either.
-    """
+    """A descriptor as `guard_remember` has seen it: gives its base and numbers, and skips the guards that would find them."""
     unknown = b.new_block("unknown")
     version, rank = b.at(dictionary(b, g.arg), layout.DICT_VERSION), b.sext(g.mode(), i64)
     line = b.gep(b.at(g.settings, 8, ptr), b.mul(known_line(b, version), 8 * layout.KNOWN_LINE))
@@ -78,14 +73,7 @@ def guard_known(b: Writer, g: Guard) -> None:
         with b.if_(b.icmp("ne", second, 0)):
             b.store(number, b.gep(g.word(second), index, i64))
     b.store(b.at(line, layout.KNOWN_BASE), g.word(b.at(g.settings, layout.GUARD_OTHER, i32)))
-    skipped, other = b.at(g.settings, 32, i32), b.new_block("other")
-    b.need(b.icmp("ne", b.at(line, layout.KNOWN_TENSOR), 0), other)
-    Tensors(b).need(b.gep(line, layout.KNOWN_TENSOR), other)
-    b.store(b.at(line, layout.KNOWN_ADDRESS), g.word(b.at(g.settings, 20, i32)))
-    b.copy(g.word(b.at(g.settings, 16, i32)), b.gep(line, layout.KNOWN_MAP), num(8 * layout.MAP_WORDS))
-    b.ret(b.add(skipped, 2))
-    b.enter(other)
-    b.ret(skipped)
+    b.ret(b.at(g.settings, 32, i32))
     b.enter(unknown)
 
 
@@ -145,7 +133,6 @@ def guard_remember(b: Writer, g: Guard) -> None:
     b.store(b.load(ptr, objects), b.gep(line, layout.KNOWN_BASE))
     b.store(items, b.gep(line, layout.KNOWN_ITEMS))
     b.copy(b.gep(line, layout.KNOWN_NUMBERS), g.slot, b.mul(rank, 16))
-    b.store(num(0), b.gep(line, layout.KNOWN_TENSOR))
     b.store(version, line)
     b.ret(YES)
     b.enter(leave)
@@ -173,8 +160,7 @@ def guard_sizes(b: Writer, g: Guard) -> None:
 def guard_map(b: Writer, g: Guard) -> None:
     """The 128 bytes of a descriptor's tensor map, from one of the lines at `low` or from the function that is expected.
 
-    The key are the address, in the slot `other`, and `mode` sizes and strides behind the map. `high` are the lines of `guard_known`, if there are some
-    for this: where they do not have a map that is at hand it is put there.
+    The key are the address, in the slot `other`, and `mode` sizes and strides behind the map.
     """
     sizes, words = b.gep(g.slot, 8 * layout.MAP_WORDS), b.sext(g.mode(), i64)
     address = b.load(i64, g.word(b.at(g.settings, layout.GUARD_OTHER, i32)))
@@ -187,9 +173,6 @@ def guard_map(b: Writer, g: Guard) -> None:
     with b.loop(0, words) as index:
         is_equal = b.icmp("eq", b.load(i64, b.gep(sizes, index, i64)), b.load(i64, b.gep(kept, index, i64)))
         b.need(is_equal, made)
-    with b.if_(b.icmp("ne", g.high(), 0)):
-        base = b.load(ptr, g.word(b.at(g.settings, 36, i32)))
-        b.run("remember_map", g.arg, base, g.settings, sizes, address, known)
     b.br(done)
     b.enter(made)
     found = b.ask(g.expected, [g.arg])
@@ -202,26 +185,6 @@ def guard_map(b: Writer, g: Guard) -> None:
     b.br(done)
     b.enter(done)
     b.copy(g.slot, known, num(8 * layout.MAP_WORDS))
-
-
-@routine("void remember_map(ptr arg, ptr base, ptr settings, ptr sizes, i64 address, ptr map)")
-def remember_map(b: Writer, arg: Value, base: Value, settings: Value, sizes: Value, address: Value, map: Value) -> None:
-    """Keep the map of a descriptor where `guard_known` finds it. The guard before has just found the address of its base, a torch tensor."""
-    leave, tensors = b.new_block("leave"), Tensors(b)
-    version = b.at(dictionary(b, arg, leave), layout.DICT_VERSION)
-    line = b.gep(b.at(settings, 16, ptr), b.mul(known_line(b, version), 8 * layout.KNOWN_LINE))
-    b.need(b.icmp("eq", version, b.load(i64, line)), leave)
-    with b.loop(0, b.sext(b.at(settings, 24, i32), i64)) as index:
-        number = b.load(i64, b.gep(b.gep(line, layout.KNOWN_NUMBERS), index, i64))
-        b.need(b.icmp("eq", number, b.load(i64, b.gep(sizes, index, i64))), leave)
-    b.need(b.icmp("eq", base, b.at(line, layout.KNOWN_BASE, ptr)), leave)
-    parts = tensors.need_plain(base, leave)
-    tensors.write(b.gep(line, layout.KNOWN_TENSOR), base, *parts)
-    b.store(address, b.gep(line, layout.KNOWN_ADDRESS))
-    b.copy(b.gep(line, layout.KNOWN_MAP), map, num(8 * layout.MAP_WORDS))
-    b.ret()
-    b.enter(leave)
-    b.ret()
 
 
 @guard

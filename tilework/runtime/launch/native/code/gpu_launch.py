@@ -1,6 +1,6 @@
 """How the native launcher starts a kernel on a GPU: it asks for the stream, and calls `cuLaunchKernelEx` or `hipModuleLaunchKernel`.
 
-The stream is asked for by functions of torch, if the record has them, else by Python. An entry is for one context (on AMD GPUs: one device): a thread that uses
+The stream is asked for by torch's `current_work_stream` (DLPack), if the record has it, else by Python. An entry is for one context (on AMD GPUs: one device): a thread that uses
 another device, or none yet, uses it for the launch if the arguments choose the device (their guards have seen that they are there), else
 it takes the Python path. The driver gets the addresses of the slots; its call may wait for room in the stream, and runs without the GIL.
 Calls of Python: `stream(device)` is the one that launches go to at this moment, `scratch(x, y, z, stream)` gives the addresses of the
@@ -14,7 +14,7 @@ from tilework.runtime.launch.native.code.guards import YES, Writer, call_with, r
 from tilework.runtime.launch.native.code.log_lines import Events
 from tilework.targets.cpu.run.machine_code import NULL, num
 from tilework.targets.llvm.module import Block
-from tilework.targets.llvm.types import i8, i32, i64, integer, ptr, void
+from tilework.targets.llvm.types import i8, i32, i64, ptr, void
 from tilework.targets.llvm.values import Value, constant
 
 INVALID_VALUE = 1
@@ -95,14 +95,11 @@ def ask_stream(b: Writer, entry: Value, record: Value, otherwise: Block | None =
     ask = b.at(record, layout.ASK_STREAM, ptr)
 
     def asked() -> list[Value]:
-        """By torch's own functions: the result of the first is two words."""
-        device = b.trunc(b.at(record, layout.DEVICE_NUMBER), i32)  # int8_t there: callers extend it
-        found = b.call(ask, integer(128), [device])
-        place = b.alloca(i64, 2, align=16)
-        b.store(found, place)
-        is_default = b.icmp("eq", b.at(place, 8), 0)
-        handle = b.at(record, layout.STREAM_HANDLE, ptr)
-        return list(b.if_else(is_default, lambda: [num(0)], lambda: [b.call(handle, i64, [place])]))
+        """By torch."""
+        kind, device = (b.trunc(b.at(record, at), i32) for at in (layout.STREAM_KIND, layout.DEVICE_NUMBER))
+        place = b.alloca(i64)
+        b.need(b.icmp("eq", b.call(ask, i32, [kind, device, place]), 0), otherwise)
+        return [b.load(i64, place)]
 
     def through_python() -> list[Value]:
         call = b.item(entry, layout.DEVICE_CALL)

@@ -6,13 +6,12 @@ of tuples and descriptors (`launcher_descriptors.py`) store what is inside of th
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from tilework.runtime.launch.native import layout
 from tilework.targets.cpu.run.machine_code import NULL, Functions, NativeBuilder, memory, num
 from tilework.targets.llvm.module import Block, Function
-from tilework.targets.llvm.types import Type, f32, f64, i8, i16, i32, i64, ptr, vector, void
+from tilework.targets.llvm.types import Type, f32, f64, i1, i32, i64, ptr, vector, void
 from tilework.targets.llvm.values import Value, constant
 
 YES = constant(i32, 1)
@@ -116,6 +115,12 @@ class Writer(NativeBuilder):
         for index, object in enumerate(objects):
             self.store(object, self.gep(places, 8 * index))
         return self.api("PyObject_Vectorcall", function, places, num(len(objects)), NULL)
+
+    def ask_method(self, object: Value, name: str) -> Value:
+        """``object.name()``, a new reference; NULL if it raises."""
+        place = self.alloca(ptr)
+        self.store(object, place)
+        return self.api("PyObject_VectorcallMethod", self.context(f"name_{name}"), place, num(1), NULL)
 
     def take_word(self, object: Value, otherwise: Block | None = None) -> Value:
         """The 64 bits of a Python int, which is given up; leaves if there is none."""
@@ -237,7 +242,10 @@ def store_address(b: Writer, g: Guard, address: Value) -> None:
 
 @guard
 def guard_array(b: Writer, g: Guard) -> None:
-    """A NumPy array of one dtype, writable if the kernel writes to it."""
+    """A NumPy array of one dtype, writable if the kernel writes to it.
+
+    Its members are read as C extensions do: the fields of `PyArrayObject` are a part of NumPy's stable ABI.
+    """
     b.need(b.icmp("eq", b.at(g.arg, layout.ARRAY_DTYPE, ptr), g.expected))
     writable = b.icmp("ne", b.and_(b.at(g.arg, layout.ARRAY_FLAGS, i32), layout.WRITEABLE), 0)
     read_only = b.icmp("eq", b.at(g.settings, 32, i32), 0)
@@ -278,65 +286,101 @@ def guard_apart(b: Writer, g: Guard) -> None:
 
 @guard
 def guard_tensor(b: Writer, g: Guard) -> None:
-    """Memory that says what it is: `dtype` and `device` equal the two that are expected, and `data_ptr()` is its address."""
+    """Memory with attributes: `dtype` and `device` equal the two that are expected, and `data_ptr()` is its address.
+
+    With `high` 1 it is a torch tensor, of a torch without DLPack's exchange interface.
+    """
     for index, name in enumerate(("dtype", "device")):
         found = b.api("PyObject_GetAttr", g.arg, b.context(f"name_{name}"))
         b.need(b.is_object(found))
         same = b.api("PyObject_RichCompareBool", found, b.item(g.expected, index), constant(i32, EQUAL), result=i32)
         b.drop(found)
         b.need(b.icmp("eq", same, 1))
+    with b.if_(b.icmp("ne", g.high(), 0)):
+        b.need(b.icmp("ne", b.run("is_negated", g.arg), 1))
     store_address(b, g, data_pointer(b, g.arg))
+    store_storage(b, g)
 
 
 @guard
-def guard_fields(b: Writer, g: Guard) -> None:
-    """A torch tensor of one dtype on one device, whose members are read where `tensor_places.py` has found them.
+def guard_dlpack(b: Writer, g: Guard) -> None:
+    """A torch tensor, which the function at `high` describes (DLPack's exchange interface): `low` is its `element_word`.
 
-    Torch may have to copy before it gives an address away (`checked`); then it is asked.
+    Torch may negate elements when it reads them. The views that it makes of complex tensors for that have even strides:
+    only a tensor without an odd one is asked.
     """
-    member = partial(member_of, b)
-    implementation = member(g.arg, "implementation", ptr)
-    b.need(b.is_object(implementation))
-    b.need(b.icmp("eq", member(implementation, "keys"), g.low()))
-    element, device = (b.zext(member(implementation, name, i16), i64) for name in ("element", "device"))
-    b.need(b.icmp("eq", b.or_(element, b.shl(device, 16)), b.and_(g.high(), 0xFFFFFFFF)))
-    b.need(b.icmp("ne", member(implementation, "count"), 0))
-    storage = member(implementation, "storage", ptr)
-    b.need(b.is_object(storage))
-    size = b.lshr(g.high(), 32)
+    found = b.alloca(i64, layout.DL_WORDS)
+    b.need(b.icmp("eq", b.call(b.inttoptr(g.high(), ptr), i32, [g.arg, found]), 0))
+    element, kind, device = (
+        b.zext(b.at(found, at, i32), i64) for at in (layout.DL_ELEMENT, layout.DL_KIND, layout.DL_DEVICE)
+    )
+    b.need(b.icmp("eq", b.or_(element, b.or_(b.shl(kind, 32), b.shl(device, 48))), g.low()))
+    start = b.at(found, layout.DL_DATA)
+    b.need(b.icmp("ne", start, 0))  # nothing in it, or freed: the Python path knows which
+    last = b.sub(b.zext(b.at(found, layout.DL_RANK, i32), i64), 1)
+    (is_odd,) = b.if_else(
+        b.icmp("sge", last, 0),
+        lambda: [
+            b.and_(
+                b.icmp("sgt", b.load(i64, b.gep(b.at(found, layout.DL_SIZES, ptr), last, i64)), 1),
+                b.trunc(b.load(i64, b.gep(b.at(found, layout.DL_STRIDES, ptr), last, i64)), i1),
+            )
+        ],
+        lambda: [constant(i1, 0)],
+    )
+    with b.if_(b.not_(is_odd)):
+        b.need(b.icmp("ne", b.run("is_negated", g.arg), 1))
+    store_address(b, g, b.add(start, b.at(found, layout.DL_OFFSET)))
+    store_storage(b, g)
 
-    def address() -> list[Value]:
-        start = member(storage, "data")
-        b.need(b.icmp("ne", start, 0))
-        return [b.add(start, b.mul(member(implementation, "offset"), size))]
 
-    is_plain = b.icmp("eq", member(storage, "checked", i8), 0)
-    (found,) = b.if_else(is_plain, address, lambda: [data_pointer(b, g.arg)])
-    store_address(b, g, found)
+@routine("i32 is_negated(ptr tensor)")
+def is_negated(b: Writer, tensor: Value) -> None:
+    """``tensor.is_neg()``; 1 also if it cannot be asked."""
+    found, failed = b.ask_method(tensor, "is_neg"), b.new_block("failed")
+    b.need(b.is_object(found), failed)
+    is_true = b.api("PyObject_IsTrue", found, result=i32)
+    b.drop(found)
+    b.ret(b.zext(b.icmp("ne", is_true, 0), i32))
+    b.enter(failed)
+    b.ret(YES)
+
+
+def store_storage(b: Writer, g: Guard) -> None:
+    """All of a torch tensor's storage, which a kernel may reach by offsets, where the entry compares it with others."""
     with b.if_(b.icmp("ne", b.at(g.settings, layout.GUARD_OTHER, i32), 0)):
-        first = member(storage, "data")
-        store_ends(b, g, first, b.add(first, member(storage, "size")))
+        place = g.word(b.at(g.settings, layout.GUARD_OTHER, i32))
+        b.need(b.icmp("ne", b.run("storage_extent", g.arg, place), 0))
 
 
-def member_of(b: Writer, holder: Value, name: str, type: Type = i64) -> Value:
-    """A member of a torch tensor."""
-    return b.load(type, b.gep(holder, b.ptrtoint(b.context(name), i64)))
+@routine("i32 storage_extent(ptr tensor, ptr ends)")
+def storage_extent(b: Writer, tensor: Value, ends: Value) -> None:
+    """Put the address of a torch tensor's storage and the end of it into two words."""
+    storage, leave = b.ask_method(tensor, "untyped_storage"), b.new_block("leave")
+    b.need(b.is_object(storage))
+    first = b.take_word(b.ask_method(storage, "data_ptr"), leave)
+    size = b.take_word(b.ask_method(storage, "nbytes"), leave)
+    b.drop(storage)
+    b.store(first, ends)
+    b.store(b.add(first, size), b.gep(ends, 8))
+    b.ret(YES)
+    b.enter(leave)
+    b.drop(storage)
+    b.finish(constant(i32, 0))
 
 
 @guard
 def guard_small(b: Writer, g: Guard) -> None:
-    """A torch tensor whose guard `guard_fields` was: it begins where its storage begins, which has at most `high` bytes."""
-    implementation = member_of(b, g.arg, "implementation", ptr)
-    b.need(b.icmp("eq", member_of(b, implementation, "offset"), 0))
-    size = member_of(b, member_of(b, implementation, "storage", ptr), "size")
-    b.need(b.icmp("ule", size, g.high()))
+    """A torch tensor whose address is in the slot already: its storage begins there, and has at most `high` bytes."""
+    ends = b.alloca(i64, 2)
+    b.need(b.icmp("ne", b.run("storage_extent", g.arg, ends), 0))
+    b.need(b.icmp("eq", b.at(ends, 0), b.load(i64, g.slot)))
+    b.need(b.icmp("ule", b.sub(b.at(ends, 8), b.at(ends, 0)), g.high()))
 
 
 def data_pointer(b: Writer, arg: Value) -> Value:
     """``arg.data_ptr()``, if it is not null."""
-    place = b.alloca(ptr)
-    b.store(arg, place)
-    address = b.take_word(b.api("PyObject_VectorcallMethod", b.context("name_data_ptr"), place, num(1), NULL))
+    address = b.take_word(b.ask_method(arg, "data_ptr"))
     b.need(b.icmp("ne", address, 0))  # nothing to point at, or freed: the Python path knows which
     return address
 
@@ -460,5 +504,5 @@ def write_guard(b: Writer, object: Value, settings: Value, frame: Value) -> Valu
 
         return list(b.if_else(b.icmp("eq", function, memory(body.__name__)), here, otherwise))
 
-    (count,) = unless(guard_fields, lambda: unless(guard_int, called))
+    (count,) = unless(guard_dlpack, lambda: unless(guard_int, called))
     return count

@@ -14,8 +14,8 @@ takes. The numbers are in `record` (`layout.py`); a guard is the address of a fu
 settings. On a fit the routine of the entry's device runs the kernel (`host_launch.py`, `gpu_launch.py`). Nothing is
 ever decided against the Python path: whatever does not fit is called again there, with the same arguments.
 
-Objects are read through Python's C API, except for the class of an object, how many keep it, ints of one digit, the version of a dictionary, and the members of NumPy
-arrays and torch tensors, whose places the user of this module verifies first. `launch.context` holds the addresses that differ between
+Objects are read through Python's C API, except for the class of an object, how many keep it, ints of one digit and the version of a
+dictionary, which the user of this module verifies first, and the members of NumPy arrays. Torch tensors are read through DLPack. `launch.context` holds the addresses that differ between
 processes.
 """
 
@@ -134,12 +134,12 @@ def meta(b: Writer, entry: Value, grid: Value, args: Value) -> None:
 @routine("ptr launch(ptr self, ptr args, i64 nargs, ptr kwnames)")
 def launch(b: Writer, self: Value, *call: Value) -> None:
     """See the module docstring."""
-    b.finish(b.run("launch_with", b.item(self, 0), b.item(self, 1), *call, NULL))
+    b.finish(b.run("launch_with", b.item(self, 0), b.item(self, 1), *call))
 
 
-@routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames, ptr bound)")
-def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value, bound: Value) -> None:
-    """Run the first entry that fits, or the Python path; `bound` is the call to leave an image for (`bound_launch.py`), or NULL."""
+@routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames)")
+def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value) -> None:
+    """Run the first entry that fits, or the Python path."""
     slots, chosen, numbers = b.alloca(i64, layout.FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
     sizes = b.gep(slots, 8 * layout.FRAME)
     (called,) = b.if_else(b.is_object(b.context("log")), lambda: [b.run("now")], lambda: [num(0)])
@@ -173,25 +173,17 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
     b.enter(ready)
     record = b.load(ptr, numbers)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
-    run, image = b.at(record, layout.RUN, ptr), b.alloca(ptr)
-    b.store(NULL, image)
-    with b.if_(b.and_(plain, b.is_object(bound))):
-        b.store(b.run("make_image", bound, entry, record, slots, sizes), image)
+    run = b.at(record, layout.RUN, ptr)
     clear_log_words(b, sizes)
     (done,) = b.if_else(
         b.icmp("eq", total, 0), lambda: [YES], lambda: [b.call(run, i32, [entry, record, slots, sizes, total])]
     )
     kernel = b.item(entry, layout.KERNEL)
     b.keep_here(kernel)
-    made = b.load(ptr, image)
     with b.if_(b.icmp("eq", done, 0)):
-        with b.if_(b.is_object(made)):
-            b.run("drop_image", made)
         b.drop(entry)
         b.drop(kernel)
         b.ret(NULL)
-    with b.if_(b.is_object(made)):
-        b.run("keep_image", bound, made)
     with b.if_(b.and_(b.is_object(b.context("log")), b.icmp("ne", total, 0))):
         b.run("log_line", record, slots, sizes, called)
     b.drop_here(entry)
@@ -204,7 +196,7 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
     If another entry, or none, is for what it gave, that is launched instead, so that the grid is called once; but a callable must not
     be called in turn, so for one the Python path starts from the grid and finds the mistake.
     """
-    state, grid, args, nargs, kwnames, _ = b.function.args
+    state, grid, args, nargs, kwnames = b.function.args
     result = b.run("meta", entry, grid, args)
     with b.if_(b.is_null(result)):
         b.drop(entry)
@@ -220,7 +212,7 @@ def write_ask(b: Writer, entry: Value, record: Value, slots: Value, sizes: Value
         call = [args, nargs, kwnames]
         (given,) = b.if_else(
             is_sizes,
-            lambda: [b.run("launch_with", state, result, *call, NULL)],
+            lambda: [b.run("launch_with", state, result, *call)],
             lambda: [b.run("missed", state, grid, *call)],
         )
         b.drop(result)

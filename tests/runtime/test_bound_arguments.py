@@ -1,20 +1,17 @@
-"""A bound launch does again what it did before, and never what is not true any more."""
+"""A bound launch looks at its arguments at every call: what has changed since it was bound is launched as it is now."""
 
-import ctypes
 import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
-from tests.runtime.stand_in_tensors import OtherStandIn, StandIn, stand_in_places
+from tests.runtime.stand_in_tensors import OtherStandIn, StandIn, stand_in_tensors
 from tests.runtime.test_cuda_native_descriptors import CHANGES
 from tests.runtime.test_cuda_native_launch import Counted, six
 from tilework import knobs
@@ -46,7 +43,7 @@ def cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedCu
         knobs.cache.dir = str(tmp_path)
         if native_machine.machine() is None:
             pytest.fail("this Python has no native launcher")
-        with stand_in_places(monkeypatch):
+        with stand_in_tensors(monkeypatch):
             yield library
 
 
@@ -58,13 +55,6 @@ class Bound(Counted):
         self.cuda, self.args, self.options = cuda, args, options
         self.bound = self.kernel.bind(*args, grid=(1,), **options)
 
-    @property
-    def hits(self) -> int:
-        """How often images were of use; -1 if there is none."""
-        table = (ctypes.c_int64 * layout.IMAGE_PLACES).from_buffer(self.bound.__self__[layout.IMAGES])
-        found = [ctypes.c_int64.from_address(image + layout.IMAGE_HITS).value for image in table if image]
-        return sum(found) if found else -1
-
     def result(self, call: Callable[[], Any]) -> Any:
         self.cuda.launches.clear()
         try:
@@ -73,20 +63,19 @@ class Bound(Counted):
             return type(error), str(error)
         return self.cuda.launches.pop()
 
-    def same(self, *given: Any, again: bool | None = None, **named: Any) -> None:
-        """It does what the Python path does; `again` says whether an image is used for it."""
-        before = self.hits
+    def same(self, *given: Any, is_native: bool = False, **named: Any) -> None:
+        """It does what the Python path does, if `is_native` in machine code."""
+        before = self.slow
         native = self.result(lambda: self.bound(*given, **named))
-        if again is not None:
-            assert (self.hits > before) == again, (before, self.hits)
+        assert not is_native or self.slow == before
         values = dict(zip(self.kernel.arg_names, self.args, strict=False)) | self.options
         values |= dict(zip(self.kernel.arg_names, given, strict=False)) | named
         assert native == self.result(lambda: self.kernel.run(grid=(1,), **values))
 
     def used(self, *given: Any, **named: Any) -> None:
-        """Have an image, and see it used."""
-        for again in (None, None, True, True):
-            self.same(*given, again=again, **named)
+        """Launched in machine code, from the second time on."""
+        for is_native in (False, True, True):
+            self.same(*given, is_native=is_native, **named)
 
 
 def tensors(count: int = 3) -> list[StandIn]:
@@ -106,34 +95,25 @@ def test_what_is_given_and_what_is_bound(cuda: EmulatedCuda) -> None:
     slow = k.slow
     k.same(c=12345678, **{"".join(["a"]): y})  # other tuples of names, and names that Python has not interned
     for number in range(20):
-        k.same(StandIn(64), again=True, **{"c": 12345 + 2 * number}) if number > 3 else k.same(StandIn(64), c=12345)
-    k.same(again=True)
+        k.same(StandIn(64), is_native=True, **{"c": 12345 + 2 * number}) if number > 3 else k.same(StandIn(64), c=12345)
+    k.same(is_native=True)
     assert k.slow == slow, "all of these fit the first description"
     for wrong in ({"c": 16}, {"a": OtherStandIn(64)}, {"b": (x, 7)}):
         k.same(**wrong)
-    k.same(again=True)
+    k.same(is_native=True)
     assert k.bound(grid=(2,)) is not None and cuda.launches.pop().grid == (2, 1, 1)
     assert k.bound(grid=lambda meta: (3,)) is not None and cuda.launches.pop().grid == (3, 1, 1)
-    k.same(again=True)
-
-
-def other_storage(x: StandIn) -> None:
-    x.take(ctypes.create_string_buffer(x.storage.raw, len(x.storage)))
-    x.set("data", StandIn(64).get("data"))
+    k.same(is_native=True)
 
 
 TENSOR_CHANGES: dict[str, Callable[[StandIn], Any]] = {
-    "its memory is elsewhere": lambda x: x.set("data", StandIn(64).get("data")),
-    "another storage": other_storage,
-    "another implementation": lambda x: setattr(x, "_implementation", StandIn(64)._implementation),
-    "another offset": lambda x: x.set("offset", 16),
-    "not aligned": lambda x: x.set("offset", 3),
-    "nothing in it": lambda x: x.set("count", 0),
-    "freed": lambda x: x.set("data", 0),
-    "another dtype": lambda x: [x.set("element", 5), setattr(x, "base", DeviceArray(64, "f8"))],
-    "other keys": lambda x: x.set("keys", 99),
-    "shared until somebody writes": lambda x: x.set("checked", 1),
-    "another size": lambda x: x.set("size", 1),
+    "its memory is elsewhere": lambda x: setattr(x, "data", StandIn(64).data),
+    "another offset": lambda x: setattr(x, "offset", 16),
+    "not aligned": lambda x: setattr(x, "offset", 3),
+    "nothing in it": lambda x: setattr(x, "count", 0),
+    "freed": lambda x: setattr(x, "data", 0),
+    "another dtype": lambda x: setattr(x, "base", DeviceArray(64, "f8")),
+    "DLPack cannot describe it": lambda x: x.tell(-1),
     "another class": lambda x: setattr(x, "__class__", OtherStandIn),
 }
 
@@ -147,7 +127,7 @@ def test_a_changed_tensor_is_seen(cuda: EmulatedCuda, given: bool) -> None:
         k = Bound(cuda, six, z, x, (y, 5), 2, 2, 2)
         k.used(**more)
         change((x, y)[index % 2 ^ given])
-        k.same(again=False, **more)
+        k.same(**more)
         k.same(**more)
 
 
@@ -163,7 +143,7 @@ def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
 
     more = {
         "its dictionary": replaced,
-        "the memory of its base": lambda desc: desc.base.set("data", StandIn(64, 64).get("data")),
+        "the memory of its base": lambda desc: setattr(desc.base, "data", StandIn(64, 64).data),
         "its class": lambda desc: setattr(desc, "__class__", type("Mine", (TensorDescriptor,), {})),
         "a new member": lambda desc: setattr(desc, "more", 1),
     }
@@ -184,7 +164,7 @@ def test_a_changed_descriptor_is_seen(cuda: EmulatedCuda, parts: type) -> None:
         except (AttributeError, TypeError):  # a tuple
             assert parts is tuple
             continue
-        k.same(again=False)
+        k.same()
         for _ in range(2):
             k.same(other)
             k.same()
@@ -237,7 +217,7 @@ def test_every_launch_is_logged(cuda: EmulatedCuda) -> None:
     finally:
         launch_log.end()
     assert sum(lines) == 3
-    k.same(again=True)
+    k.same(is_native=True)
 
 
 def test_streams_threads_and_contexts(cuda: EmulatedCuda) -> None:
@@ -254,7 +234,7 @@ def test_streams_threads_and_contexts(cuda: EmulatedCuda) -> None:
             mine = [StandIn(64) for _ in range(3)]
             with cuda_device.stream(stream):
                 for turn in range(30):
-                    x.set("offset", 16 * (turn % 2))  # images are made again and again
+                    x.offset = 16 * (turn % 2)
                     k.bound(mine[turn % 3], d=1000 + 2 * number)
                     k.bound()
             addresses = {one.data_ptr().to_bytes(8, "little") for one in mine}
@@ -274,37 +254,9 @@ def test_streams_threads_and_contexts(cuda: EmulatedCuda) -> None:
     k = Bound(cuda, six, y, z, 2, 2, 2, 2)
     k.used()
     cuda.thread.context = 2  # of the other device: the arguments are not there
-    k.same(again=False)
+    k.same()
     cuda.thread.context = 1
-    k.same(again=True)
-
-
-def test_the_driver_reads_an_image_that_is_replaced_meanwhile(
-    cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, y = tensors(2)
-    k = Bound(cuda, six, x, y, 1002, 2, 2, 2)
-    k.used()
-    real, depth = EmulatedCuda.cuLaunchKernelEx, []
-
-    def launch(self: EmulatedCuda, config: Any, function: int, addresses: Any, extra: None) -> int:
-        if not depth:
-            depth.append(1)
-            for turn in range(3):
-                x.set("offset", 16 * (turn + 1))
-                k.bound()
-                k.bound(c=2002)
-            gc.collect()
-            depth.clear()
-        return real(self, config, function, addresses, extra)
-
-    expected = x.data_ptr()
-    monkeypatch.setattr(EmulatedCuda, "cuLaunchKernelEx", launch)
-    cuda.launches.clear()
-    k.bound()
-    assert len(cuda.launches) == 7
-    values = cuda.launches[-1].parameters
-    assert int.from_bytes(values[0], "little") == expected and int.from_bytes(values[2], "little") == 1002
+    k.same(is_native=True)
 
 
 def test_errors_of_the_driver(cuda: EmulatedCuda) -> None:
@@ -315,30 +267,7 @@ def test_errors_of_the_driver(cuda: EmulatedCuda) -> None:
         with pytest.raises(libcuda.CudaError, match="illegal memory access"):
             k.bound()
     cuda.failure = 0
-    k.same(again=True)
-
-
-def test_images_are_not_made_in_vain_for_ever(cuda: EmulatedCuda) -> None:
-    x, y = tensors(2)
-    k = Bound(cuda, six, x, y, 2, 2, 2, 2)
-
-    def image() -> int:
-        return ctypes.c_int64.from_buffer(k.bound.__self__[layout.IMAGES]).value
-
-    seen = []
-    for turn in range(3 * layout.IMAGE_AGAIN):
-        x.set("offset", 16 * (turn % 2))
-        k.bound()
-        seen.append(image())
-    changes = sum(a != b for a, b in pairwise(seen))
-    assert changes <= layout.IMAGE_TRIES + 3
-    for _ in range(2 * layout.IMAGE_AGAIN):  # it stays as it is from now on
-        k.bound()
-    k.same(again=True)
-    array = Bound(cuda, six, DeviceArray.of(np.zeros(64, "f4")), x, 2, 2, 2, 2)
-    for _ in range(20):
-        array.same()
-    assert array.hits == -1, "memory that has to be asked"
+    k.same(is_native=True)
 
 
 def test_nothing_leaks(cuda: EmulatedCuda) -> None:
@@ -358,9 +287,9 @@ def test_nothing_leaks(cuda: EmulatedCuda) -> None:
     for turn in range(200):
         k.bound()
         k.bound(y, d=1000)
-        x.set("offset", 16 * (turn // 10 % 2))
+        x.offset = 16 * (turn // 10 % 2)
         target.shape[0] = 64 - turn // 15 % 2
-    x.set("offset", 0)
+    x.offset = 0
     target.shape[0] = 64
     k.used()
     k.used(y, d=1000)
@@ -368,7 +297,6 @@ def test_nothing_leaks(cuda: EmulatedCuda) -> None:
     del k.bound, watched[-1]
     after = counts()
     assert after[0] < before[0], "of what is bound"
-    assert after[6] < before[6], "of the entry"
 
 
 def test_tensors_of_torch(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +304,6 @@ def test_tensors_of_torch(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -
     from tests.runtime.test_cuda_native_launch import driver, tensor_memory
     from tilework.runtime.devices.cuda.launch_kernel import CudaLauncher
 
-    native_machine.fill_places.cache_clear()  # stand-ins had other places
     monkeypatch.setattr(CudaLauncher, "memory_of", lambda self, value: tensor_memory(value))
     monkeypatch.setattr(type(driver.active), "check_arguments", lambda self, args: None)
     changes: tuple[Callable[[Any], Any], ...] = (
@@ -410,4 +337,3 @@ def test_tensors_of_torch(cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch) -
         for _ in range(3):
             described.same()
         del kept
-    native_machine.fill_places.cache_clear()
