@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir import context
 from tilework.ir.constraints import ANY, BOOL_LIKE, I32, I32_ARRAY, PTR_LIKE, enum_property
+from tilework.ir.create import create_op
 from tilework.ir.declare import UNDEFINED, Op, dialect_ops
 from tilework.ir.enums import CacheModifier
 from tilework.ir.locations import unknown
@@ -110,7 +111,7 @@ class Halves(Op):
 
 
 class JoinOp(Halves):
-    name = "check.join"
+    name = "late.join"
     high = operand_def(I32)
     kind = opt_prop_def(UnitAttr)
     result = result_def(I32)
@@ -118,14 +119,13 @@ class JoinOp(Halves):
 
     def verify_(self) -> None:
         if self.low is self.high:
-            raise VerifyException("check.join needs two values")
+            raise VerifyException("late.join needs two values")
 
 
 def test_fields_get_accessors_when_an_op_is_first_used() -> None:
     assert JoinOp in UNDEFINED
     a, b = Block(arg_types=[i32, i32]).args
-    op = JoinOp.create(operands=[b, a], result_types=[i32])
-    assert JoinOp in UNDEFINED
+    op = create_op(JoinOp, (b, a), (i32,), unknown)
     op.kind = UnitAttr()
     assert JoinOp not in UNDEFINED and op.properties == {"kind": UnitAttr()} and op.kind == UnitAttr()
     assert (op.high, op.low, op.result) == (b, a, op.results[0])
