@@ -1,8 +1,7 @@
 """One new process of `cold_start`: import, launch `add` once, say what each phase took.
 
     python -m benchmarks.cold_start_process PACKAGE DEVICE plain|phases
-    python -m benchmarks.cold_start_process EXAMPLE TARGET first [MS]     the first compilation, some time after the kernel was
-                                                                          defined, and later ones of the same size
+    python -m benchmarks.cold_start_process EXAMPLE TARGET first     the first compilation, and later ones of the same size
 
 `PACKAGE` is tilework or triton, `DEVICE` cpu, cuda or a target such as cuda:90, which is compiled for and not launched on.
 Phases are taken by wrapping functions of tilework as their modules are imported; what one phase calls of another counts
@@ -158,14 +157,11 @@ def first_launch(jit: Callable[..., Any], tl: Any, compiler: Any, device: str) -
     return launch
 
 
-def first_compile(name: str, device: str, gap: float) -> None:
+def first_compile(name: str, device: str) -> None:
     """Say what the first compilation of an example took, and the fastest of three others: of copies of it, into empty caches."""
     spec = importlib.util.find_spec(f"examples.{name}")
     assert spec is not None and spec.loader is not None
     importlib.import_module(f"examples.{name}")  # NumPy, and what else examples need
-    end = time.perf_counter() + gap
-    while time.perf_counter() < end:
-        pass
     spent: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = f"{folder}/cache"
@@ -182,13 +178,13 @@ def first_compile(name: str, device: str, gap: float) -> None:
             compiler.compile(source, target)
             spent.append((time.perf_counter() - start, cpu_seconds() - cpu))
     warm = [min(times) for times in zip(*spent[1:], strict=True)]
-    print(json.dumps({"first": spent[0], "warm": warm, "loaded": "tilework.frontend.generator" in sys.modules}))
+    print(json.dumps({"first": spent[0], "warm": warm}))
 
 
 def main() -> None:
-    package, device, mode, *more = sys.argv[1:]
+    package, device, mode = sys.argv[1:]
     if mode == "first":
-        first_compile(package, device, *(float(gap) / 1e3 for gap in more or [0]))
+        first_compile(package, device)
         return
     if device == "cpu":
         import numpy  # noqa: F401

@@ -11,12 +11,12 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ def has_gpu() -> bool:
 def start(folder: str, how: str, kernel: str, count: int, seed: int = 0, at: float = 0.0) -> "subprocess.Popen[str]":
     """A process that prints what `program` returns."""
     command = [sys.executable, "-m", "benchmarks.tune", "--program", json.dumps([how, kernel, count, seed, at])]
-    environment = {**os.environ, "TRITON_CACHE_DIR": folder, "XDG_RUNTIME_DIR": "", "TMPDIR": folder}
+    environment = {**os.environ, "TRITON_CACHE_DIR": folder, "TMPDIR": folder}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
@@ -116,12 +116,10 @@ def result(process: "subprocess.Popen[str]") -> dict[str, Any] | None:
     return json.loads(text.splitlines()[-1]) if process.returncode == 0 else None
 
 
-def alone(how: str, kernel: str, count: int, at: float = 0.0, before: bool = False) -> dict[str, Any]:
-    """One process with an empty cache; with `before`, another has tuned before it, and its server is there."""
+def alone(how: str, kernel: str, count: int) -> dict[str, Any]:
+    """Run one process with an empty cache."""
     with tempfile.TemporaryDirectory(prefix="tune") as folder:
-        if before:
-            result(start(folder, how, kernel, count, seed=7))
-        found = result(start(folder, how, kernel, count, at=at))
+        found = result(start(folder, how, kernel, count))
         assert found is not None, f"{how} {kernel} failed"
         return found
 
@@ -131,15 +129,13 @@ def row(title: str, seconds: float, note: str = "") -> None:
 
 
 def beside(kernel: str, count: int, others: Sequence[str]) -> None:
-    """Tuning one kernel, also when another process has started a server before, and by others."""
+    """Tune one kernel, and compare with others."""
     title = f"{kernel}, {count} configurations"
     ours = alone("tilework", kernel, count)
     row(f"{title}, autotune", ours["seconds"], ours["best"])
     for other in others:
         theirs = alone(other, kernel, count)
         row(f"{title}, {other}", theirs["seconds"], f"autotune takes {ours['seconds'] / theirs['seconds']:.2f} of that")
-    again = alone("tilework", kernel, count, before=True)
-    row(f"{title}, autotune, a server is there", again["seconds"])
 
 
 def crowd(kernel: str, count: int, processes: int) -> None:
@@ -163,39 +159,37 @@ def at_once(how: str, kernel: str, count: int, processes: int) -> float:
 
 
 def kills(kernel: str, count: int, processes: int) -> None:
-    """Servers and clients killed at random moments: whoever lives finishes, and the next process finds what was done."""
+    """Kill workers and programs at random moments: the others finish, and no worker outlives its program."""
     draw = random.Random(0)
     with tempfile.TemporaryDirectory(prefix="tune") as folder:
         begin = time.time()
         running = [start(folder, "tilework", kernel, count, seed, begin) for seed in range(processes)]
-        victims, servers = running[: processes // 3], 0
+        victims, workers = running[: processes // 3], 0
         while any(process.poll() is None for process in running):
             time.sleep(draw.uniform(0.1, 0.6))
-            for path in Path(folder).glob("tilework-*/*"):
-                servers += kill_server(path)
+            found = [worker for process in running if process.poll() is None for worker in children(process.pid)]
+            if found:
+                os.kill(draw.choice(found), signal.SIGKILL)
+                workers += 1
             if victims and draw.random() < 0.3:
                 victims.pop().kill()
-        found = [result(process) for process in running]
+        finished = [result(process) for process in running]
         survivors = len(running) - processes // 3
-        assert sum(one is not None for one in found) >= survivors, "a process that was not killed did not finish"
+        assert sum(one is not None for one in finished) >= survivors, "a process that was not killed did not finish"
     row(
         f"{processes} processes, {count} {kernel} each, kill -9",
         time.time() - begin,
-        f"{servers} servers and {processes // 3} clients killed",
+        f"{workers} workers and {processes // 3} programs killed",
     )
 
 
-def kill_server(path: Path) -> int:
-    from tilework.runtime.workers.server_place import CREDENTIALS
-
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            connection.connect(str(path))
-            data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-            os.kill(CREDENTIALS.unpack(data)[0], signal.SIGKILL)
-        except OSError:
-            return 0
-    return 1
+def children(process: int) -> list[int]:
+    """Return the ids of a process's children."""
+    found: list[int] = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, path.read_text().split())
+    return found
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from tilework.runtime.launch.python.jit import KernelInterface
 from tilework.runtime.launch.python.wrappers import reinterpret
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
-from tilework.runtime.workers import compile_ahead
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -59,7 +58,7 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 0)
+    monkeypatch.setenv("TILEWORK_COMPILE_WORKERS", "0")
 
 
 @pytest.fixture

@@ -17,12 +17,11 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.tuning import results as tuning_results
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
-from tilework.runtime.workers import compile_ahead
 
 
 @pytest.fixture(autouse=True)
 def in_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 0)
+    monkeypatch.setenv("TILEWORK_COMPILE_WORKERS", "0")
     with knobs.cache.scope(), knobs.autotuning.scope(), knobs.runtime.scope():
         knobs.cache.dir = str(tmp_path / "cache")
         yield
@@ -90,7 +89,7 @@ def test_each_measured_call_is_hook_hook_kernel_hook() -> None:
 
 
 def test_compiling_ahead_calls_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_ahead, "worker_limit", lambda: 2)
+    monkeypatch.setenv("TILEWORK_COMPILE_WORKERS", "2")
     seen: list[int] = []
     configs = [Config({"BLOCK": size}, pre_hook=lambda args: seen.append(args["BLOCK"])) for size in (16, 32)]
     tuned = autotune(configs, ["n"], do_bench=lambda call, quantiles: (call(), [1.0] * 3)[1])(jit(add_one.fn))

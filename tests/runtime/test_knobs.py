@@ -43,7 +43,6 @@ compilation.performance_remarks                 TILEWORK_PERFORMANCE_REMARKS    
 autotuning.cache                                TRITON_CACHE_AUTOTUNING             False
 autotuning.print                                TRITON_PRINT_AUTOTUNING             False
 autotuning.workers                              TILEWORK_COMPILE_WORKERS            None
-autotuning.server_idle                          TILEWORK_SERVER_IDLE                300
 autotuning.save                                 TILEWORK_SAVE_TUNING                False
 autotuning.part                                 TILEWORK_TUNING_PART                None
 runtime.interpret                               TRITON_INTERPRET                    False

@@ -166,35 +166,33 @@ def test_ctrl_c_puts_arguments_back() -> None:
     assert x.tolist() == [0, 0, 0]
 
 
-def test_a_program_that_is_interrupted_ends_at_once(tmp_path: Path) -> None:
-    """A real one, while the server works for it; the next goes on where it was."""
+def test_a_program_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
+    """While workers compile for it; `test_worker_pool.py` has what becomes of these."""
     script = tmp_path / "program.py"
     script.write_text(
         textwrap.dedent("""
         import os, signal, sys
         import numpy as np
-        import tilework.language as tl
-        from tilework.runtime.launch.python.jit import jit
-        from tilework.runtime.tuning.autotuner import Config, autotune
-        from tilework.runtime.workers import compile_ahead
+        import tilework, tilework.language as tl
+        from tilework.runtime.tuning.precompile import Precompilation
 
-        @autotune([Config({"BLOCK": 2**k}) for k in range(3, 9)], key=["n"], do_bench=lambda call, quantiles: call() or [1.0])
-        @jit
+        @tilework.autotune(
+            [tilework.Config({"BLOCK": 2**k}) for k in range(3, 9)], key=["n"], do_bench=lambda call, quantiles: call() or [1.0]
+        )
+        @tilework.jit
         def scale(x, n, BLOCK: tl.constexpr):
             i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
             tl.store(x + i, tl.load(x + i, mask=i < n) * 3, mask=i < n)
 
-        def collect(self):
+        def take(self, *kernel):
             print("interrupted", flush=True)
             os.kill(os.getpid(), signal.SIGINT)
-            original(self)
+            original(self, *kernel)
 
-        compile_ahead.FORK_SECONDS, compile_ahead.START_SECONDS, compile_ahead.CROWDED = -1, -100, 1e9
-        original = compile_ahead.CompileAhead.collect
-        here = compile_ahead.CompileAhead.compile_here
-        compile_ahead.CompileAhead.compile_here = lambda self, index: here(self, index) if self.server is None else None
+        Precompilation.costs = lambda self: (1.0, 1e-9)
+        original = Precompilation.take
         if len(sys.argv) > 1:
-            compile_ahead.CompileAhead.collect = collect
+            Precompilation.take = take
         signal.signal(signal.SIGINT, signal.default_int_handler)
         scale[(4,)](np.ones(32, np.float32), 32)
         print("done")
@@ -203,7 +201,6 @@ def test_a_program_that_is_interrupted_ends_at_once(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "cache")}
     environment |= {
         "TILEWORK_NATIVE_LAUNCH": "0",
-        "TILEWORK_SERVER_IDLE": "3",
         "TRITON_CACHE_AUTOTUNING": "1",
         "TILEWORK_COMPILE_WORKERS": "2",
     }

@@ -74,7 +74,7 @@ LISTENERS: list[Callable[[str, dict[str, Any]], None]] = []
 SERVERS: list[Any] = []
 
 
-# The number of this process, if it compiles for others (`runtime/workers/compile_worker.py`): it needs nothing itself.
+# The id of this process if it compiles for another one (`runtime/workers/worker.py`): nothing is recorded there.
 WORKERS: list[int] = []
 
 

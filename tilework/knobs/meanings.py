@@ -40,8 +40,7 @@ MEANINGS = {
     # autotuning
     "TRITON_CACHE_AUTOTUNING": "Keep what the autotuner measured on disk, for every kernel",
     "TRITON_PRINT_AUTOTUNING": "Say what was tuned, how long it took and what was chosen",
-    "TILEWORK_COMPILE_WORKERS": "How many configurations are compiled for this process at a time; 0: all in this process",
-    "TILEWORK_SERVER_IDLE": "After how many seconds without work the compile server ends",
+    "TILEWORK_COMPILE_WORKERS": "Worker processes that may compile for this one, for tuning and `AsyncCompileMode()`; by default one less than there are cores, 0: none",
     "TILEWORK_SAVE_TUNING": "Keep results for all later runs; `tilework tune` sets it",
     "TILEWORK_TUNING_PART": "Measure only a part of the configurations, `2/8`: every eighth from the third on; `tilework tune --workers` sets it",
     # runtime
@@ -138,16 +137,7 @@ WITHOUT_KNOB = {
     "CUDA_HOME": (FOLDER, "The CUDA toolkit, if it is not in `/usr/local/cuda`"),
     "ROCM_PATH": (FOLDER, "ROCm, if it is not in `/opt/rocm`"),
     "HIP_PATH": (FOLDER, "Where libamdhip64 is looked for first"),
-    "XDG_RUNTIME_DIR": (FOLDER, "Where the socket of the compile server is"),
     "PATH": (TEXT, "Where ptxas, nvdisasm, cuobjdump, ld.lld and hipconfig are looked for"),
-    "LD_LIBRARY_PATH": (
-        TEXT,
-        "Where libcuda and libamdhip64 are looked for; a compile server is shared by processes that agree on it",
-    ),
-    "LD_PRELOAD": (TEXT, "A compile server is shared by processes that agree on it"),
-    "PYTHONHOME": (TEXT, "A compile server is shared by processes that agree on it"),
-    "PYTHONPATH": (
-        TEXT,
-        "A compile server is shared by processes that agree on it; `as_triton` adds to that of child processes",
-    ),
+    "LD_LIBRARY_PATH": (TEXT, "Where libcuda and libamdhip64 are looked for"),
+    "PYTHONPATH": (TEXT, "`as_triton` adds to that of child processes"),
 }

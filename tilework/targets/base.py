@@ -138,9 +138,6 @@ def pass_of(item: str) -> Any:
     return found
 
 
-LEFT_OUT: set[str] = set()  # passes that had nothing to do; a compile server loads them ahead
-
-
 def run_needed(module: Any, names: list[str]) -> None:
     """Run passes in order; those that have nothing to do are not even loaded."""
     # lazily: the compiler loads when something is compiled
@@ -152,7 +149,6 @@ def run_needed(module: Any, names: list[str]) -> None:
             if present is None:
                 present = Present(module)
             if not present.serves(needs):
-                LEFT_OUT.add(name)
                 continue
         pass_of(name).run(module)
         present = None

@@ -287,20 +287,6 @@ def cache(args: argparse.Namespace) -> Iterable[Line]:
     yield Line("cache", OK, f"{folder}: {len(entries)} kernels, {size_text(used)} {limit}")
 
 
-def server(args: argparse.Namespace) -> Iterable[Line]:
-    from tilework.runtime.workers.server_place import connect, socket_path  # lazily: few look at it
-
-    path = socket_path()
-    if path is None:
-        yield Line("compile server", ABSENT, "cannot be used here: configurations are compiled in this process")
-        return
-    channel = connect(path)
-    if channel is not None:
-        channel.close()
-    state = "is running" if channel is not None else "starts when something is tuned"
-    yield Line("compile server", OK, f"{state} ({path})")
-
-
 def environment(args: argparse.Namespace) -> Iterable[Line]:
     """Variables that look like ours and mean nothing."""
     from tilework.knobs.meanings import MEANINGS, WITHOUT_KNOB  # lazily: a table for people
@@ -338,6 +324,5 @@ def guarded(look: Callable[[argparse.Namespace], Iterable[Line]]) -> Callable[[a
 
 
 LOOKS = [
-    guarded(look)
-    for look in (python, processor, device_lines, nvidia, amd, cache, server, optional_packages, environment)
+    guarded(look) for look in (python, processor, device_lines, nvidia, amd, cache, optional_packages, environment)
 ]

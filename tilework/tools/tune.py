@@ -1,6 +1,6 @@
 """Run a program, tune every kernel that it launches, and keep the results: later runs of it find them and tune nothing.
 
-    tilework tune train.py --epochs 1                    here, with the compile server
+    tilework tune train.py --epochs 1                    here, with worker processes
     tilework tune --triton train.py                      a program that says `import triton`
     tilework tune --workers ray://head:10001 train.py    on the GPUs of a Ray cluster (pip install tilework[ray])
 

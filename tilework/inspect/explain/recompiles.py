@@ -68,7 +68,7 @@ def finding_of(kernel: str, group: Sequence[Record], own: Sequence[Record]) -> F
     notes = [f"{milliseconds(seconds if is_tuning else first['seconds'])}; {position(first, own)}"]
     elsewhere = sum(row["process"] != first["process"] for row in group)
     if is_tuning and elsewhere:
-        notes.append(f"{elsewhere} of them in other processes, most likely of the compile server")
+        notes.append(f"{elsewhere} of them in other processes, most likely workers")
     if len(group) > 1 and not is_tuning:
         notes.append(f"{len(group)} times for this reason, {milliseconds(seconds)} in all{changes(group)}")
     if first.get("against") is None:

@@ -134,7 +134,7 @@ def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
 
 
 def is_tuning() -> bool:
-    """Whether this thread compiles what an autotuner tries, here or as a worker of the compile server."""
+    """Whether this thread compiles what an autotuner tries, here or in a worker process."""
     if os.getpid() in WORKERS:
         return True
     module = sys.modules.get("tilework.runtime.tuning.autotuner")

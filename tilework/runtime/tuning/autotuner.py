@@ -51,10 +51,11 @@ from tilework.runtime.tuning.same_bits import is_reproducible, like_first
 from tilework.runtime.tuning.served_choice import check_may_tune, count_tuning, served_choice
 from tilework.runtime.tuning.summary import summary
 from tilework.runtime.tuning.tuning_key import argument_key, device_part
-from tilework.runtime.workers.compile_ahead import CompileAhead, CompilerDied, Launch
+from tilework.runtime.workers.async_compile import CompilerDied, active_mode
 
 if TYPE_CHECKING:
     from tilework.runtime.launch.native.kernel_launch import Tuned
+    from tilework.runtime.tuning.precompile import Launch, Precompilation
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
@@ -224,10 +225,12 @@ class Autotuner(Wrapper):
             configs = self.prune_configs(kwargs)
         for config in configs:
             self.settings_of(config, named, kwargs)
+        if active_mode.get() is not None:  # its kernels are futures
+            return [self.fn.warmup(*args, **kwargs, **config.all_kwargs()) for config in configs]
         kernels: list[Any] = []
-        with self.compile_ahead(configs, args, kwargs) as ahead:
+        with self.precompile(configs, args, kwargs) as compiling:
             for index, config in enumerate(configs):
-                if isinstance(error := ahead.ready(index), CompilerDied):
+                if isinstance(error := compiling.ready(index), CompilerDied):
                     raise error
                 kernels.append(self.fn.warmup(*args, **kwargs, **config.all_kwargs()))
         return kernels
@@ -270,7 +273,7 @@ class Autotuner(Wrapper):
         self.failures = {config: error for config, error in self.failures.items() if config in timings}
         known, is_listed = len(configs) - len(missing), knobs.autotuning.print
         progress = Progress(f"autotuning {self.__name__}", len(configs), known, delay=0, is_listed=is_listed)
-        with progress, refusing_misfits(jit_function(self.fn)), self.compile_ahead(missing, args, kwargs) as ahead:
+        with progress, refusing_misfits(jit_function(self.fn)), self.precompile(missing, args, kwargs) as compiling:
             later: list[int] = []  # what another process is measuring
             for index in chain(range(len(missing)), later):
                 config = missing[index]
@@ -279,7 +282,7 @@ class Autotuner(Wrapper):
                         later.append(index)
                         continue
                     known = results.load_one(config)
-                    timings[config] = known or self.measure(config, timings, ahead.ready(index), args, kwargs)
+                    timings[config] = known or self.measure(config, timings, compiling.ready(index), args, kwargs)
                     results.store(config, timings[config], self.failures.get(config))
                 progress.step()
         for config in configs if all(has_failed(timings[config]) for config in configs) else ():
@@ -301,7 +304,7 @@ class Autotuner(Wrapper):
             "best": best,
             "seconds": self.bench_time,
             "from_disk": len(configs) - len(missing),
-            "elsewhere": ahead.elsewhere,
+            "elsewhere": compiling.elsewhere,
         }
         tell("tuned", tuner=self, key=key)
         if knobs.autotuning.print:
@@ -329,23 +332,25 @@ class Autotuner(Wrapper):
         return True
 
     @contextmanager
-    def compile_ahead(
+    def precompile(
         self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Iterator[CompileAhead]:
-        """What compiles the configurations before they are run; one that the compiler did not survive is told."""
-        options = {name: value for name, value in kwargs.items() if name not in CONTROL}
-        ahead = CompileAhead(self.fn, (self.launch_of(config, args, options) for config in configs))
-        try:
-            with ahead:
-                yield ahead
-        finally:
-            for config in (configs[index] for index, error in ahead.errors.items() if isinstance(error, CompilerDied)):
-                text = f"autotuning {self.__name__}: the compiler crashed on the configuration ({config})"
-                warnings.warn(text, stacklevel=6)
-            if knobs.autotuning.print and ahead.notes:
-                sys.stderr.write("\n".join([*ahead.notes, ""]))
+    ) -> "Iterator[Precompilation]":
+        """Compile the configurations before they run; warn about those that crashed the compiler."""
+        from tilework.runtime.tuning.precompile import Precompilation  # lazily: known results need no processes
 
-    def launch_of(self, config: Config, args: tuple[Any, ...], options: Mapping[str, Any]) -> Launch:
+        options = {name: value for name, value in kwargs.items() if name not in CONTROL}
+        compiling = Precompilation(self.fn, [self.launch_of(config, args, options) for config in configs])
+        try:
+            with compiling:
+                yield compiling
+        finally:
+            for index in (index for index, error in compiling.errors.items() if isinstance(error, CompilerDied)):
+                text = f"autotuning {self.__name__}: the compiler crashed on the configuration ({configs[index]})"
+                warnings.warn(text, stacklevel=6)
+            if knobs.autotuning.print and compiling.notes:
+                sys.stderr.write("\n".join([*compiling.notes, ""]))
+
+    def launch_of(self, config: Config, args: tuple[Any, ...], options: Mapping[str, Any]) -> "Launch":
         """The arguments that a launch of a configuration has after its hook, which matters to a compilation if it changes descriptors."""
         settings = {**options, **config.all_kwargs()}
         held = [value for value in (*args, *settings.values()) if hasattr(value, "block_shape")]

@@ -34,7 +34,7 @@ from tilework.runtime.kernel_cache.files import warn_unusable
 from tilework.runtime.kernel_cache.managers import file_stem, folder_of, get_cache_manager, triton_key
 from tilework.runtime.tuning.config import Config
 from tilework.runtime.tuning.process_lock import Lock
-from tilework.runtime.workers.compile_ahead import CompilerDied
+from tilework.runtime.workers.async_compile import CompilerDied
 from tilework.targets.base import find_backend
 
 Timing = Any  # what a benchmarker returned: a number, or a list of them

@@ -1,19 +1,22 @@
-"""Compile on an executor while the host goes on.
+"""Compile in worker processes, or on an executor of the caller's, while the program continues.
 
-    with AsyncCompileMode(ThreadPoolExecutor()):
+    with AsyncCompileMode():                     # or AsyncCompileMode(ThreadPoolExecutor())
         for kernel, args in work:
-            kernel.warmup(*args, grid=(1,))      # a `FutureKernel`, at once
+            kernel.warmup(*args, grid=(1,))      # returns a `FutureKernel` at once
     # here everything is compiled
 
 Each distinct kernel is submitted once; a launch inside the block waits for its own. Nothing unfinished enters a kernel's
-cache: the one who waits for a kernel, with `result` or at the end of the block, puts it there, and calls the hooks. An
-exception that leaves the block waits for nothing; what has not begun is not compiled then.
+cache: the thread that waits for a kernel, with `result` or at the end of the block, puts it there, and calls the hooks. An
+exception that leaves the block waits for nothing and cancels the compilations that have not begun.
 """
 
+import sys
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
+
+from tilework.errors import DoesNotFit, TritonError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -21,8 +24,24 @@ if TYPE_CHECKING:
 active_mode: ContextVar["AsyncCompileMode | None"] = ContextVar("active_mode", default=None)
 
 
+class CompilerDied(TritonError):
+    """The worker process that compiled a kernel crashed."""
+
+    def __init__(self, code: int | None = None) -> None:
+        self.code = code
+        super().__init__(code)
+
+    def __str__(self) -> str:
+        is_signal = self.code is not None and self.code < 0
+        how = f"was killed by signal {-self.code}" if is_signal and self.code else f"ended with {self.code}"
+        return f"the process that compiled this configuration {how}"
+
+
 class FutureKernel:
     """A kernel that is being compiled; reading an attribute of the kernel waits for it.
+
+    `future` yields the kernel. With `compile_here` it yields the answer of a worker process (`pool.py`); `compile_here` then finds
+    the kernel in the disk cache, or compiles it if the worker could not.
 
     Example:
         from concurrent.futures import ThreadPoolExecutor
@@ -37,25 +56,38 @@ class FutureKernel:
             assert future.result().name == "kernel"
     """
 
-    def __init__(self, finalize_compile: Callable[[Any], None], future: "Future[Any]") -> None:
+    def __init__(
+        self,
+        finalize_compile: Callable[[Any], None],
+        future: "Future[Any]",
+        compile_here: Callable[[], Any] | None = None,
+    ) -> None:
         self.finalize_compile = finalize_compile
         self.kernel: Any = None
         self.future = future
+        self.compile_here = compile_here
         self._lock = threading.RLock()
 
     def result(self, ignore_errors: bool = False) -> Any:
         """Wait for the kernel and put it into the memory cache, once; None if it failed and errors are ignored."""
-        try:
-            kernel = self.future.result()
-        except Exception:
-            if ignore_errors:
-                return None
-            raise
         with self._lock:
             if self.kernel is None:
+                try:
+                    kernel = self._compiled()
+                except Exception:
+                    if ignore_errors:
+                        return None
+                    raise
                 self.finalize_compile(kernel)
                 self.kernel = kernel
         return self.kernel
+
+    def _compiled(self) -> Any:
+        found = self.future.result()
+        if self.compile_here is None:
+            return found
+        check_answer(found)
+        return self.compile_here()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -63,10 +95,23 @@ class FutureKernel:
         return getattr(self.result(), name)
 
 
-class AsyncCompileMode:
-    """Compile on an executor while the host goes on: `warmup` in the block returns at once, the end of the block waits for all.
+def check_answer(answer: dict[str, Any]) -> None:
+    """Print what a worker printed while it compiled; raise what is known only there."""
+    if answer["state"] == "died":
+        raise CompilerDied(answer["code"])
+    if answer["state"] == "pruned":
+        raise DoesNotFit(*answer["needs"])
+    for stream, name in ((sys.stdout, "output"), (sys.stderr, "errors")):
+        if (text := answer.get(name)) and stream is not None:
+            stream.write(text)
 
-    A launch inside the block waits for its own kernel. With `ignore_errors` kernels that do not compile are left out.
+
+class AsyncCompileMode:
+    """Compile while the program continues: `warmup` in the block returns at once, the end of the block waits for all.
+
+    Without an `executor` worker processes of the program compile (`TILEWORK_COMPILE_WORKERS` of them); a kernel that cannot be sent
+    to another process is compiled when it is waited for. A launch inside the block waits for its own kernel. With
+    `ignore_errors` kernels that do not compile are left out.
 
     Example:
         from concurrent.futures import ThreadPoolExecutor
@@ -83,20 +128,27 @@ class AsyncCompileMode:
         assert out[0] == 3
     """
 
-    def __init__(self, executor: "Executor", *, ignore_errors: bool = False) -> None:
+    def __init__(self, executor: "Executor | None" = None, *, ignore_errors: bool = False) -> None:
         self.executor = executor
         self.ignore_errors = ignore_errors
+        self.most_workers: int | None = None  # processes, without an executor; None: as many as there may be
         self.raw_futures: list[Future[Any]] = []
         self.future_kernels: dict[str, FutureKernel] = {}
-        self._token: Any = None
+        self._token: Token[AsyncCompileMode | None] | None = None
 
     def submit(self, key: str, compile_fn: Callable[[], Any], finalize_fn: Callable[[Any], None]) -> FutureKernel:
-        """Start one compilation, unless the same one is under way."""
+        """Start one compilation, unless the same one is in progress."""
         found = self.future_kernels.get(key)
         if found is None:
-            future = self.executor.submit(compile_fn)
-            self.raw_futures.append(future)
-            found = self.future_kernels[key] = FutureKernel(finalize_fn, future)
+            if self.executor is not None:
+                found = FutureKernel(finalize_fn, self.executor.submit(compile_fn))
+            else:
+                from tilework.runtime.workers.pool import compile_in_worker  # lazily: few programs need it
+
+                future = compile_in_worker(key, compile_fn, self.most_workers)
+                found = FutureKernel(finalize_fn, future, compile_fn)
+            self.raw_futures.append(found.future)
+            self.future_kernels[key] = found
         return found
 
     def __enter__(self) -> "AsyncCompileMode":
@@ -105,13 +157,14 @@ class AsyncCompileMode:
         self._token = active_mode.set(self)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._finish()
             else:
                 self._give_up()
         finally:
+            assert self._token is not None
             active_mode.reset(self._token)
 
     def _finish(self) -> None:
@@ -129,6 +182,6 @@ class AsyncCompileMode:
             raise
 
     def _give_up(self) -> None:
-        """What has not begun is not compiled."""
+        """Cancel the compilations that have not begun."""
         for future in self.raw_futures:
             future.cancel()

@@ -1,17 +1,24 @@
-"""A kernel as a message: another process makes it again from its text, without running any of the user's code.
+"""Compilations as JSON messages: another process repeats one from the text of its kernel, and runs no other code of the user's.
 
     @tilework.jit                            {"name": "scale", "file": "train.py", "line": 7, "lines": ["def scale(x): ..."],
     def scale(x):                      ==>    "names": {"tl": {"module": "tilework.language"}, "FACTOR": {"constexpr": 3},
         tl.store(x, FACTOR * helper(x))                 "helper": {"function": 1}}, ...}, {"name": "helper", ...}
 
-Sent are the kernel and the jit functions that it refers to, each with its place and whatever its text names outside of itself:
-constants as they are now, parts of tilework by name. Everything else is not known to be the same in another process (what runs at
-compile time, classes, objects), and a kernel that refers to it is not sent. So where a kernel was defined does not matter: in a
-script, a notebook, another function. Both sides compute the kernel's `cache_key`.
+A message has the kernel and the jit functions that it calls, each with its file and line and the values of the names that its text
+uses: constants as they are now, parts of tilework by name. So a kernel may be defined in a script, in a notebook's file or inside of a
+function, and torch is not loaded for a constant. Other values (functions that run at compile time, classes, objects) are not known to
+be the same in another process. A kernel that uses some is sent by name, `{"named": [module, file, qualname]}`, and the receiver
+executes the part of its file that defines it (`module_slice.py`), or imports the module. Both sides compare the kernel's `cache_key`.
+
+The `specialization_data` of compile hooks (`launch/python/specialization.py`) is Triton's format for constants, which names functions
+and never sends their text; that is why it is not used here.
 """
 
 import ast
+import importlib.util
 import linecache
+import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from inspect import Parameter
@@ -22,27 +29,42 @@ from tilework.language import core as tl
 from tilework.language.constant_text import module_of
 from tilework.language.dependencies import COMPILE_TIME_MODULES, PACKAGE
 from tilework.language.function import JITFunction
-from tilework.runtime.workers.line_channel import Message
+from tilework.runtime.compile.sources import ASTSource
+from tilework.runtime.workers.module_slice import load_slice
+from tilework.target import GPUTarget
+
+Message = dict[str, Any]  # JSON
 
 PLAIN = (bool, int, float, str, type(None))
-KIND = (
-    JITFunction.__name__
-)  # of ours; a class that inherits from it under another name may read its text in a way of its own
+KIND = JITFunction.__name__  # a subclass of another name may read its text in a way of its own
+NO_LINE = "pass\n"  # not an empty line: a function before an indented one would not end
+RECEIVERS: "list[Receiver]" = []  # the last one: configurations of one kernel follow each other
+SLICES: dict[tuple[str, str], ModuleType] = {}  # modules that this process has loaded in part, by file and kernel
 
 
 class NotSendable(Exception):
-    """Something that another process may not have, or not like this."""
+    """A value that another process may not have, or not with the same meaning."""
+
+
+class Refused(Exception):
+    """This process cannot repeat a compilation that was sent to it; the text is the reason."""
+
+
+# ---- sending
 
 
 class Sender:
-    """Collects the functions of one compilation: ``sender.value(kernel)`` is ``{"function": 0}``, `sender.functions` has the rest."""
+    """Encodes values, and collects the jit functions that they refer to.
+
+    ``sender.value(kernel)`` is ``{"function": 0}``; ``sender.functions[0]`` describes that kernel.
+    """
 
     def __init__(self) -> None:
         self.functions: list[Message] = []
-        self.numbers: dict[int, int] = {}
+        self.indices: dict[int, int] = {}  # of the functions, by id()
 
     def value(self, value: Any, members: Mapping[str, list[str]] | None = None) -> Any:
-        """A constant, a function or a part of tilework as JSON; of other modules those members that are named."""
+        """Return a constant, a function or a part of tilework as JSON; of other modules only `members[module]`."""
         kind = type(value)
         if kind in PLAIN:
             return value
@@ -54,41 +76,39 @@ class Sender:
             return {kind.__name__: [self.value(item) for item in value]}
         if kind is dict and all(type(key) is str for key in value):
             return {"dict": {key: self.value(item) for key, item in value.items()}}
-        if isinstance(value, JITFunction) and not (value.fn is not None and is_ours(module_of(value.fn))):
+        if isinstance(value, JITFunction) and not (value.fn is not None and is_of_tilework(module_of(value.fn))):
             return {"function": self.function(value)}
-        if kind is ModuleType and (is_ours(value.__name__) or value.__name__ in COMPILE_TIME_MODULES):
+        if kind is ModuleType and (is_of_tilework(value.__name__) or value.__name__ in COMPILE_TIME_MODULES):
             return {"module": value.__name__}
         if kind is ModuleType and members is not None:
-            named = {name: getattr(value, name) for name in members.get(value.__name__, ()) if hasattr(value, name)}
-            return {
-                "made": value.__name__,
-                "members": {name: self.value(item, members) for name, item in named.items()},
-            }
+            used = {name: getattr(value, name) for name in members.get(value.__name__, ()) if hasattr(value, name)}
+            sent = {name: self.value(item, members) for name, item in used.items()}
+            return {"partial_module": value.__name__, "members": sent}
         module, name = module_of(value), getattr(value, "__qualname__", None)
-        if isinstance(name, str) and is_ours(module):
-            for place in (module, tl.__name__):  # the second has builtins as kernels call them
-                if named_object(place, name) is value:
-                    return {"part": [place, name]}
+        if isinstance(name, str) and is_of_tilework(module):
+            for holder in (module, tl.__name__):  # the second has builtins as kernels call them
+                if named_object(holder, name) is value:
+                    return {"object": [holder, name]}
         raise NotSendable(f"{kind.__name__} {name or ''}")
 
     def function(self, fn: JITFunction) -> int:
-        """The number of a jit function, which is sent once."""
-        if id(fn) in self.numbers:
-            return self.numbers[id(fn)]
+        """Return the index of a jit function, which is described once."""
+        if id(fn) in self.indices:
+            return self.indices[id(fn)]
         kind = type(fn)
-        if kind.__name__ != KIND or not is_ours(kind.__module__) or type(fn.fn) is not FunctionType:
-            raise NotSendable(f"{fn._fn_name} is a kernel of another kind")
+        if kind.__name__ != KIND or not is_of_tilework(kind.__module__) or type(fn.fn) is not FunctionType:
+            raise NotSendable(f"{fn._fn_name} is a subclass of JITFunction")
         if fn._is_updated or fn._file.startswith("<") or fn._repr is not None:
-            raise NotSendable(f"{fn._fn_name} is not what its file says")
-        number = self.numbers[id(fn)] = len(self.functions)
+            raise NotSendable(f"{fn._fn_name} differs from its file")
+        index = self.indices[id(fn)] = len(self.functions)
         self.functions.append({})
         found, scope = fn.dependencies, fn.get_capture_scope()
         if found.plain_functions or found.classes:
-            raise NotSendable(f"{fn._fn_name} runs functions or has classes")
+            raise NotSendable(f"{fn._fn_name} calls Python functions or classes")
         members: dict[str, list[str]] = {}
         for module, attribute in found.members:
             members.setdefault(module, []).append(attribute)
-        self.functions[number] = {
+        self.functions[index] = {
             "module": fn.fn.__module__,
             "name": fn.fn.__name__,
             "qualname": fn.fn.__qualname__,
@@ -96,8 +116,8 @@ class Sender:
             "line": fn.def_line,
             "lines": fn.raw_src[fn._header[0] :],
             "names": {name: self.value(scope[name], members) for name in found.names if name in scope},
-            "defaults": constants(fn.fn.__defaults__),
-            "kwdefaults": constants(fn.fn.__kwdefaults__),
+            "defaults": encoded_defaults(fn.fn.__defaults__),
+            "kwdefaults": encoded_defaults(fn.fn.__kwdefaults__),
             "notes": {param.name: param._note for param in fn.params if param._param.annotation is not Parameter.empty},
             "settings": {
                 "noinline": self.value(fn.noinline),
@@ -106,16 +126,30 @@ class Sender:
                 "do_not_specialize_on_alignment": fn.do_not_specialize_on_alignment,
             },
         }
-        return number
+        return index
 
 
-def described(source: Any, target: Any, options: Mapping[str, Any], key: str) -> Message | None:
-    """A compilation with the text of its kernel, for the key that it should have; None if it cannot be sent."""
+def encoded_defaults(values: tuple[Any, ...] | dict[str, Any] | None) -> Any:
+    """Return default arguments as JSON; functions among them would have to exist before those that have them."""
+    sender = Sender()
+    sent = sender.value(values)
+    if sender.functions:
+        raise NotSendable("functions as default arguments")
+    return sent
+
+
+def encoded_compilation(source: ASTSource, target: GPUTarget, options: Mapping[str, Any], key: str) -> Message | None:
+    """Return the message for a compilation whose cache entry is called `key`; None if it cannot be sent."""
     sender = Sender()
     try:
+        try:
+            fn: Message = {"function": sender.function(source.fn)}
+        except NotSendable:
+            sender = Sender()
+            fn = {"named": kernel_name(source.fn)}
         return {
             "source": {
-                "fn": {"function": sender.function(source.fn)},
+                "fn": fn,
                 "signature": sender.value(source.signature),
                 "constants": [sender.value(item) for item in source.constants.items()],
                 "attrs": [sender.value(item) for item in source.attrs.items()],
@@ -124,36 +158,58 @@ def described(source: Any, target: Any, options: Mapping[str, Any], key: str) ->
             "functions": sender.functions,
             "fn_key": source.fn.cache_key,
             "entry_key": key,
-            "target": (target.backend, target.arch, target.warp_size),
+            "target": [target.backend, target.arch, target.warp_size],
         }
     except NotSendable:
         return None
 
 
-def constants(values: Any) -> Any:
-    """Default arguments as JSON; functions among them would have to be there before those that have them."""
-    sender = Sender()
-    sent = sender.value(values)
-    if sender.functions:
-        raise NotSendable("functions as default arguments")
-    return sent
+def kernel_name(fn: JITFunction) -> list[str]:
+    """Return the module, file and qualified name that define a kernel."""
+    file, name = fn.fn.__code__.co_filename, fn.fn.__qualname__
+    if "<locals>" in name or fn.fn.__closure__ or not os.path.isfile(file):
+        raise NotSendable(f"{name} is not at the top level of a file")
+    if fn.fn.__module__ == "__main__" and "." in name:
+        raise NotSendable(f"{name} is in a class of a script")
+    return [fn.fn.__module__, os.path.abspath(file), name]
+
+
+# ---- receiving
+
+
+def decoded_compilation(message: Message) -> tuple[ASTSource, GPUTarget, dict[str, Any]]:
+    """Return the source, the target and the options of a message; raise `Refused` if the kernel is a different one here."""
+    if not RECEIVERS or RECEIVERS[0].functions != message["functions"]:
+        RECEIVERS[:] = [Receiver(message["functions"])]
+    receiver, sent = RECEIVERS[0], message["source"]
+    if "named" in sent["fn"]:
+        module, file, name = sent["fn"]["named"]
+        kernel = find_kernel(module, file, name, message["fn_key"])
+    else:
+        kernel = receiver.value(sent["fn"])
+        if kernel.cache_key != message["fn_key"]:
+            raise Refused(f"{kernel} is a different kernel in this process")
+    constants, attrs = (dict(receiver.value(item) for item in sent[part]) for part in ("constants", "attrs"))
+    source = ASTSource(kernel, receiver.value(sent["signature"]), constants, attrs)
+    return source, GPUTarget(*message["target"]), receiver.value(message["options"])
 
 
 class Receiver:
-    """The inverse: ``Receiver(functions).value({"function": 0})`` is the kernel."""
+    """The inverse of `Sender`: ``Receiver(functions).value({"function": 0})`` is the kernel."""
 
     def __init__(self, functions: list[Message]) -> None:
+        self.functions = functions
         self.made: list[JITFunction] = []
         for sent in functions:
-            place_lines(sent["file"], sent["line"], sent["lines"])
+            provide_lines(sent["file"], sent["line"], sent["lines"])
         plain = [self.defined(sent) for sent in functions]
         self.made = [JITFunction(fn, **sent["settings"]) for fn, sent in zip(plain, functions, strict=True)]
         for fn, sent in zip(plain, functions, strict=True):
             fn.__globals__.update({name: self.value(item) for name, item in sent["names"].items()})
 
     def defined(self, sent: Message) -> FunctionType:
-        """The Python function of a message, without the names that it refers to."""
-        fn = defined(sent)
+        """Return the Python function of a message, without the names that it refers to."""
+        fn = defined_function(sent)
         fn.__module__, fn.__name__, fn.__qualname__ = sent["module"], sent["name"], sent["qualname"]
         fn.__defaults__, fn.__kwdefaults__ = self.value(sent["defaults"]), self.value(sent["kwdefaults"])
         fn.__annotations__ = sent["notes"]
@@ -176,36 +232,36 @@ class Receiver:
             return self.made[inner]
         if kind == "module":
             return import_module(inner)
-        if kind == "part":
+        if kind == "object":
             return named_object(*inner)
         module = ModuleType(inner)
         vars(module).update({name: self.value(item) for name, item in dict(rest)["members"].items()})
         return module
 
 
-def is_ours(module: str) -> bool:
+def is_of_tilework(module: str) -> bool:
     return f"{module}.".startswith(f"{PACKAGE}.")
 
 
 def named_object(module: str, name: str) -> Any:
-    """What a module calls so; None if nothing."""
+    """Return what a module calls `name`, which may have dots; None if nothing."""
     found: Any = import_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
 
 
-def place_lines(file: str, line: int, lines: list[str]) -> None:
-    """Let Python find these lines in a file, whatever is there now."""
+def provide_lines(file: str, line: int, lines: list[str]) -> None:
+    """Let Python find these lines in a file, whatever the file contains now."""
     known = linecache.cache.get(file)
     text = list(known[2]) if known is not None and len(known) == 4 else []
-    text += ["\n"] * (line - 1 + len(lines) - len(text))
+    text += [NO_LINE] * (line - 1 + len(lines) - len(text))
     text[line - 1 : line - 1 + len(lines)] = lines
-    linecache.cache[file] = (sum(map(len, text)), None, text, file)  # without a time: never looked at again
+    linecache.cache[file] = (sum(map(len, text)), None, text, file)  # without a time: never read from the file again
 
 
-def defined(sent: Message) -> FunctionType:
-    """The function of a text, at its line; annotations and defaults are left out."""
+def defined_function(sent: Message) -> FunctionType:
+    """Define the function of a text at its line, without annotations and defaults."""
     indent = len(sent["lines"][0]) - len(sent["lines"][0].lstrip())
     text = "".join(line[indent:] if not line[:indent].strip() else line for line in sent["lines"])
     tree = ast.parse(text)
@@ -222,3 +278,65 @@ def defined(sent: Message) -> FunctionType:
     scope: dict[str, Any] = {"__name__": sent["module"]}
     exec(compile(tree, sent["file"], "exec"), scope)
     return scope.pop(function.name)
+
+
+# ---- kernels that are sent by name
+
+
+def find_kernel(module: str, file: str, name: str, key: str) -> JITFunction:
+    """Return the kernel that a file defines, from a part of the file or all of it; raise `Refused` if its key differs."""
+    refusal = Refused(f"{file} is not a Python module")
+    linecache.cache.pop(file, None)  # lines of kernels that came as text
+    for load in (slice_of, load_module) if module != "__main__" else (slice_of,):  # a script is not run again
+        try:
+            return kernel_in(load(module, file, name), name, key)
+        except Refused as error:
+            refusal = error
+        except Exception as error:  # the whole module may have what a part lacks
+            refusal = Refused(f"{type(error).__name__}: {error}")
+    raise refusal
+
+
+def kernel_in(module: ModuleType, name: str, key: str) -> JITFunction:
+    """Return the kernel `name` of a module if `key` is its cache key."""
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise Refused(f"{module.__name__} does not define {name}")
+        found = getattr(found, part)
+    while not isinstance(found, JITFunction):
+        if not hasattr(found, "fn"):
+            raise Refused(f"{module.__name__}.{name} is not a kernel")
+        found = found.fn
+    if found.cache_key != key:
+        raise Refused(f"{module.__name__}.{name} is another kernel after importing it again")
+    return found
+
+
+def slice_of(module: str, file: str, name: str) -> ModuleType:
+    """Return the part of a file that a kernel needs, as a module."""
+    if (file, name) not in SLICES:
+        SLICES[file, name] = load_slice(file, module, name)
+    if module == "__main__":
+        sys.modules["__main__"] = SLICES[file, name]
+    return SLICES[file, name]
+
+
+def load_module(name: str, file: str, _: str) -> ModuleType:
+    """Import the module that defines a kernel."""
+    try:
+        found = import_module(name)
+    except ImportError:
+        found = None
+    if found is not None and is_same_file(getattr(found, "__file__", None), file):
+        return found
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise Refused(f"{file} is not a Python module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def is_same_file(one: str | None, other: str) -> bool:
+    return one is not None and os.path.exists(one) and os.path.samefile(one, other)

@@ -116,9 +116,6 @@ class Rules:
         return found
 
 
-LEFT_OUT: set[str] = set()  # files that no kernel has asked for; a compile server loads them ahead
-
-
 def load_rules(files: Mapping[str, str], module: Operation) -> set[str]:
     """Import those of the `files` that may have a rule of one of its ops: beside each is how the names of those begin.
 
@@ -127,8 +124,6 @@ def load_rules(files: Mapping[str, str], module: Operation) -> set[str]:
     for file, starts in files.items():
         if any(name.startswith(tuple(starts.split())) for name in present):
             import_module(file)
-        else:
-            LEFT_OUT.add(file)
     return present
 
 

@@ -435,10 +435,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
 
         source, environment = specialization.source(), cache_invalidating_env_vars()
-
-        def finish() -> CompiledKernel:
-            return compile(source, target, specialization.options, _env_vars=environment)
-
+        finish = partial(compile, source, target, specialization.options, _env_vars=environment)
         mode = async_compile.active_mode.get()
         if mode is not None:
             return mode.submit(get_cache_key(source, backend, options, environment), finish, finalize)
