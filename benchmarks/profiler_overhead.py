@@ -20,7 +20,7 @@ import tilework
 import tilework.language as tl
 import tilework.profiler as proton
 from tilework.inspect.profiler.limits import device_facts
-from tilework.inspect.profiler.statistics import Statistics
+from tilework.inspect.profiler.report import Statistics
 from tilework.runtime.devices.active_driver import driver
 
 TARGETS_US = (5, 50, 500)

@@ -21,8 +21,8 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options, parse_argv_options
 from filecheck.parser import Parser
 
+from tilework.inspect.check_each import check_each
 from tilework.ir.parser import parse_module
-from tilework.tools.check_each import check_each
 from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent

@@ -58,7 +58,10 @@ ALLOWED: dict[str, list[str]] = {
     "oracles.evaluator": ["targets.llvm.math", "ir", "numerics", "layouts", "errors"],
     "oracles": [],
     "runtime": ["*"],
-    "inspect": ["*"],
+    "inspect": [
+        *("runtime", "aot", "oracles.interpreter", "oracles.emulator", "oracles.evaluator", "targets", "transforms"),
+        *("analysis", "ir", "frontend", "language", "layouts", "numerics", "knobs", "target", "errors", "version"),
+    ],
     "profiler": ["inspect"],
     "tools": ["*"],
     "aot": ["compiler", "knobs", "language", "runtime", "targets", "target", "errors"],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilework import knobs
-from tilework.inspect.explain.devices import EVALUATOR, INTERPRETER, NATIVE, Launch, run_on
+from tilework.inspect.replay import EVALUATOR, INTERPRETER, NATIVE, Launch, run_on
 
 Array = np.ndarray[Any, Any]
 PLACES: dict[str, tuple[str, dict[str, Any], int]] = {  # device, options, threads

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tilework.language as tl
 from tests.differential.settings import drawn
 from tilework import jit
-from tilework.inspect.explain.devices import EVALUATOR, INTERPRETER, NATIVE, Launch, run_on
+from tilework.inspect.replay import EVALUATOR, INTERPRETER, NATIVE, Launch, run_on
 
 Array = np.ndarray[Any, Any]
 Places = Sequence[int | None]

@@ -10,7 +10,7 @@ import tilework
 import tilework.language as tl
 from tests.differential.everywhere import everywhere
 from tilework import knobs
-from tilework.inspect.explain.devices import NATIVE, Launch, run_on
+from tilework.inspect.replay import NATIVE, Launch, run_on
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.targets.cpu.run.pool import POOL
 from tilework.targets.cpu.target import HostTarget

@@ -15,7 +15,7 @@ from tests.fuzz.amount import amount
 from tests.fuzz.reproducible import DIFFERENT, outcome_of
 from tilework import knobs
 from tilework.errors import CompilationError
-from tilework.inspect.explain.devices import Launch, run_on
+from tilework.inspect.replay import Launch, run_on
 
 IS_ALL = "REPRODUCIBLE_ALL" in os.environ
 CASES = {

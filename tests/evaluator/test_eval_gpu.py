@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.pipeline.gpu_inputs import inputs
+from tilework.inspect.check_each import Inputs, draw, public_functions
 from tilework.ir.functions import symbol_of
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import EvaluationError, evaluate
-from tilework.tools.check_each import Inputs, draw, public_functions
 
 REFERENCE = Path(__file__).parent.parent / "ir" / "reference"
 HEAD = """

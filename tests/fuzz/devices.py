@@ -26,7 +26,7 @@ from tests.fuzz.kernels import CPU, Kernel, draw_kernel
 from tests.fuzz.run import compile_drawn, load, pipelines
 from tilework import knobs
 from tilework.errors import CompilationError, CompileTimeAssertionFailure, OutOfResources, PassError, TritonError
-from tilework.inspect.explain.devices import NATIVE, Launch, run_on
+from tilework.inspect.replay import NATIVE, Launch, run_on
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
 from tilework.transforms.registry import parse_pipeline, run_pipeline

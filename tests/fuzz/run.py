@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tests.fuzz.kernels import CPU, Kernel, draw_kernel
 from tests.pipeline.stages import check_stage
 from tilework.frontend.generator import compile_to_ttir
+from tilework.inspect.check_each import Report, check_each, parts
 from tilework.ir.create import clone_op
 from tilework.ir.printer import print_module
 from tilework.ir.verify import op_problem, use_problem, user_problem
 from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
-from tilework.tools.check_each import Report, check_each, parts
 from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import LEGACY_TTIR_PIPELINE, ttir_pipeline
 from tilework.transforms.registry import make_pass

@@ -10,6 +10,7 @@ from tests.fuzz.devices import SAME, outcome_of
 from tests.fuzz.kernels import CPU, HEADER, Kernel
 from tests.fuzz.rules import INT32
 from tests.fuzz.workers import results
+from tilework.inspect.check_each import check_each
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
@@ -17,7 +18,6 @@ from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import LINUX, target_machine, to_object
 from tilework.targets.llvm.module import Module
 from tilework.targets.llvm.types import bf16, f16, f32, i8, i16, ptr, vector, void
-from tilework.tools.check_each import check_each
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 TWIN_SUMS = """module {

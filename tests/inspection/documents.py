@@ -8,8 +8,8 @@ import numpy as np
 
 from tests.inspection import kernels_to_explore as kernels
 from tilework.compiler import ASTSource
-from tilework.inspect.explorer.collect import Request
-from tilework.inspect.explorer.counting import Launch
+from tilework.inspect.compilation import Request
+from tilework.inspect.counters import Launch
 from tilework.inspect.explorer.document import build
 from tilework.targets.base import GPUTarget
 

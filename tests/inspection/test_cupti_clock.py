@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilework.inspect.profiler import stacks
-from tilework.inspect.profiler.cupti import EXTERNAL, KERNEL, Cupti, ExternalRecord, KernelRecord
-from tilework.inspect.profiler.cupti_clock import CuptiClock
+from tilework.inspect.profiler.clocks import EXTERNAL, KERNEL, Cupti, CuptiClock, ExternalRecord, KernelRecord
 from tilework.inspect.profiler.launches import Launches
 
 LATER = 500  # the host's clock is ahead of CUPTI's

@@ -13,10 +13,9 @@ import tilework
 import tilework.language as tl
 from tests.inspection.kernels import add
 from tilework import knobs
-from tilework.inspect.explain.devices import DEVICES, Launch
 from tilework.inspect.explain.different import findings_of, why_different
-from tilework.inspect.explain.gaps import Room, gap_of
-from tilework.inspect.explain.launch_memory import Kept
+from tilework.inspect.replay import DEVICES, Kept, Launch
+from tilework.inspect.tolerances import Room, gap_of
 from tilework.ir.create import create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import replace_op

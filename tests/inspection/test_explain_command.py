@@ -11,8 +11,8 @@ import pytest
 import tilework
 from tests.inspection.kernels import add
 from tilework import knobs
-from tilework.inspect.explain.isolated import Died, isolated
-from tilework.inspect.explain.recompiles import why_compiled
+from tilework.inspect.explain.compiled import why_compiled
+from tilework.inspect.replay import Died, isolated
 from tilework.knobs.hooks import LISTENERS
 from tilework.runtime.recording import recorder as recording
 from tilework.tools.cli import main

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from tests.inspection import kernels_to_explore as kernels
 from tests.inspection.documents import SIZE, compiled, explored, keys_by_stage, line_of, odd_tiles, request, text_of
-from tilework.inspect.explorer.counting import Launch, count
-from tilework.inspect.explorer.document import NotExplored, read, write
-from tilework.inspect.explorer.layout_data import layouts_of, sizes_in
-from tilework.inspect.explorer.located import located_assembly, located_ir, located_llvm, located_sass
-from tilework.inspect.explorer.page import data_of, page
-from tilework.inspect.explorer.tables import Tables, edited
-from tilework.inspect.explorer.watching import watching
+from tilework.inspect.counters import Launch, count
+from tilework.inspect.explorer.document import NotExplored, layouts_of, read, sizes_in, write
+from tilework.inspect.explorer.interactive import watching
+from tilework.inspect.page import data_of, page
+from tilework.inspect.source_lines import Tables, edited, located_assembly, located_ir, located_llvm, located_sass
 from tilework.ir.parser import parse_module
 from tilework.targets.base import run_passes
 from tilework.targets.observe import observer
@@ -203,7 +201,7 @@ def test_edits_give_the_other_text() -> None:
 def test_a_page_keeps_its_data(
     gpu: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
 ) -> None:
-    monkeypatch.setattr("tilework.inspect.explorer.page.LARGE", large)
+    monkeypatch.setattr("tilework.inspect.page.LARGE", large)
     tricky = {**gpu, "strings": [*gpu["strings"], "</script><b>&amp;</b> <!-- "]}
     write(tricky, tmp_path / "page.html")
     assert read(tmp_path / "page.html") == json.loads(json.dumps(tricky))

@@ -10,11 +10,11 @@ import pytest
 from tests.inspection.browser import Browser, find_chromium
 from tests.inspection.documents import compiled, line_of, odd_tiles, request
 from tilework.compiler import ASTSource
-from tilework.inspect.explorer.collect import Request
+from tilework.inspect.compilation import Request
 from tilework.inspect.explorer.compare import compare, data_of
 from tilework.inspect.explorer.document import build, write
-from tilework.inspect.explorer.page import COMPARISON
-from tilework.inspect.explorer.page import page as comparison_page
+from tilework.inspect.page import COMPARISON
+from tilework.inspect.page import page as comparison_page
 from tilework.targets.base import GPUTarget
 
 pytestmark = pytest.mark.skipif(find_chromium() is None, reason="there is no Chromium")
@@ -26,7 +26,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(folder) as running:
         write(build([request("cuda:90", launched=False), request("cpu", num_warps=8)]), folder / "page.html")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tilework.inspect.explorer.page.LARGE", 0)
+            patch.setattr("tilework.inspect.page.LARGE", 0)
             write(compiled("hip:gfx942"), folder / "packed.html")
         running.prefer("light")
         yield running

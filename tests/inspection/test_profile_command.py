@@ -11,16 +11,14 @@ import tilework
 import tilework.language as tl
 from tests.inspection.profiled_kernel import double
 from tests.runtime.forked_script import run_forked
-from tilework.inspect.profiler.advice import advice
 from tilework.inspect.profiler.estimate import estimate
+from tilework.inspect.profiler.launches import work_of
 from tilework.inspect.profiler.limits import Limits
-from tilework.inspect.profiler.report import Report, Row
-from tilework.inspect.profiler.run_program import Program
-from tilework.inspect.profiler.statistics import Compilation
-from tilework.inspect.profiler.text import text_of
-from tilework.inspect.profiler.work import work_of
+from tilework.inspect.profiler.report import Compilation, Report, Row
+from tilework.inspect.profiler.text import advice, text_of
 from tilework.ir.parser import parse_module
 from tilework.tools.cli import main
+from tilework.tools.program import Program
 
 PROGRAM = """
 import sys, threading

@@ -12,8 +12,7 @@ import pytest
 import tilework
 from tests.inspection.kernels import add
 from tilework import knobs
-from tilework.inspect.explain.recompiles import why_compiled
-from tilework.inspect.explain.tunings import why_tuned
+from tilework.inspect.explain.compiled import why_compiled, why_tuned
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.recording import recorder as recording
 from tilework.runtime.recording.key_differences import compared, differences

@@ -14,10 +14,10 @@ import tilework.inspect.profiler as proton
 import tilework.language as tl
 from tests.runtime.emulated_cuda import emulated_cuda
 from tilework import knobs
-from tilework.inspect.profiler.flags import flags
 from tilework.inspect.profiler.hooks import Hook, HookManager
 from tilework.inspect.profiler.recorder import RECORDER
-from tilework.inspect.profiler.statistics import Statistics
+from tilework.inspect.profiler.report import Statistics
+from tilework.inspect.profiler.stacks import flags
 from tilework.knobs import cuda_tools
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.launch.native import launch_log

@@ -8,7 +8,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.inspect.explain.findings import Finding
+from tilework.inspect.findings import Finding
 
 
 @tilework.jit

@@ -8,7 +8,7 @@ import pytest
 
 from tests.runtime.forked_script import run_forked
 from tilework.inspect.profiler import specs, viewer
-from tilework.inspect.profiler.proton import main as proton_main
+from tilework.tools.proton import main as proton_main
 
 H200 = {"arch": "90", "bus_width": 6144, "clock_rate": 1980000, "memory_clock_rate": 3201000, "num_sms": 132}
 

@@ -21,6 +21,7 @@ from examples.demo import all_cases
 from tests.pipeline.gpu_kernels import KERNELS
 from tests.pipeline.gpu_loops import LOOPS
 from tilework.frontend.generator import compile_to_ttir
+from tilework.inspect.check_each import PROMISES, array_difference
 from tilework.ir.create import clone_op
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
@@ -29,7 +30,6 @@ from tilework.runtime.compile.sources import frontend_options
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
-from tilework.tools.check_each import PROMISES, array_difference
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 

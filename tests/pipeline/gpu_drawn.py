@@ -16,9 +16,9 @@ from tests.fuzz.run import capability, compile_drawn
 from tests.pipeline.gpu import Config
 from tests.pipeline.stages import check_stage
 from tilework.errors import CompilationError
+from tilework.inspect.check_each import check_each
 from tilework.ir.verify import verify
 from tilework.target import Target
-from tilework.tools.check_each import check_each
 from tilework.transforms.passes import Pass
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline

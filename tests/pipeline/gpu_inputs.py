@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from tilework.inspect.check_each import public_functions
 from tilework.ir.types import PointerType, TensorDescType, element_type
 from tilework.oracles.evaluator.floats import storage
-from tilework.tools.check_each import public_functions
 
 Given = dict[str, Any]
 Grid = tuple[int, int, int]

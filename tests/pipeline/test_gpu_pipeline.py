@@ -17,6 +17,7 @@ from tests.pipeline.gpu_matrix import SAMPLE
 from tests.pipeline.stages import check_stage
 from tilework import knobs
 from tilework.compiler import ASTSource, compile
+from tilework.inspect.check_each import check_each
 from tilework.ir import ttg
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
@@ -26,7 +27,6 @@ from tilework.oracles.evaluator import EvaluationError
 from tilework.target import Target
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.pipeline import ttgir_pipeline
-from tilework.tools.check_each import check_each
 from tilework.tools.cli import main
 from tilework.transforms.registry import PASSES, parse_pipeline, run_pipeline
 

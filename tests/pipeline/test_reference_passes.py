@@ -16,10 +16,10 @@ import pytest
 
 from tests.pipeline.gpu_inputs import inputs
 from tests.transforms.ttg.reference import steps
+from tilework.inspect.check_each import PROMISES, Inputs, difference, draw, public_functions
+from tilework.inspect.check_each import run as run_once
 from tilework.ir.functions import symbol_of
 from tilework.ir.parser import parse_module
-from tilework.tools.check_each import PROMISES, Inputs, difference, draw, public_functions
-from tilework.tools.check_each import run as run_once
 
 ARCHIVE = Path(__file__).with_name("reference_passes.tar.xz")
 MAX_STEPS = 1_000_000

@@ -15,7 +15,7 @@ import tilework.profiler as proton
 from tilework.aot.compile_kernel import CompileArgs, compile_kernel
 from tilework.compiler import ASTSource, compile
 from tilework.errors import CompilationError
-from tilework.inspect.explain.devices import DEVICES, Launch, run_on
+from tilework.inspect.replay import DEVICES, Launch, run_on
 from tilework.language.function import ascii_symbol
 from tilework.targets.base import GPUTarget
 from tilework.targets.nvidia.assemblers import assembler

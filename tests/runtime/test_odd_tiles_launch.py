@@ -10,7 +10,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.emulator_fixture import emulator
 from tilework.inspect.profiler.estimate import estimate
-from tilework.inspect.profiler.work import work_of
+from tilework.inspect.profiler.launches import work_of
 from tilework.ir.parser import parse_module
 from tilework.runtime.sanitize.checked_launch import KernelAccessError
 from tilework.tools.tensor_descriptor import TensorDescriptor

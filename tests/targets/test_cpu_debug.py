@@ -7,7 +7,7 @@ import pytest
 import tilework.language as tl
 from tests.targets.cpu_rules import buffer, run
 from tilework import jit
-from tilework.inspect.explain.devices import Launch, run_on
+from tilework.inspect.replay import Launch, run_on
 
 
 def test_a_tile(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,9 @@ import pytest
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 
+from tilework.inspect.check_each import check_each
 from tilework.ir.parser import parse_module
 from tilework.ir.rewrite import recreate, replace_op
-from tilework.tools.check_each import check_each
 from tilework.tools.cli import main
 from tilework.transforms.passes import Pass
 from tilework.transforms.registry import parse_pipeline

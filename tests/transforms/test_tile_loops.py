@@ -13,6 +13,7 @@ from tests.fuzz.run import capability, compile_drawn
 from tests.pipeline.compiled import CASES, frontend_module, optimise
 from tests.pipeline.stages import StageError, check_stage
 from tilework.errors import PassError
+from tilework.inspect.check_each import check_each
 from tilework.ir import ttc
 from tilework.ir.create import clone_op
 from tilework.ir.parser import parse_module
@@ -20,7 +21,6 @@ from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
-from tilework.tools.check_each import check_each
 from tilework.transforms.pipelines import ttc_pipeline, ttir_pipeline
 from tilework.transforms.registry import make_pass, run_pipeline
 

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     # lazily: the compiler loads when something is compiled
     from tilework.inspect.explorer.compare import compare, data_of, told, unified
     from tilework.inspect.explorer.document import build
-    from tilework.inspect.explorer.page import COMPARISON, page
+    from tilework.inspect.page import COMPARISON, page
 
     common = options_of(args.options)
     a_options, b_options = common | options_of(args.a_options), common | options_of(args.b_options)

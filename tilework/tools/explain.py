@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.inspect.explain.devices import DEVICES
-from tilework.inspect.explain.findings import Explanation, Finding, Section
-from tilework.inspect.explain.recompiles import why_compiled
-from tilework.inspect.explain.tunings import why_tuned
+from tilework.inspect.explain.compiled import why_compiled, why_tuned
+from tilework.inspect.findings import Explanation, Finding, Section
+from tilework.inspect.replay import DEVICES
 from tilework.runtime.recording.recorder import read_records
 from tilework.target import GPUTarget, UnknownTarget
 from tilework.tools.messages import UsageError
@@ -120,12 +119,11 @@ def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], 
     if "tuned" in questions and any(record["event"] == "tuned" for record in records):
         sections.append(why_tuned(records))
     if "slow" in questions and any(record["event"] == "module" for record in records):
-        from tilework.inspect.explain.cases import recorded_cases  # loads the compiler
-        from tilework.inspect.explain.slow import why_slow
+        from tilework.inspect.explain.slow import recorded_cases, why_slow  # lazily: loads the compiler
 
         sections.append(why_slow(*recorded_cases(records)))
     if "different" in questions:
-        from tilework.inspect.explain.different import section_of  # loads the compiler and the oracles
+        from tilework.inspect.explain.different import section_of  # lazily: loads the compiler and the oracles
 
         found = [record for record in records if record["event"] == "different"]
         launches = sum(record["event"] == "launch" for record in records)

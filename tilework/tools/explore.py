@@ -88,8 +88,8 @@ def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
 def named_request(named: str, signature: str, target: Any, settings: dict[str, Any], counts: bool) -> Any:
     """What compiles ``FILE.py:KERNEL``, or goes on from the file of a stage; settings that are parameters of the kernel are constants of it."""
     from tilework.compiler import ASTSource, IRSource  # lazily: as in `run`
-    from tilework.inspect.explorer.collect import Request
-    from tilework.inspect.explorer.counting import Launch
+    from tilework.inspect.compilation import Request
+    from tilework.inspect.counters import Launch
     from tilework.tools.compile import case_of, load_kernel, parse_signature
 
     if ".py:" not in named:
@@ -133,7 +133,7 @@ def check_options(target: Any, options: dict[str, Any]) -> None:
 def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any], int]:
     """Run a program and see which kernels it compiles; those of one that fails on the way are shown, too."""
     from tilework.inspect.explorer.document import NotExplored  # lazily: as in `run`
-    from tilework.inspect.explorer.watching import watching
+    from tilework.inspect.explorer.interactive import watching
 
     program = Program(args.source, tuple(args.arguments), as_triton=args.triton)
     if not program.is_there():

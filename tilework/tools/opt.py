@@ -23,13 +23,13 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException
 
 from tilework.errors import PassError, StageError
+from tilework.inspect.check_each import check_each
 from tilework.ir.legacy.spellings import OPS, modern_name
 from tilework.ir.locations import file_loc, location_text, unknown
 from tilework.ir.parser import IRParser, IRSyntaxError, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
 from tilework.targets.diagnostics import wanted
-from tilework.tools.check_each import check_each
 from tilework.tools.diagnostics import Diagnostic, Position, unmet
 from tilework.tools.messages import UsageError, read_text
 from tilework.transforms.passes import Pass

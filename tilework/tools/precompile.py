@@ -16,7 +16,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.inspect.explain.findings import counted
+from tilework.inspect.findings import counted
 from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.bundle.written_constants import shown as value_text

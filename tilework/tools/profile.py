@@ -12,14 +12,20 @@ fails or is interrupted, and the exit code is the program's. What the machine ca
 """
 
 import argparse
+import json
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
-from tilework.inspect.profiler.run_program import run_profiled
+from tilework.inspect.profiler.limits import Limits
+from tilework.inspect.profiler.report import Statistics, make_report, trace_of
+from tilework.inspect.profiler.text import text_of
 from tilework.tools import program
 from tilework.tools.messages import UsageError
 
 FAILURE = 2
+INTERRUPTED = "tilework profile: interrupted; this is what was seen until then"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +46,32 @@ def run(args: argparse.Namespace) -> int:
         if (path := getattr(args, option)) and not os.access(folder := Path(path).absolute().parent, os.W_OK):
             why = "cannot be written" if folder.is_dir() else "is not there"
             raise UsageError(f"--{option} {path}: the folder {folder} {why}")
-    return run_profiled(
-        chosen, html=args.html, trace=args.trace, output=args.output, top=args.top, measure=args.measure
-    )
+    statistics, process = Statistics(traces=args.trace is not None or args.html is not None), os.getpid()
+    with statistics.collecting():
+        code = chosen.exit_code(INTERRUPTED)
+    sys.stdout.flush()
+    if os.getpid() != process:  # the program has forked, and this is the end of the child
+        return code
+    limits = Limits.load()
+    if args.measure:
+        limits.measure_again()
+    report = make_report(statistics, limits, str(chosen))
+    print(f"\n{text_of(report, args.top)}")
+    if not report.kernels:
+        print(f"   {chosen.why_nothing(code)}")
+    files: list[tuple[str | None, Any]] = [
+        (args.output, statistics.tree.text),
+        (args.trace, lambda: json.dumps(trace_of(statistics))),
+        (args.html, lambda: page_of(report, statistics)),
+    ]
+    for path, make in files:
+        if path is not None:
+            Path(path).write_text(make(), encoding="utf-8")
+            print(f"wrote {path}")
+    return code
+
+
+def page_of(report: Any, statistics: Statistics) -> str:
+    from tilework.inspect.profiler.page import page  # lazily: few ask for one
+
+    return page(report, statistics)

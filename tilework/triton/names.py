@@ -5,10 +5,14 @@ A module of Triton is one of tilework's under another name (`MODULES`; by defaul
 names. Each name is resolved when a program first uses it, so that `import triton` loads no compiler.
 """
 
-PROFILER = (
-    "", ".context", ".flags", ".hooks", ".hooks.hook", ".hooks.instrumentation", ".hooks.launch", ".language", ".mode",
-    ".profile", ".proton", ".scope", ".specs", ".state", ".viewer",
-)  # fmt: skip
+PROFILER = {  # where the modules inside of triton.profiler are
+    "": "inspect.profiler", ".context": "inspect.profiler.context", ".flags": "inspect.profiler.stacks",
+    ".hooks": "inspect.profiler.hooks", ".hooks.hook": "inspect.profiler.hooks",
+    ".hooks.instrumentation": "inspect.profiler.hooks", ".hooks.launch": "inspect.profiler.hooks",
+    ".language": "inspect.profiler.language", ".mode": "inspect.profiler.mode", ".profile": "inspect.profiler.profile",
+    ".proton": "tools.proton", ".scope": "inspect.profiler.profile", ".specs": "inspect.profiler.specs",
+    ".state": "inspect.profiler.profile", ".viewer": "inspect.profiler.viewer",
+}  # fmt: skip
 MODULES = {
     "triton._C.libtriton.ir": "tilework.triton.libtriton_ir",
     "triton._C.libtriton.llvm": "tilework.triton.libtriton_llvm",
@@ -29,7 +33,7 @@ MODULES = {
     "triton.language.extra.cpu.libdevice": "tilework.language.extra.libdevice",
     "triton.language.extra.cuda.utils": "tilework.language.extra.cuda",
     "triton.language.extra.hip.utils": "tilework.language.extra.hip",
-    **{f"triton.profiler{inner}": f"tilework.inspect.profiler{inner}" for inner in PROFILER},
+    **{f"triton.profiler{inner}": f"tilework.{module}" for inner, module in PROFILER.items()},
     "triton.runtime._allocation": "tilework.runtime.devices.allocators",
     "triton.runtime._async_compile": "tilework.runtime.workers.async_compile",
     "triton.runtime.autotuner": "tilework.runtime.tuning.autotuner",

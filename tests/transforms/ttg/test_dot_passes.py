@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tilework.errors import PassError
+from tilework.inspect.check_each import check_each, parts
 from tilework.ir.create import clone_op
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
-from tilework.tools.check_each import check_each, parts
 from tilework.transforms.registry import make_pass, parse_pipeline, run_pipeline
 from tilework.transforms.remarks import listening
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from tilework.inspect.check_each import check_each
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
-from tilework.tools.check_each import check_each
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 ELEMENTS = {"e2m1": "i8", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2", "bf16": "bf16", "fp16": "f16"}

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.fuzz.amount import amount
+from tilework.inspect.check_each import check_each
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
-from tilework.tools.check_each import check_each
 from tilework.transforms.registry import run_pipeline
 from tilework.transforms.remarks import listening
 from tilework.transforms.ttg.pipeline.coarse_schedule import Schedule

@@ -11,10 +11,10 @@ import pytest
 
 from tests.transforms.ttg.pipeline_programs import BODIES, program
 from tests.transforms.ttg.reference import steps
+from tilework.inspect.check_each import check_each
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import verify
-from tilework.tools.check_each import check_each
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 DUMPS = Path(__file__).parent / "dumps"

@@ -4,12 +4,12 @@ import pytest
 
 from tests.fuzz.amount import amount
 from tests.transforms.ttg.drawn_layouts import draw
+from tilework.inspect.check_each import check_each
 from tilework.ir import ttg
 from tilework.ir.create import clone_op
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem, verify
-from tilework.tools.check_each import check_each
 from tilework.transforms.registry import make_pass, run_pipeline
 
 PASS = "tritongpu-remove-layout-conversions"

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tilework.analysis.allocation import Buffer, aligned, module_allocation, place
 from tilework.analysis.liveness import Interval
 from tilework.analysis.membar import barriers
+from tilework.inspect.check_each import check_each, parts
 from tilework.ir import ttg
 from tilework.ir.create import clone_op
 from tilework.ir.locations import unknown
@@ -20,7 +21,6 @@ from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.verify import first_problem
 from tilework.target import Target
-from tilework.tools.check_each import check_each, parts
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
 TESTS = Path(__file__).parent.parent.parent

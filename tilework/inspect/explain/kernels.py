@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from tilework.errors import TritonError
-from tilework.inspect.explain.bisect_passes import Compiling
-from tilework.inspect.explain.cases import case_of, case_of_kernel, parts_of_kernel, settings_for
-from tilework.inspect.explain.devices import DEVICES, Launch
-from tilework.inspect.explain.different import kernel_span, why_different
-from tilework.inspect.explain.findings import Explanation, Finding, Section, counted
-from tilework.inspect.explain.slow import Case, why_slow
-from tilework.inspect.explain.tunings import why_tuned
+from tilework.inspect.compilation import settings_for
+from tilework.inspect.explain.compiled import why_tuned
+from tilework.inspect.explain.different import Compiling, kernel_span, why_different
+from tilework.inspect.explain.slow import Case, case_of, case_of_kernel, parts_of_kernel, why_slow
+from tilework.inspect.findings import Explanation, Finding, Section, counted
+from tilework.inspect.replay import DEVICES, Launch
 from tilework.language.function import JITFunction
 from tilework.language.grid import grid_extent
 from tilework.runtime.devices.active_driver import driver

@@ -10,19 +10,24 @@ cores busy. The weight of a finding is about how many times longer the code take
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from math import prod
+from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import LIBRARY, Span, TritonError, span_at
-from tilework.inspect.explain.findings import Finding, Section, counted, listed, ordered
-from tilework.inspect.explorer.limits import resources_of
+from tilework.errors import LIBRARY, CompilationError, Span, StageError, TritonError, span_at
+from tilework.inspect.compilation import Compilation, ModuleSource, Request, compiled, frozen, module_for, settings_for
+from tilework.inspect.findings import Finding, Section, counted, listed, ordered
 from tilework.ir.locations import source_positions
+from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
 from tilework.targets.cpu.run.library import FORK_SYMBOL
-from tilework.targets.recording import Recording, recording
-from tilework.transforms.remarks import Remark, listening
+from tilework.targets.cpu.run.run_grid import thread_count
+from tilework.transforms.remarks import Remark
+
+Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,22 +63,20 @@ def why_slow(cases: Sequence[Case], failures: Sequence[Finding] = ()) -> Section
 
 def of_case(case: Case) -> list[Finding]:
     """All that is known about one specialisation."""
-    from tilework.inspect.explain.host import grid_findings  # lazily: asks the machine
-
     try:
-        seen, remarks, facts = compiled(case)
+        made = compiled_case(case)
     except (TritonError, ValueError) as error:
         return [refused(case.kernel, case.target, error)]
-    found = [remark_finding(case, remark) for remark in remarks]
+    found = [remark_finding(case, remark) for remark in made.remarks]
     found = [finding for finding in found if finding is not None]
     if case.target.backend == "cpu":
-        found += grid_findings(case, facts)
+        found += grid_findings(case, made)
     else:
         measured = list(counted_findings(case))
         lines = {finding.span and finding.span.line for finding in measured if "not coalesced" in finding.title}
         told = [one for one in found if "is not coalesced" in one.title and one.span is not None]
         found = [one for one in found if not (one in told and one.span is not None and one.span.line in lines)]
-        found += [*measured, *resource_findings(case, seen, facts)]
+        found += [*measured, *resource_findings(case, made)]
     if found := [finding for finding in found if finding.weight > 0]:
         return found
     is_host = case.target.backend == "cpu"
@@ -86,50 +89,14 @@ def refused(name: str, target: Any, error: BaseException | str) -> Finding:
     return Finding(name, f"{name} cannot be compiled for {target}: {first}", severity="warning")
 
 
-def compiled(case: Case) -> tuple[Recording, list[Remark], dict[str, Any]]:
-    """(what was seen, remarks once each, facts about the kernel) of a compilation as far as the tools here go."""
-    backend = find_backend(case.target)
-    options = backend.parse_options(case.settings)
-    facts: dict[str, Any] = {"num_warps": options.num_warps}
-    product = case.module
-    with recording(with_texts=False) as seen, listening() as heard:
-        for stage, run in backend.stages(options).items():
-            if stage in ("obj", "sass") or (stage == "cubin" and not has_ptxas()):
-                break
-            product = run(product)
-            facts |= backend.kernel_facts(stage, product, case.kernel, options, ())
-            if stage == "llir" and case.target.backend == "cpu":
-                facts["is_shared"] = FORK_SYMBOL in product
-            if stage == "ttgir":
-                facts["blocks"] = blocks_of(product)
-            if stage == backend.binary_ext:
-                break
-    return seen, list(dict.fromkeys((*seen.remarks, *heard))), facts
-
-
-def has_ptxas() -> bool:
-    return knobs.nvidia.find_tool("ptxas") is not None
-
-
-def blocks_of(module: Any) -> Any:
-    """A function of the registers of a thread that says how many blocks share a multiprocessor; None where nobody knows rates."""
-    from tilework.analysis.cost import occupancy  # with the compiler
-    from tilework.ir.functions import functions, has_body, is_private
-
-    (kernel,) = [op for op in functions(module) if op.name == "tt.func" and has_body(op) and not is_private(op)][:1]
-    if occupancy(kernel) is None:
-        return None
-    shared = occupancy_of_shared(kernel)
-    return lambda registers: occupancy(kernel, registers, shared)
-
-
-def occupancy_of_shared(kernel: Any) -> int:
-    """The shared memory of a kernel: as it is now, later passes change the module."""
-    from tilework.analysis.allocation import module_allocation  # with the compiler
-    from tilework.ir.functions import symbol_of
-    from tilework.ir.module_facts import find_target
-
-    return module_allocation(kernel.parent_op(), find_target(kernel))[symbol_of(kernel)].size
+def compiled_case(case: Case) -> Compilation:
+    """The compilation of a case as far as the tools on this machine go, without the object file of the host."""
+    missing = () if knobs.nvidia.find_tool("ptxas") is not None else ("cubin",)
+    request = Request(ModuleSource(case.kernel, case.module), case.target, case.settings)
+    made = compiled(request, with_texts=False, with_views=False, without=("obj", *missing))
+    if made.notes:
+        raise StageError(next(iter(made.notes.values())))
+    return made
 
 
 # ---- remarks at the user's lines
@@ -202,10 +169,10 @@ def user_spans(remark: Remark) -> list[Span]:
 FEW_WARPS = 8  # on a multiprocessor: waits for memory cannot be hidden behind each other
 
 
-def resource_findings(case: Case, seen: Recording, facts: Mapping[str, Any]) -> Iterator[Finding]:
-    """Spills, and what keeps more blocks from a multiprocessor."""
-    used = resources_of(seen.assembler)
-    registers = used.get("registers", facts.get("n_regs"))
+def resource_findings(case: Case, made: Compilation) -> Iterator[Finding]:
+    """Spills, and the resource that limits the blocks of a multiprocessor."""
+    used, facts, limits, num_warps = made.resources, made.facts, made.limits, made.options.num_warps
+    registers = used.get("registers")
     stores = used.get("spill_stores", 4 * (facts.get("n_spills") or 0))
     own = {"registers": registers, "spilled_bytes": stores, "shared": facts.get("shared")}
     if stores:
@@ -215,19 +182,17 @@ def resource_findings(case: Case, seen: Recording, facts: Mapping[str, Any]) -> 
             help="smaller blocks, more num_warps, or fewer values alive over the loop; a smaller maxnreg makes it worse",
             facts=own,
         )
-    blocks = facts.get("blocks")
-    held = blocks(registers) if blocks is not None else None
-    if held is None:
+    if not limits:
         return
-    warps = held.blocks * facts["num_warps"]
-    words = f"{counted(held.blocks, 'block')} of {counted(facts['num_warps'], 'warp')} on a multiprocessor"
-    if held.blocks == 0:
-        title, weight = f"a block does not fit on a multiprocessor, for its {held.limit}", 100.0
+    blocks, limit, warps = limits["blocks"], limits["by"], limits["blocks"] * num_warps
+    if blocks == 0:
+        title, weight = f"a block does not fit on a multiprocessor, for its {limit}", 100.0
     else:
-        title, weight = f"{words}, limited by its {held.limit}", 1.4 if warps < FEW_WARPS else 0.9
+        words = f"{counted(blocks, 'block')} of {counted(num_warps, 'warp')} on a multiprocessor"
+        title, weight = f"{words}, limited by its {limit}", 1.4 if warps < FEW_WARPS else 0.9
     note = f"{registers or 'unknown'} registers per thread, {facts.get('shared', 0)} bytes of shared memory per block"
-    own |= {"blocks": held.blocks, "limit": held.limit, "warps": warps}
-    help = OCCUPANCY.get(held.limit, "") if weight > 1 else ""
+    own |= {"blocks": blocks, "limit": limit, "warps": warps}
+    help = OCCUPANCY.get(limit, "") if weight > 1 else ""
     yield case.finding(title, weight, notes=(note,), help=help, facts=own)
 
 
@@ -269,3 +234,108 @@ def slow_counts(line: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
             line["tile_sectors"] / max(line["least_sectors"], 1),
             CONTIGUOUS,
         )
+
+
+WORTH_SHARING = 1 << 20  # bytes that take about 0.1 ms; waking threads for less gains nothing
+CACHE = 1 << 20  # bytes of the second cache of a core, on most machines
+
+
+def grid_findings(case: Case, made: Compilation) -> Iterator[Finding]:
+    """The grid against the cores, and the scratch memory of a program against their caches."""
+    threads = thread_count()
+    is_worth_it = case.bytes >= WORTH_SHARING and FORK_SYMBOL not in made.texts.get("llir", "")
+    if case.grid is not None and 0 < prod(case.grid) < threads and is_worth_it:
+        number = prod(case.grid)
+        yield Finding(
+            kernel=case.kernel,
+            title=f"the grid has {counted(number, 'program')} for {threads} threads, and no loop of it is long enough to be shared",
+            help="smaller blocks, or another axis of the grid: one program is one unit of work, on one core",
+            severity="slow",
+            weight=min(threads / number, 4.0),
+            facts={"target": "cpu", "grid": case.grid, "threads": threads},
+        )
+    arena = made.facts.get("interface", {}).get("arena", 0)
+    if arena > CACHE:
+        yield Finding(
+            kernel=case.kernel,
+            title=f"the tiles of a program take {arena / 1e6:.1f} MB of scratch memory, more than the caches of a core",
+            help="smaller blocks: a tile that is computed in one go and stored needs no memory, one that is used twice does",
+            severity="slow",
+            weight=1.5,
+            facts={"target": "cpu", "arena": arena},
+        )
+
+
+def parts_of_kernel(kernel: Any) -> KeyParts | None:
+    """What a compiled kernel is for."""
+    metadata = kernel.metadata._asdict()
+    if (own := metadata.get("key_parts")) is not None:
+        return stored_parts(own, {**metadata, "target": str(kernel.metadata.target)})
+    backend = find_backend(kernel.metadata.target)
+    known = {one.name: metadata[one.name] for one in fields(backend.parse_options({})) if one.name in metadata}
+    return parts_of(kernel.src, kernel.metadata.target, backend, backend.parse_options(known), {})
+
+
+def case_of_kernel(kernel: Any, targets: Sequence[GPUTarget] = (), grid: Any = None) -> Iterator[Case | Finding]:
+    """A compiled kernel on its own target, or on others; a finding for those that it cannot be compiled for."""
+    compiled = kernel.metadata.target
+    parts = parts_of_kernel(kernel)
+    text = parts.text() if parts is not None else kernel.name
+    for target in targets or (compiled,):
+        settings = settings_for(kernel.metadata._asdict(), compiled, target)
+        yield case_of(kernel.src, kernel.src.name, target, settings, grid, text)
+
+
+def case_of(
+    source: Any, name: str, target: GPUTarget, settings: Mapping[str, Any], grid: Any, text: str
+) -> Case | Finding:
+    try:
+        return Case(name, module_for(source, target, settings), target, settings, grid, text=text)
+    except (CompilationError, ValueError) as error:
+        return refused(name, target, error)
+
+
+# ---- from records
+
+
+def recorded_cases(records: Sequence[Record]) -> tuple[list[Case], list[Finding]]:
+    """One specialisation of each kernel: the one that its autotuner chose, or the last that was launched."""
+    from tilework.ir.parser import parse_module  # with the compiler
+
+    cases: list[Case] = []
+    failures: list[Finding] = []
+    rows = [record for record in records if record["event"] == "compiled" and "parts" in record]
+    launches = {record["key"]: record for record in records if record["event"] == "launch"}
+    for kernel in dict.fromkeys(row["kernel"] for row in rows):
+        own = [row for row in rows if row["kernel"] == kernel]
+        chosen = best_of(own, launches, [record for record in records if record["event"] == "tuned"])
+        name = kernel.rpartition(".")[2]
+        launch = launches.get(chosen["key"], {})
+        modules = (record for record in records if record["event"] == "module" and record["key"] == chosen["key"])
+        for made in {record["target"]: record for record in modules}.values():  # several processes may have it
+            target = GPUTarget.parse(made["target"])
+            if made.get("failure"):
+                failures.append(refused(name, target, made["failure"]))
+                continue
+            module = parse_module(Path(made["path"]).read_text(encoding="utf-8"), made["path"])
+            grid = tuple(launch["grid"]) if "grid" in launch else None
+            text = KeyParts.from_json(chosen["parts"]).text()
+            counts = launch.get("counted", {}).get(made["target"], {})
+            settings = {name: frozen(value) for name, value in made["settings"].items()}
+            cases.append(Case(name, module, target, settings, grid, counts, text, launch.get("bytes", 0)))
+    return cases, list({finding.title: finding for finding in failures}.values())
+
+
+def best_of(own: Sequence[Record], launches: Mapping[str, Record], tunings: Sequence[Record]) -> Record:
+    """The specialisation to look at."""
+    for tuning in reversed([tuning for tuning in tunings if tuning["kernel"] == own[0]["kernel"]]):
+        for row in reversed(own):
+            arguments, others = row["parts"]["arguments"], row["parts"]["others"]
+            if all(
+                text in (arguments.get(name, {}).get("constant"), others.get(f"option {name}"))
+                for name, text in tuning["settings"].items()
+            ):
+                return row
+    launched = [row for row in own if row["key"] in launches]
+    counted = [row for row in launched if launches[row["key"]].get("counted")]
+    return (counted or launched or own)[-1]

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tilework.errors import TritonError
-from tilework.inspect.explain.cases import module_for, settings_for
-from tilework.inspect.explain.devices import Launch, run_on, silence
+from tilework.inspect.compilation import module_for, settings_for
 from tilework.inspect.explain.different import findings_of, kernel_span, limited
-from tilework.inspect.explain.findings import Finding
-from tilework.inspect.explain.isolated import Died, isolated
-from tilework.inspect.explain.launch_memory import Kept, OutOfReach, names_of
+from tilework.inspect.findings import Finding
+from tilework.inspect.replay import Died, Kept, Launch, OutOfReach, isolated, names_of, run_on, silence
 from tilework.language.grid import grid_extent
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.recording.recorder import QUIET, Recorder, is_tuning

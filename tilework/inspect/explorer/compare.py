@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
-from tilework.inspect.explain.findings import listed
-from tilework.inspect.explorer.collect import TITLES
-from tilework.inspect.explorer.tables import edited
+from tilework.inspect.explorer.document import TITLES
+from tilework.inspect.findings import listed
+from tilework.inspect.source_lines import edited
 
 Lines = list[str]
 Sides = list[tuple[Mapping[str, Any], Mapping[str, Any]]]  # documents, and the kernel of each

@@ -1,23 +1,45 @@
-"""What a page holds: the entries of some kernels, and what they share.
+"""The data of a page: the compilations of some kernels, and the tables that they share.
 
-document = build([request])
-write(document, Path("kernel.html"))         # a page; Path("kernel.json"): only the data
-read(Path("kernel.html")) == document
+    document = build([request])
+    write(document, Path("kernel.html"))         a page; Path("kernel.json"): only the data
+    read(Path("kernel.html")) == document
+    [stage["name"] for stage in document["kernels"][0]["stages"]]       ['ttir', 'ttgir', 'llir', 'ptx', 'sass']
+
+Layouts are stored as the bases of linear layouts, by types without aliases, because passes number aliases in order of appearance
+(`spelled_out`). Tiles whose sizes are no powers of two are padded first: `seen` lists the original sizes of a padded one.
 """
 
 import json
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilework.errors import TritonError
-from tilework.inspect.explain.findings import listed
-from tilework.inspect.explorer.collect import Request, collect
-from tilework.inspect.explorer.page import data_of, page
-from tilework.inspect.explorer.python_source import is_library, parts_of
-from tilework.inspect.explorer.tables import Tables
+from xdsl.utils.exceptions import ParseError
+
+from tilework.errors import LIBRARY, TritonError
+from tilework.inspect.compilation import (  # limits_of, resources_of, small_source
+    Compilation,
+    Request,
+    compiled,
+    warm_up,
+)
+from tilework.inspect.counters import count
+from tilework.inspect.findings import listed
+from tilework.inspect.page import data_of, page
+from tilework.inspect.source_lines import Located, Tables, closing, is_library, located, parts_of
+from tilework.ir.encodings import encoding_attr, encoding_of, shared_of
+from tilework.ir.locations import source_positions
+from tilework.ir.parser import IRParser
+from tilework.ir.types import Shape, bit_width, shape_of
+from tilework.layouts.banks import access_table
+from tilework.layouts.errors import LayoutError
+from tilework.layouts.to_linear import to_linear
+from tilework.targets.base import IR_STAGES
+from tilework.targets.nvidia.cubin import SLOW
+from tilework.targets.recording import PassRun, Recording
+from tilework.transforms.padding.padded import padded_shape
 from tilework.version import __version__
 
 FORMAT, VERSION = "tilework-explorer", 1
@@ -101,3 +123,222 @@ def title_of(kernels: Iterable[dict[str, Any]]) -> str:
 def file_name(requests: Sequence[Request]) -> str:
     """A name for the page of some kernels."""
     return re.sub(r"[^\w.-]+", "_", requests[0].source.name)[:60] + ".html"
+
+
+TITLES = {
+    "ttir": "TTIR", "ttgir": "TTGIR", "ttcir": "TTCIR", "llir": "LLVM", "ptx": "PTX", "amdgcn": "AMDGCN", "asm": "assembly", "sass": "SASS",
+}  # fmt: skip
+SHOWN_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "enable_fp_fusion", "debug", "sanitize", "auto_tma")
+
+
+def collect(request: Request, tables: Tables) -> dict[str, Any]:
+    """The entry of a page for one kernel; CompilationError if its Python does not compile."""
+    warm_up(request)
+    made = compiled(request)
+    seen, limits = made.seen, dict(made.limits)
+    texts = {stage: located(stage, text) for stage, text in made.texts.items()}
+    for stage in IR_STAGES:
+        tables.learn_callers(texts.get(stage, ()))
+    stages = [
+        {
+            "name": stage,
+            "title": TITLES.get(stage, stage),
+            "rows": tables.rows(lines if stage in IR_STAGES else tables.with_callers(lines)),
+            "ms": milliseconds(made.times.get(stage)),
+        }
+        for stage, lines in texts.items()
+    ]
+    runs = [[located("ttir", text) for text in (run.text, *(step.text for step in run.steps))] for run in seen.runs]
+    laid_out = [lines for stage, lines in texts.items() if stage in IR_STAGES]
+    laid_out += [lines for run in runs for lines in run]
+    if limits:
+        limits["codes"] = [{**code, "place": tables.place(code["place"])} for code in limits["codes"]]
+    counters = count(request.source, request.target, request.settings, request.launch)
+    if "lines" in counters:
+        counters["lines"] = [[tables.place([(*place, 0)]), numbers] for place, numbers in counters["lines"]]
+    return {
+        **identity(request, made),
+        "stages": stages,
+        "notes": made.notes,
+        "runs": [run_data(run, lines, tables) for run, lines in zip(seen.runs, runs, strict=True)],
+        "layouts": layouts_of([[text for text, _ in lines] for lines in laid_out], sizes_in(before_padding(seen))),
+        "times": [[TITLES.get(stage, stage), milliseconds(seconds)] for stage, seconds in made.times.items()],
+        "metrics": metrics_of(made),
+        "limits": limits,
+        "remarks": remarks_of(made, tables),
+        "counters": counters,
+    }
+
+
+def before_padding(seen: Recording) -> list[str]:
+    """The text in which tiles have the sizes that the user gave them, in lines; none where nothing is padded."""
+    for run in seen.runs:
+        texts = [run.text, *(step.text for step in run.steps)]
+        for text, step in zip(texts, run.steps, strict=False):
+            if step.name == "pad-tiles":
+                return text.splitlines()
+    return []
+
+
+def identity(request: Request, made: Compilation) -> dict[str, Any]:
+    """Which kernel this is."""
+    source = request.source
+    signature = {name: str(type) for name, type in getattr(source, "signature", {}).items()}
+    names = list(signature)
+    constants = {
+        names[path[0]] if isinstance(path[0], int) and path[0] < len(names) else str(path): repr(value)
+        for path, value in getattr(source, "constants", {}).items()
+        if len(path) == 1
+    }
+    chosen = {name: getattr(made.options, name) for name in SHOWN_OPTIONS}
+    return {
+        "name": source.name,
+        "target": str(request.target),
+        "signature": {name: type for name, type in signature.items() if name not in constants},
+        "constants": constants,
+        "options": {
+            name: value if isinstance(value, int | str | None) else str(value) for name, value in chosen.items()
+        },
+    }
+
+
+def run_data(run: PassRun, texts: list[list[Located]], tables: Tables) -> dict[str, Any]:
+    """Some passes: the text before them, and what each changed."""
+    rows = [tables.rows(lines) for lines in texts]
+    steps = [
+        {"name": step.name, "ms": milliseconds(step.seconds), "edits": tables.edits(before, after)}
+        for step, before, after in zip(run.steps, rows, rows[1:], strict=False)
+    ]
+    return {"tag": run.tag, "rows": rows[0], "steps": steps}
+
+
+def metrics_of(made: Compilation) -> list[list[Any]]:
+    """[name, value, unit or meaning] of everything that can be compared between kernels."""
+    facts, options, used, limits = made.facts, made.options, made.resources, made.limits
+    is_gpu = options.backend_name != "cpu"
+    found: list[list[Any]] = []
+    if "registers" in used:
+        found.append(["registers", used["registers"], "per thread"])
+    if "spill_stores" in used:
+        found.append(["spills", used["spill_stores"] + used["spill_loads"], "bytes, stored and loaded"])
+    elif is_gpu and facts.get("n_spills") is not None:
+        found.append(["scratch", 4 * facts["n_spills"], "bytes of a lane's stack"])
+    if is_gpu and facts.get("shared") is not None:
+        found.append(["shared memory", facts["shared"], "bytes per block"])
+    if limits:
+        of = f"of {limits['most_warps']} warps; {limits['blocks']} block{'s' * (limits['blocks'] != 1)}, for {limits['by']}"
+        found.append(["occupancy", limits["warps"], of])
+    for code in limits.get("codes", ())[:1]:
+        found.append(
+            [
+                "limit",
+                code["limit"],
+                f"{code['bound']:.0f} cycles per {'iteration' if code['what'] == 'loop' else 'program'}",
+            ]
+        )
+        found.append(["estimate", round(code["bound"] / code["estimate"] * 100), "% of the limit, by the cost model"])
+    arena = (facts.get("interface") or {}).get("arena")
+    if arena is not None:
+        found.append(["buffers", arena, "bytes per program"])
+    for stage, size in made.sizes.items():
+        found.append([stage, size, "bytes"])
+    found.append(["compile time", milliseconds(sum(made.times.values())), "ms"])
+    return found
+
+
+def remarks_of(made: Compilation, tables: Tables) -> list[dict[str, Any]]:
+    """The remarks of passes and of the assembler, each once."""
+    found = []
+    for remark in made.remarks:
+        positions = source_positions(remark.location)
+        own = [place for place in positions if not place[0].startswith(LIBRARY)] or positions
+        notes, place = list(remark.notes), tables.place(own[:1])
+        found.append({"severity": remark.severity, "text": remark.text, "notes": notes, "place": place})
+    found += [
+        {"severity": "remark", "text": text, "notes": [], "place": 0} for text in SLOW.findall(made.seen.assembler)
+    ]
+    return found
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1e3, 3)
+
+
+def texts_of(entry: Mapping[str, Any]) -> Iterator[list[int]]:
+    """All texts of an entry that are stored as they are."""
+    yield from (stage["rows"] for stage in entry["stages"])
+    yield from (run["rows"] for run in entry["runs"])
+
+
+TYPE = re.compile(r"(?:!ttg\.memdesc|tensor)<")
+ALIAS = re.compile(r"^#(\w+) = (.*)$")
+SIZES = re.compile(r"tensor<((?:\d+x)+)")
+NAME = re.compile(r"#(\w+)\b(?!\.)")
+
+
+def aliases_of(lines: Iterable[str]) -> dict[str, str]:
+    """What the names of layouts mean, spelled out."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if (match := ALIAS.match(line)) is not None:
+            found[match[1]] = spelled_out(match[2], found)
+    return found
+
+
+def spelled_out(text: str, aliases: Mapping[str, str]) -> str:
+    return NAME.sub(lambda match: aliases.get(match[1], match[0]), text)
+
+
+def types_in(line: str) -> Iterator[str]:
+    """The types with a layout in a line of IR."""
+    for match in TYPE.finditer(line):
+        end = closing(line, match.end() - 1)
+        if end > 0 and "#" in line[match.start() : end]:
+            yield line[match.start() : end + 1]
+
+
+def sizes_in(lines: Iterable[str]) -> list[Shape]:
+    """The sizes of all tiles in a text."""
+    found = dict.fromkeys(match[1] for line in lines for match in SIZES.finditer(line))
+    return [tuple(map(int, sizes.split("x")[:-1])) for sizes in found]
+
+
+def layouts_of(texts: Iterable[Iterable[str]], sizes: Iterable[Shape] = ()) -> dict[str, dict[str, Any]]:
+    """The layouts of all types in some texts, by the type without aliases; `sizes` are those that tiles had before they were padded."""
+    padded: dict[Shape, list[Shape]] = {}
+    for size in sizes:
+        padded.setdefault(padded_shape(size), []).append(size)
+    found: dict[str, dict[str, Any]] = {}
+    for lines in texts:
+        lines = list(lines)
+        aliases = aliases_of(lines)
+        for type in dict.fromkeys(type for line in lines if not line.startswith("#") for type in types_in(line)):
+            whole = spelled_out(type, aliases)
+            if whole not in found and (data := layout_of(whole)) is not None:
+                shape = tuple(data["shape"])
+                if (seen := padded.get(shape, [shape])) != [shape]:
+                    data["seen"] = [list(size) for size in seen]
+                found[whole] = data
+    return found
+
+
+def layout_of(type: str) -> dict[str, Any] | None:
+    """What is drawn of a type; None where there is nothing to draw."""
+    try:
+        attribute = IRParser(type, "type").parse_attribute()
+        encoding = encoding_of(attribute)
+        if encoding is None:
+            return None
+        shape, bits = shape_of(attribute), max(8, bit_width(attribute))
+        shape = shape[len(shape) - encoding.rank :]  # buffers of a ring lie behind each other
+        layout = to_linear(encoding, tuple(shape))
+    except (ParseError, LayoutError):
+        return None
+    is_shared = shared_of(attribute) is not None
+    return {
+        "encoding": str(encoding_attr(encoding)),
+        "shape": [size for _, size in layout.outs],
+        "bits": bits,
+        "bases": {name: [list(basis) for basis in bases] for name, bases in layout.bases},
+        **({"conflicts": access_table(layout, bits)} if is_shared else {}),
+    }

@@ -13,9 +13,21 @@
 """
 
 from tilework.inspect.profiler import context, mode, specs
-from tilework.inspect.profiler.profile import DEFAULT_PROFILE_NAME, activate, deactivate, finalize, profile, start
-from tilework.inspect.profiler.scope import cpu_timed_scope, enter_scope, exit_scope, scope
-from tilework.inspect.profiler.state import enter_state, exit_state, state
+from tilework.inspect.profiler.profile import (
+    DEFAULT_PROFILE_NAME,
+    activate,
+    cpu_timed_scope,
+    deactivate,
+    enter_scope,
+    enter_state,
+    exit_scope,
+    exit_state,
+    finalize,
+    profile,
+    scope,
+    start,
+    state,
+)
 
 __all__ = [
     "DEFAULT_PROFILE_NAME",

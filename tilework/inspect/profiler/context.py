@@ -1,9 +1,9 @@
 """Where the current thread is in the program: `context.depth()`."""
 
 from tilework.inspect.profiler import stacks
-from tilework.inspect.profiler.flags import flags
 from tilework.inspect.profiler.recorder import python_path
 from tilework.inspect.profiler.sessions import SESSIONS
+from tilework.inspect.profiler.stacks import flags
 
 
 def depth(session: int | None = 0) -> int | None:

@@ -19,7 +19,7 @@ from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.inspect.profiler.work import Work
+from tilework.inspect.profiler.launches import Work
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.functions import callee_of, functions_by_name, is_private

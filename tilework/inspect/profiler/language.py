@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any
 
 from tilework.frontend.semantic import Semantic
-from tilework.inspect.profiler.flags import flags
-from tilework.inspect.profiler.hooks.instrumentation import WHY_NOT
+from tilework.inspect.profiler.hooks import WHY_NOT
+from tilework.inspect.profiler.stacks import flags
 from tilework.language.core import _unwrap_if_constexpr, builtin
 
 _ALL_SEMANTICS: dict[str, type] = {"triton": Semantic}

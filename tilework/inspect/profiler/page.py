@@ -7,12 +7,10 @@ SVG that is drawn here; a script zooms into the chart when it is clicked, and so
 import html
 import math
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 
-from tilework.inspect.profiler.advice import advice
-from tilework.inspect.profiler.report import COLUMNS, Report, Row
-from tilework.inspect.profiler.statistics import Statistics
-from tilework.inspect.profiler.text import NOTES, cells_of, compile_lines, headline, limit_lines
+from tilework.inspect.page import asset
+from tilework.inspect.profiler.report import COLUMNS, Report, Row, Statistics
+from tilework.inspect.profiler.text import NOTES, advice, cells_of, compile_lines, headline, limit_lines
 
 WIDTH, ROW_HEIGHT = 1000, 26
 ROOF_HEIGHT, MARGIN = 380, 56
@@ -22,8 +20,7 @@ COLORS = 8  # classes of the style sheet
 
 def page(report: Report, statistics: Statistics) -> str:
     """The whole file."""
-    asset = files("tilework.inspect.profiler")
-    style, script = (asset.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    style, script = asset("profile.css"), asset("profile.js")
     colors = {name: index % COLORS for index, name in enumerate(dict.fromkeys(row.name for row in report.kernels))}
     parts = [
         f"<h1>{text(report.program)}</h1>",

@@ -1,24 +1,30 @@
-"""Start, stop and end sessions; see `tilework/inspect/profiler/__init__.py` for what they are good for.
+"""Sessions, scopes and states: the functions of `tilework.profiler`.
 
-session = start("step", hook="triton")
-...                                         # recorded
-deactivate(session)
-...                                         # not recorded
-activate(session)
-finalize()                                  # writes step.hatchet
+    session = start("step", hook="triton")
+    with scope("forward", metrics={"flops": 2 * M * N * K}), state("warm up"):
+        matmul[grid](a, b, c)                   # ROOT -> forward -> warm up -> matmul
+    deactivate(session)
+    ...                                         # not recorded
+    activate(session)
+    finalize()                                  # writes step.hatchet
+
+Scopes nest, each thread has its own, and they cost nothing while nothing is profiled. There is one state at a time, the innermost
+one: the entry right above the kernels, whatever scopes are between.
 """
 
+import time
+from contextlib import ContextDecorator
 from functools import wraps
-from typing import Any
+from typing import Any, Self
 
 from tilework import knobs
-from tilework.inspect.profiler.flags import flags
-from tilework.inspect.profiler.hooks.hook import HookManager
-from tilework.inspect.profiler.hooks.instrumentation import InstrumentationHook
-from tilework.inspect.profiler.hooks.launch import LaunchHook
+from tilework.inspect.profiler import stacks
+from tilework.inspect.profiler.hooks import HookManager, InstrumentationHook, LaunchHook
+from tilework.inspect.profiler.launches import Number, checked
 from tilework.inspect.profiler.mode import BaseMode, PCSampling
 from tilework.inspect.profiler.recorder import RECORDER
 from tilework.inspect.profiler.sessions import SESSIONS
+from tilework.inspect.profiler.stacks import flags
 from tilework.runtime.devices.active_driver import driver
 
 DEFAULT_PROFILE_NAME = "proton"
@@ -246,3 +252,177 @@ def _get_mode_str(backend: str, mode: str | BaseMode | None) -> str:
         f"mode={text!r} asks where warps are in their code, which needs CUPTI's sampling: tilework times whole kernels."
         " `tilework explore` and TILEWORK_DEVICE=emulator count what each line does"
     )
+
+
+Metrics = dict[str, Number]
+
+
+class scope(ContextDecorator):
+    """A part of the program that gets a place of its own in the tree, with metrics if you like: a context manager and a decorator.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            with proton.scope("forward", metrics={"tokens": 128}):
+                pass  # launches here are below "forward"
+            proton.finalize()
+            assert "tokens" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+
+    def __init__(self, name: str, metrics: Metrics | None = None) -> None:
+        self.name, self.metrics = name, metrics
+
+    def __enter__(self) -> Self:
+        enter_scope(self.name, metrics=self.metrics)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        exit_scope(self.name)
+
+    def _recreate_cm(self) -> Self:
+        """One for each call of a function that it decorates."""
+        return type(self)(self.name, self.metrics)
+
+
+class cpu_timed_scope(scope):
+    """A scope that also has the time that it took on the host, as ``cpu_time (ns)``.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            with proton.cpu_timed_scope("forward"):
+                sum(range(1000))
+            proton.finalize()
+            assert "cpu_time" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+
+    def __init__(self, name: str, metrics: Metrics | None = None) -> None:
+        if metrics is not None and "cpu_time" in metrics:
+            raise ValueError("The metric name 'cpu_time' is reserved.")
+        super().__init__(name, metrics)
+        self.start = 0
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.start = time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        took = time.perf_counter_ns() - self.start
+        exit_scope(self.name, metrics={"cpu_time (ns)(exc)": took})
+
+
+def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
+    """Enter a scope; the number of this time, None while nothing is profiled.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            proton.enter_scope("forward")
+            proton.exit_scope("forward")
+            proton.finalize()
+            assert "forward" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+    if not flags.profiling_on:
+        return None
+    number = stacks.enter(name)
+    if metrics:
+        RECORDER.add_metrics(stacks.scope_path(), checked(metrics))
+    else:
+        RECORDER.touch(stacks.scope_path())
+    return number
+
+
+def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> int | None:
+    """Leave the innermost scope, which is `name` if that is given; more metrics for it; its number, None while nothing is profiled.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            proton.enter_scope("forward")
+            proton.exit_scope("forward", metrics={"tokens": 128})
+            proton.finalize()
+            assert "tokens" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+    if not flags.profiling_on:
+        return None
+    if metrics:
+        RECORDER.add_metrics(stacks.scope_path(), checked(metrics))
+    return stacks.leave(name)
+
+
+class state(ContextDecorator):
+    """What a part of the program is doing, whatever scopes it enters; a context manager and a decorator.
+
+    It is the entry right above the kernels that are launched in it. There is one state at a time: the innermost one.
+
+    Example:
+        import pathlib, tempfile
+        import tilework.profiler as proton
+
+        @tilework.jit
+        def kernel(out):
+            tl.store(out, 1)
+
+        with tempfile.TemporaryDirectory() as folder:
+            proton.start(f"{folder}/step")
+            with proton.state("warm up"):
+                kernel[(1,)](np.zeros(1))
+            proton.finalize()
+            assert "warm up" in pathlib.Path(folder, "step.hatchet").read_text()
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.before: str | None = None
+
+    def __enter__(self) -> Self:
+        self.before = stacks.LOCAL.stack.state
+        enter_state(self.name)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if flags.profiling_on:
+            stacks.set_state(self.before)
+
+    def _recreate_cm(self) -> Self:
+        """One for each call of a function that it decorates."""
+        return type(self)(self.name)
+
+
+def enter_state(name: str) -> None:
+    """This thread is in a state from now on.
+
+    Example:
+        import tilework.profiler as proton
+
+        proton.enter_state("warm up")  # the entry right above its kernels
+        proton.exit_state()
+    """
+    if flags.profiling_on:
+        stacks.set_state(name)
+
+
+def exit_state() -> None:
+    """This thread is in no state any more.
+
+    Example:
+        import tilework.profiler as proton
+
+        proton.enter_state("warm up")
+        proton.exit_state()
+    """
+    if flags.profiling_on:
+        stacks.set_state(None)

@@ -13,11 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tilework.inspect.profiler import stacks
-from tilework.inspect.profiler.cupti import Cupti
-from tilework.inspect.profiler.cupti_clock import CuptiClock
-from tilework.inspect.profiler.gpu_clock import EventClock
-from tilework.inspect.profiler.launches import Launches
-from tilework.inspect.profiler.metric_names import Number
+from tilework.inspect.profiler.clocks import Cupti, CuptiClock, EventClock
+from tilework.inspect.profiler.launches import Launches, Number
 from tilework.inspect.profiler.stacks import Path
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch

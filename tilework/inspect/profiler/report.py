@@ -1,20 +1,133 @@
-"""A profile as a table: one row per kernel and place, with what it reaches and what the machine could.
+"""What `tilework profile` collects, and the report of it: one row per kernel and scope, against the limits of the machine.
 
 tilework profile softmax.py
   time ms     %  calls   avg us    GB/s  TFLOP/s  of limit  launch us  compile ms
    61.320  82.1    512  119.766   35.03   0.0088      61 %        1.1      cached  softmax
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from tilework.inspect.profiler import stacks
 from tilework.inspect.profiler.estimate import SIMD, Estimate, estimate
+from tilework.inspect.profiler.launches import Launches, Number, Work, work_of
 from tilework.inspect.profiler.limits import Limits
-from tilework.inspect.profiler.stacks import Path
-from tilework.inspect.profiler.statistics import Compilation, KernelTimes, Statistics
-from tilework.inspect.profiler.work import Work
+from tilework.inspect.profiler.recorder import RECORDER
+from tilework.inspect.profiler.sessions import TraceData, TreeData
+from tilework.inspect.profiler.stacks import Path, flags
+from tilework.knobs.hooks import LISTENERS
+
+
+@dataclass
+class Compilation:
+    """One kernel that was compiled, or found in the cache."""
+
+    kernel: Any
+    hit: bool
+    seconds: float
+    end: int  # when, on the host's clock
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+
+@dataclass
+class KernelTimes:
+    """Launches of one kernel at one place. Times are nanoseconds; overheads are known of launches in machine code only."""
+
+    path: Path
+    name: str
+    device_type: str
+    count: int = 0
+    total: int = 0
+    shortest: int | None = None
+    longest: int = 0
+    overhead: int = 0
+    overhead_count: int = 0
+    works: dict[Work, list[int]] = field(default_factory=dict)  # launches and nanoseconds of each kind
+
+    def add(self, launches: Launches) -> None:
+        times = launches.durations
+        total = sum(times)
+        self.count += len(times)
+        self.total += total
+        self.shortest = min(times) if self.shortest is None else min(self.shortest, *times)
+        self.longest = max(self.longest, *times)
+        self.overhead += sum(launches.overheads)
+        self.overhead_count += len(launches.overheads)
+        if launches.work is not None:
+            seen = self.works.setdefault(launches.work, [0, 0])
+            seen[0] += len(times)
+            seen[1] += total
+
+
+class Statistics:
+    """A session of `tilework profile`."""
+
+    context = "shadow"
+
+    def __init__(self, *, traces: bool = False) -> None:
+        self.kernels: dict[tuple[Path, str, str], KernelTimes] = {}
+        self.compilations: list[Compilation] = []
+        self.tree = TreeData()
+        self.trace = TraceData() if traces else None
+        self.started = self.ended = 0
+
+    def add(self, launches: Launches) -> None:
+        key = (launches.path, launches.name, launches.device_type)
+        found = self.kernels.get(key)
+        if found is None:
+            found = self.kernels[key] = KernelTimes(*key)
+        found.add(launches)
+        self.tree.add(launches)
+        if self.trace is not None:
+            self.trace.add(launches)
+
+    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+        self.tree.add_metrics(path, metrics)
+
+    def touch(self, path: Path) -> None:
+        self.tree.touch(path)
+
+    def listen(self, what: str, facts: dict[str, Any]) -> None:
+        """Events of the runtime: compilations, and configurations that an autotuner measures."""
+        if what == "compiled":
+            self.compilations.append(
+                Compilation(facts["kernel"], facts["hit"], facts["seconds"], time.perf_counter_ns())
+            )
+        elif what == "measuring":
+            stacks.set_state(f"autotuning {facts['tuner'].__name__}" if facts["begins"] else None)
+
+    def compilations_of(self, launcher: Any) -> list[Any]:
+        """The kernel that a launcher launches, if it was compiled here."""
+        return [one.kernel for one in self.compilations if one.kernel._loaded.launch is launcher]
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Collect inside of the block."""
+        self.started = time.perf_counter_ns()
+        LISTENERS.append(self.listen)
+        RECORDER.work_of, RECORDER.tools, flags.profiling_on = work_of, [self], True
+        RECORDER.set_sinks([])
+        try:
+            yield
+        finally:
+            self.ended = time.perf_counter_ns()
+            RECORDER.work_of, RECORDER.tools, flags.profiling_on = None, [], False
+            RECORDER.set_sinks([])
+            LISTENERS.remove(self.listen)
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended - self.started) / 1e9
+
+
+# ---- the report
 
 MEMORY, ARITHMETIC = "memory", "arithmetic"
 WIDTH_KINDS = {"flops": SIMD, "flops8": "int8", "flops16": "fp16", "flops32": "fp32", "flops64": "fp64"}
@@ -178,3 +291,21 @@ def module_of(launcher: Any, kernels: tuple[Any, ...]) -> Any:
         if "ttir" in kernel.asm:
             return parse_module(kernel.asm["ttir"], f"{kernel.name}.ttir")
     return None
+
+
+def trace_of(statistics: Statistics) -> dict[str, Any]:
+    """All that ran, and all that was compiled, as one file for Chrome."""
+    events: list[dict[str, Any]] = []
+
+    def add(name: str, kind: str, start: int, took: float, thread: int | str, args: dict[str, Any]) -> None:
+        times = {"ts": (start - statistics.started) / 1e3, "dur": took / 1e3}
+        events.append({"name": name, "cat": kind, "ph": "X", **times, "pid": 0, "tid": thread, "args": args})
+
+    for found in statistics.trace.launches if statistics.trace is not None else ():
+        for start, took in zip(found.starts, found.durations, strict=True):
+            add(found.name, "kernel", start, took, found.stream, {"call_stack": ["ROOT", *found.path, found.name]})
+    for one in statistics.compilations:
+        took = one.seconds * 1e9
+        what = "found" if one.hit else "compiled"
+        add(f"{one.name} {what}", "compile", one.end - round(took), took, "compiling", {"cache_hit": one.hit})
+    return {"displayTimeUnit": "ms", "traceEvents": sorted(events, key=lambda event: event["ts"])}

@@ -1,21 +1,161 @@
-"""Sessions: who wants to know what from when on, and what they have collected so far.
+"""Sessions of the profiler, and the data that they collect: a tree of metrics, or a trace.
 
-A session is made by `start`, and collects launches and metrics while it is active. `finalize` writes its file and forgets it. Numbers
-count up from 0 and are not used twice.
+A session is made by `start`, and collects launches and metrics while it is active. `finalize` writes its file and forgets it. Ids
+count up from 0 and are not reused. `TreeData` writes the file that Hatchet and `proton-viewer` read:
+
+    [ {"children": [...], "frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0, "time (ns)": 0}},
+      {"CUDA": {"0": {"arch": "90", "num_sms": 132, ...}}} ]
+
+Every scope is a node, and every kernel one below its path. The metrics of the root are 0: they name those that are summed up the
+tree. `TraceData` writes Chrome's trace format (https://ui.perfetto.dev, chrome://tracing), a line of JSON for each stream; on the
+host every thread that launches is one. Times are microseconds since the first kernel.
 """
 
 import itertools
+import json
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from tilework.inspect.profiler.launches import Launches
-from tilework.inspect.profiler.metric_names import Number
+from tilework.inspect.profiler.launches import Launches, Metric, Number, joined
 from tilework.inspect.profiler.recorder import RECORDER, python_path
 from tilework.inspect.profiler.stacks import Path
-from tilework.inspect.profiler.trace import TraceData
-from tilework.inspect.profiler.tree import TreeData
+from tilework.runtime.devices.active_driver import driver
+from tilework.targets.cpu.processor import available_cores
+
+ROOT = "ROOT"
+
+
+class Node:
+    """A frame: its metrics and those below it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.metrics: dict[str, Number | str] = {}
+        self.children: dict[str, Node] = {}
+
+    def at(self, path: Path) -> "Node":
+        """The node at a path below this one, which is made if it is not there."""
+        node = self
+        for name in path:
+            found = node.children.get(name)
+            if found is None:
+                found = node.children[name] = Node(name)
+            node = found
+        return node
+
+    def add(self, metric: Metric, value: Number | str) -> None:
+        self.metrics[metric.name] = joined(metric.name, metric.kind, self.metrics.get(metric.name), value)
+
+    def as_json(self) -> dict[str, Any]:
+        children = [child.as_json() for child in self.children.values()]
+        return {"children": children, "frame": {"name": self.name, "type": "function"}, "metrics": self.metrics}
+
+
+class TreeData:
+    """What a session with ``data="tree"`` collects."""
+
+    suffix = "hatchet"
+    formats = ("hatchet",)
+
+    def __init__(self) -> None:
+        self.root = Node(ROOT)
+        self.inclusive = {"count", "time (ns)"}
+        self.devices = Devices()
+
+    def touch(self, path: Path) -> None:
+        """A scope was entered."""
+        self.root.at(path)
+
+    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+        node = self.root.at(path)
+        for text, value in metrics.items():
+            metric = Metric.named(text)
+            if metric.kind == "inc":
+                self.inclusive.add(metric.name)
+            node.add(metric, value)
+
+    def add(self, launches: Launches) -> None:
+        path = (*launches.path, launches.name)
+        node, count = self.root.at(path), len(launches.durations)
+        node.add(Metric("time (ns)", "inc"), sum(launches.durations))
+        node.add(Metric("count", "inc"), count)
+        node.metrics["device_id"], node.metrics["device_type"] = str(launches.device), launches.device_type
+        self.devices.add(launches.device_type, launches.device)
+        if launches.metrics:
+            self.add_metrics(path, launches.metrics)
+
+    def text(self) -> str:
+        """The file: keys in order, indented by 4, behind an empty line."""
+        root = self.root.as_json()
+        root["metrics"] = dict.fromkeys(self.inclusive, 0)
+        return "\n" + json.dumps([root, self.devices.facts], indent=4, sort_keys=True)
+
+
+class TraceData:
+    """What a session with ``data="trace"`` collects."""
+
+    suffix = "chrome_trace"
+    formats = ("chrome_trace",)
+
+    def __init__(self) -> None:
+        self.launches: list[Launches] = []
+
+    def touch(self, path: Path) -> None:
+        """A scope shows in the call stacks of its kernels."""
+
+    def add_metrics(self, path: Path, metrics: dict[str, Number]) -> None:
+        """A trace has no place for them."""
+
+    def add(self, launches: Launches) -> None:
+        self.launches.append(launches)
+
+    def text(self) -> str:
+        """The file."""
+        first = min((min(found.starts) for found in self.launches), default=0)
+        streams: dict[int, list[dict[str, Any]]] = {}
+        for found in self.launches:
+            stack = [ROOT, *found.path, found.name]
+            for start, took in zip(found.starts, found.durations, strict=True):
+                event = {"name": found.name, "cat": "kernel", "ph": "X", "ts": (start - first) / 1e3, "dur": took / 1e3}
+                event |= {"tid": found.stream, "args": {"call_stack": stack}}
+                streams.setdefault(found.stream, []).append(event)
+        lines = [
+            {"displayTimeUnit": "us", "traceEvents": sorted(events, key=lambda event: event["ts"])}
+            for _, events in sorted(streams.items())
+        ]
+        return "\n".join(json.dumps(line) for line in lines or [{"displayTimeUnit": "us", "traceEvents": []}]) + "\n"
+
+
+class Devices:
+    """The devices that kernels ran on, by kind and number."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def add(self, kind: str, number: int) -> None:
+        known = self.facts.setdefault(kind, {})
+        if str(number) not in known:
+            known[str(number)] = facts_of(kind, number)
+
+
+def facts_of(kind: str, number: int) -> dict[str, Any]:
+    """Architecture, units, clocks in kHz; 0 for what the host does not tell."""
+    if kind == "CPU":
+        unknown = dict.fromkeys(("clock_rate", "memory_clock_rate", "bus_width"), 0)
+        return {"arch": platform.machine(), "num_sms": available_cores(), **unknown}
+    active = driver.active
+    found = active.utils.get_device_properties(number)
+    return {
+        "arch": str(active.get_current_target().arch),
+        "num_sms": found["multiprocessor_count"],
+        "clock_rate": found["sm_clock_rate"],
+        "memory_clock_rate": found["mem_clock_rate"],
+        "bus_width": found["mem_bus_width"],
+    }
+
 
 CONTEXTS = ("shadow", "python")
 DATA: dict[str, Callable[[], Any]] = {"tree": TreeData, "trace": TraceData}

@@ -1,16 +1,17 @@
-"""Where in the program each thread is: the scopes that it has entered, and its state.
+"""Where each thread is in the program (its scopes and its state), and the flags of the profiler.
 
     enter("forward"); enter("layer0")        path_of(thread) == ("forward", "layer0")
     set_state("warmup")                      path_of(thread) == ("forward", "layer0", "warmup")
 
-Launches in machine code are read later than they happen, from a log that names the thread. So a thread tells everybody (`BEFORE_CHANGE`)
-before its path changes, and behind that (`AFTER_CHANGE`): what has been launched until then belongs to the old one. A thread that has entered nothing is where
-the main thread is.
+The log of native launches names the thread and is read later. So a thread calls `BEFORE_CHANGE` before its path changes and
+`AFTER_CHANGE` afterwards: the launches until then belong to the old path. A thread that has entered nothing has the path of the
+main thread.
 """
 
 import itertools
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from weakref import ref
 
 Path = tuple[str, ...]
@@ -101,3 +102,15 @@ def set_state(name: str | None) -> None:
 def tell() -> None:
     for listener in BEFORE_CHANGE:
         listener()
+
+
+@dataclass
+class ProfilerFlags:
+    """Whether there are sessions; whether kernels are to be instrumented; whether the `proton` command runs this program."""
+
+    profiling_on: bool = False
+    instrumentation_on: bool = False
+    command_line: bool = False
+
+
+flags = ProfilerFlags()

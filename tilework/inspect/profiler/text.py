@@ -1,11 +1,14 @@
-"""The report as text for a terminal."""
+"""The report as text for a terminal, and the advice: one or two sentences with the kernel, the reason, and the next command.
 
-from collections.abc import Sequence
+The first rule of `RULES` that applies gives the advice. Compilations and time outside of kernels come first where they dominate the
+program; then launches that cost as much as their kernels; then the kernel whose optimisation would save the most time.
+"""
 
-from tilework.inspect.explain.findings import counted
-from tilework.inspect.profiler.advice import advice
-from tilework.inspect.profiler.frames import drawn
+from collections.abc import Callable, Sequence
+
+from tilework.inspect.findings import counted
 from tilework.inspect.profiler.report import COLUMNS, MEMORY, Report, Row
+from tilework.inspect.profiler.viewer import drawn
 
 WIDTH = 9
 NOTES = {
@@ -97,3 +100,113 @@ def compile_text(row: Row) -> str:
     if not row.compilations:
         return ""
     return f"{row.compile_seconds * 1e3:.0f}{' hit' if all(one.hit for one in row.compilations) else ''}"
+
+
+MUCH = 0.5  # of the program's time
+GOOD = 0.7  # of the limit
+OVERHEAD = 0.5  # of a kernel's time
+TUNING = "autotuning "
+
+Rule = Callable[[Report], str | None]
+
+
+def advice(report: Report) -> str:
+    """What to look at first."""
+    rules = RULES if report.is_real else (nothing, kernel)  # steps cannot be compared with seconds
+    return next(text for rule in rules if (text := rule(report)) is not None)
+
+
+def nothing(report: Report) -> str | None:
+    if report.kernels:
+        return None
+    return "no kernel was launched, so there is nothing to look at"
+
+
+def tuning(report: Report) -> str | None:
+    seconds = sum(row.seconds for row in report.kernels if is_tuning(row))
+    if seconds < MUCH * report.seconds:
+        return None
+    row = max((row for row in report.kernels if is_tuning(row)), key=lambda row: row.seconds)
+    return (
+        f"{percent(seconds / report.seconds)} of the time the autotuner times configurations, most for `{row.name}`."
+        f" Keep its results for later runs: tilework tune {report.program}"
+    )
+
+
+def compiling(report: Report) -> str | None:
+    seconds = sum(one.seconds for one in report.compilations)
+    if seconds < MUCH * report.seconds or seconds < report.root.seconds:
+        return None
+    slowest = max(report.compilations, key=lambda one: one.seconds)
+    missed = sum(not one.hit for one in report.compilations)
+    return (
+        f"{percent(seconds / report.seconds)} of the time is compiling: {counted(missed, 'kernel')} not in the cache, `{slowest.name}` took"
+        f" {slowest.seconds * 1e3:.0f} ms. A second run finds all there; why one is compiled again says:"
+        f" tilework explain --why compiled {report.program}"
+    )
+
+
+def launching(report: Report) -> str | None:
+    rows = [row for row in candidates(report) if row.overhead and row.overhead * row.calls > OVERHEAD * row.seconds]
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: (row.overhead or 0.0) * row.calls)
+    if (row.overhead or 0.0) * row.calls < 0.1 * report.seconds:
+        return None
+    return (
+        f"`{row.name}` runs for {row.seconds / row.calls * 1e6:.1f} us, and each of its {row.calls} launches costs"
+        f" {(row.overhead or 0.0) * 1e6:.1f} us more. Let a launch do more work, fuse it with its neighbours, or call"
+        f" `{row.name}.bind(..., grid=grid)` once; what its launches need says: tilework explain {report.program}"
+    )
+
+
+def outside(report: Report) -> str | None:
+    inside = report.root.seconds + sum(one.seconds for one in report.compilations)
+    if inside > (1 - MUCH) * report.seconds:
+        return None
+    return (
+        f"{percent(1 - inside / report.seconds)} of the time is outside of kernels and their compiling, in the program itself."
+        f" Where: python -m cProfile -s tottime {report.program}. Of the kernels: {slowest(report)}"
+    )
+
+
+def kernel(report: Report) -> str | None:
+    return slowest(report)
+
+
+def slowest(report: Report) -> str:
+    """The kernel that would save most if it reached its limit."""
+
+    def lost(row: Row) -> float:
+        return row.seconds * (1 - min(row.share if row.share is not None else 0.5, 1.0))
+
+    row = max(candidates(report) or report.kernels, key=lost)
+    part = f"`{row.name}` has {percent(row.seconds / report.root.seconds if report.root.seconds else 0)} of the kernels' time"
+    next_command = f"tilework explain --why slow {report.program}"
+    if row.share is None:
+        return f"{part}; what limits it is not known here. Next: {next_command}"
+    words = "the memory's bandwidth" if row.limit == MEMORY else "the arithmetic"
+    guess = "" if row.is_told else ", as far as can be estimated"
+    if row.share > 1 and row.limit == MEMORY:
+        return (
+            f"{part}, and its data comes from caches: {row.gigabytes or 0:.1f} GB/s are more than a copy gets from memory."
+            f" Next: {next_command}"
+        )
+    if row.share >= GOOD:
+        return f"{part} and reaches {percent(row.share)} of {words}{guess}: make it need less, by fusing it with its neighbours"
+    return f"{part} and reaches {percent(row.share)} of {words}{guess}. Next: {next_command}"
+
+
+def candidates(report: Report) -> list[Row]:
+    return [row for row in report.kernels if not is_tuning(row)]
+
+
+def is_tuning(row: Row) -> bool:
+    return any(part.startswith(TUNING) for part in row.path)
+
+
+def percent(part: float) -> str:
+    return f"{100 * part:.0f} %"
+
+
+RULES: tuple[Rule, ...] = (nothing, tuning, compiling, launching, outside, kernel)

@@ -4,13 +4,19 @@
         priority = 5
         def init_handle(self, module, function, name, metadata_group, hash): ...      # a kernel was loaded
         def enter(self, metadata): print(metadata.get()["name"])                      # before a launch
-        def exit(self, metadata): ...                                                 # behind it
+        def exit(self, metadata): ...                                                 # after it
         def activate(self): ...
         def deactivate(self): ...
 
     HookManager.register(Printer(), session)
 
-Those with a higher priority come first, and last behind a launch.
+Hooks with a higher priority are entered first and exited last. `LaunchHook` reads names, flops and bytes from the kernel's author:
+
+    def metadata(grid, kernel, args):
+        return {"name": f"add [n={args['n']}]", "bytes": 12 * args["n"], "flops32": args["n"]}
+
+That function is called before each launch; the kernels that it launches itself are filed under a node of their own, which viewers
+leave out. `InstrumentationHook` refuses ``backend="instrumentation"``: tilework compiles no clocks into kernels.
 """
 
 from abc import abstractmethod
@@ -18,6 +24,10 @@ from collections import defaultdict
 from typing import Any, ClassVar
 
 from tilework import knobs
+from tilework.inspect.profiler import stacks
+from tilework.inspect.profiler.mode import InstrumentationMode, interpret_mode
+from tilework.inspect.profiler.recorder import RECORDER, Operation
+from tilework.inspect.profiler.stacks import flags
 
 
 class Hook:
@@ -117,3 +127,59 @@ class HookManager:
         )
         for chain, function in chains:
             getattr(chain, change)(function)
+
+
+WHY_NOT = (
+    'backend="instrumentation" puts clocks into kernels, which tilework does not compile. TILEWORK_DEVICE=emulator counts what each'
+    " line does (kernel.counters), TILEWORK_PERFORMANCE_REMARKS=1 says what limits a loop; the other backends time whole kernels"
+)
+
+
+class InstrumentationHook(Hook):
+    """Knows the modes; a session cannot have it."""
+
+    priority = 0
+
+    def __init__(self, mode_obj: str | InstrumentationMode | None) -> None:
+        self.mode: InstrumentationMode = interpret_mode(mode_obj)
+
+    def activate(self) -> None:
+        raise NotImplementedError(WHY_NOT)
+
+    def deactivate(self) -> None:
+        flags.instrumentation_on = False
+
+
+COMPUTE_METADATA_SCOPE_NAME = "__proton_launch_metadata"
+
+
+class LaunchHook(Hook):
+    """There is one."""
+
+    priority = 100
+    flops_width: ClassVar[list[int]] = [8, 16, 32, 64]
+    metrics: ClassVar[list[str]] = [*(f"flops{width}" for width in flops_width), "bytes", "flops"]
+    _instance: ClassVar["LaunchHook | None"] = None
+
+    def __new__(cls) -> "LaunchHook":
+        if cls._instance is None:
+            cls._instance = super().__new__(cls)
+        return cls._instance
+
+    def enter(self, metadata: Any) -> None:
+        """Ask for what the author says, and keep it for the launch."""
+        RECORDER.thread.operation = None
+        if not metadata.extras:  # nobody says anything
+            return
+        before = stacks.LOCAL.stack.state
+        stacks.set_state(COMPUTE_METADATA_SCOPE_NAME)
+        try:
+            found = metadata.get()
+        finally:
+            stacks.set_state(before)
+        numbers = {name: found[name] for name in self.metrics if name in found}
+        RECORDER.thread.operation = Operation(str(found["name"]), numbers)
+
+    def exit(self, metadata: Any) -> None:
+        """The recorder has what it needs."""
+        RECORDER.thread.operation = None

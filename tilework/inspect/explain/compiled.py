@@ -1,7 +1,8 @@
-"""Why was this compiled, and why again: the records of `runtime/recording`, kernel by kernel.
+"""Why was this compiled or tuned again: the records of `runtime/recording`, kernel by kernel.
 
-A kernel that has hundreds of specialisations has them for few reasons. Those with the same reason (the same parts of the key
-differ from the nearest earlier specialisation) are one finding, at the line of the first.
+A kernel with hundreds of specialisations has them for few reasons. Those with the same reason (the same parts of the key differ from
+the nearest earlier specialisation) are one finding, at the line of the first. Every tuning is a finding with the times of its
+configurations, or why they have none.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import Span
-from tilework.inspect.explain.findings import Finding, Section, counted, listed, milliseconds, ordered
+from tilework.inspect.findings import Finding, Section, counted, listed, milliseconds, ordered
 
 Record = Mapping[str, Any]
 
@@ -118,3 +119,81 @@ def changes(group: Sequence[Record]) -> str:
         return ""
     values = dict.fromkeys(row["differences"][0]["after"].rpartition("=")[2] for row in group)
     return f": {parts[0]['name']} was {listed(list(values))}" if len(values) > 1 else ""
+
+
+SHOWN = {"best": 1, "slower": 5, "stopped": 3, "failed": 4, "pruned": 3}  # configurations of one tuning
+
+
+def why_tuned(records: Sequence[Record]) -> Section:
+    """The section for all autotuners of a program."""
+    rows = [record for record in records if record["event"] == "tuned"]
+    names = {row["kernel"] for row in rows}
+    seconds = sum(row["seconds"] for row in rows)
+    summary = f"{counted(len(names), 'autotuned kernel')}; {counted(len(rows), 'tuning')}, {milliseconds(seconds)}"
+    return Section("tuned", summary, ordered(tuning_finding(row, rows) for row in rows))
+
+
+def tuning_finding(row: Record, rows: Sequence[Record]) -> Finding:
+    """One tuning: why it was done, and what became of each configuration."""
+    name = row["kernel"].rpartition(".")[2]
+    words = "; ".join(difference["words"] for difference in row["differences"])
+    title = f"{name} was tuned again: {words}" if words else f"{name} was tuned for the first time in this process"
+    configs = row["configs"]
+    states = {state: [one for one in configs if one["state"] == state] for state in SHOWN}
+    counts = ", ".join(f"{len(found)} {WORDS[state]}" for state, found in states.items() if found and state != "best")
+    notes = [
+        f"{milliseconds(row['seconds'])} for {counted(len(configs), 'configuration')}"
+        + (f": {counts}" if counts else "")
+    ]
+    if row["from_disk"]:
+        notes.append(f"{row['from_disk']} of the timings are from disk")
+    for state, most in SHOWN.items():
+        fastest = sorted(states[state], key=lambda one: one.get("milliseconds", 0.0))
+        notes += [config_line(one, states["best"]) for one in fastest[:most]]
+        if (more := len(states[state]) - most) > 0:
+            notes.append(f"{more} more {WORDS[state]}; --json has them all")
+    calls = [Span(**call) for call in row.get("calls", ())]
+    helps = [difference["help"] for difference in row["differences"] if difference["help"]]
+    return Finding(
+        kernel=name,
+        title=title,
+        span=calls[0] if calls else None,
+        notes=tuple(notes),
+        help="; ".join(dict.fromkeys([*helps, *advice(states)])),
+        callers=tuple(calls[1:]),
+        weight=row["seconds"],
+        facts={key: row[key] for key in ("key", "tuning", "differences", "seconds", "best", "configs")},
+    )
+
+
+WORDS = {
+    "slower": "slower than the best",
+    "stopped": "given up early",
+    "failed": "could not run",
+    "pruned": "pruned before they were compiled",
+}
+
+
+def config_line(one: Record, best: Sequence[Record]) -> str:
+    """``BLOCK: 256, num_warps: 8: 0.52 ms, 1.31 times the best``"""
+    text = one["config"].removesuffix(", maxnreg: None")
+    if "milliseconds" not in one:
+        return f"{WORDS[one['state']].split(' ')[0]}: {text}: {one['reason']}"
+    time = one["milliseconds"]
+    factor = (
+        f", {time / best[0]['milliseconds']:.2f} times the best"
+        if best and one["state"] != "best" and best[0]["milliseconds"]
+        else ""
+    )
+    return f"{one['state']}: {text}: {time:.4g} ms{factor}" + (f" ({one['reason']})" if one["reason"] else "")
+
+
+def advice(states: Mapping[str, Sequence[Record]]) -> list[str]:
+    """What the failures have in common."""
+    lacking = {one["name"] for one in states["failed"] if "name" in one}
+    texts = {
+        "shared memory": "smaller blocks or num_stages need less shared memory",
+        "registers": "more num_warps, or smaller blocks, leave a thread fewer accumulators",
+        "threads": "num_warps is too large for a block",
+    }
+    return [texts[name] for name in texts if name in lacking]

@@ -26,7 +26,7 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Attribute
 
-from tilework.inspect.explain.gaps import changed, gap_of
+from tilework.inspect.tolerances import changed, gap_of
 from tilework.ir import tt
 from tilework.ir.create import clone_op
 from tilework.ir.functions import functions, is_private, symbol_of

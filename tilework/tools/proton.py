@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tilework.as_triton import run_script
-from tilework.inspect.profiler.flags import flags
 from tilework.inspect.profiler.profile import DEFAULT_PROFILE_NAME, begin, end
 from tilework.inspect.profiler.sessions import CONTEXTS, DATA
+from tilework.inspect.profiler.stacks import flags
 from tilework.tools.program import code_of
 
 

@@ -106,7 +106,7 @@ def emulated(
     source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch, arch: str
 ) -> tuple[Any, list[str]]:
     """The counters of one launch, and the mistakes that were found in it."""
-    from tilework.inspect.explain.devices import active, silence  # lazily: with the emulator
+    from tilework.inspect.replay import active, silence  # lazily: with the emulator
     from tilework.runtime.compile.cached import compile
     from tilework.runtime.compile.compiled import launch_kernel
     from tilework.runtime.devices.active_driver import driver

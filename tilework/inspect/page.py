@@ -12,10 +12,9 @@ import zlib
 from html import escape
 from importlib.resources import files
 
-ASSETS = files("tilework.inspect.explorer") / "assets"
-STYLES = ("theme.css", "layout.css", "views.css")
-EXPLORER = ("data.js", "dom.js", "code.js", "source.js", "folding.js", "passes.js", "layouts.js", "report.js", "search.js", "panes.js", "main.js")  # fmt: skip
-COMPARISON = ("data.js", "dom.js", "code.js", "folding.js", "compare.js")
+ASSETS = files("tilework.inspect") / "assets"
+EXPLORER = ("common.js", "layouts.js", "explorer.js")
+COMPARISON = ("common.js", "comparison.js")
 DATA = re.compile(r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>', re.DOTALL)
 LARGE = 4_000_000  # characters of data
 
@@ -27,7 +26,7 @@ def page(data: str, title: str, scripts: tuple[str, ...] = EXPLORER) -> str:
     packed = base64.b64encode(zlib.compress(data.encode(), 9)).decode() if is_large else data.replace("<", r"\u003c")
     parts = {
         "title": escape(title),
-        "styles": "\n".join(asset(name) for name in STYLES),
+        "styles": asset("explorer.css"),
         "packed": " data-packed" if is_large else "",
         "data": packed,
         "scripts": "\n".join(asset(name) for name in scripts),

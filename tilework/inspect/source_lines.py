@@ -1,17 +1,35 @@
-"""The text of a stage as lines, each with the places in the source that it comes from.
+"""Which lines of the source each line of a stage comes from, and tables that store every text once.
 
     >>> located_ir('#l = loc("k.py":3:4)\\n%0 = tt.load %p : f32 loc(#l)\\n')
     [('%0 = tt.load %p : f32', (('k.py', 3, 4),))]
 
-A place is a file, a line and a column; the first is where the line's own code stands, the others are the calls that led there. What only
-says places (`loc(...)`, ``!dbg``, ``.loc``) is left out of the lines.
+A place is a file, a line and a column; the first is that of the line's own code, the others are the calls that led there. Text
+that only encodes places (`loc(...)`, ``!dbg``, ``.loc``) is left out of the lines.
+
+    tables = Tables()
+    tables.rows([("%0 = tt.load %p : f32", (("k.py", 3, 4),))])          [0]
+    tables.data()["strings"][0]                                          "%0 = tt.load %p : f32"
+
+A row is a line of text with its places, a text a list of rows. The IR behind forty passes differs little from pass to pass, so
+that a page stores the first text and, for each pass, the rows that it replaced (`edits`).
+
+    parts_of("matmul.py", {13, 28})       [Part("program_tile", 10, [...]), Part("matmul", 22, [...])]
+
+is the Python that a page shows: the functions that code comes from, or the lines around a place outside of every function.
 """
 
+import ast
+import linecache
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
 
 from tilework.aot.signature import split_entries, unquoted
+from tilework.errors import LIBRARY
 
 Place = tuple[str, int, int]
 Places = tuple[Place, ...]
@@ -220,3 +238,143 @@ def located(stage: str, text: str) -> list[Located]:
 def unlocated(text: str) -> list[Located]:
     """Lines of which nothing is known."""
     return [(line, ()) for line in text.splitlines()]
+
+
+Edit = list[Any]  # at which row, how many rows go, the rows that come
+
+
+class Numbered:
+    """Different values, each with the number of its first use."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+
+    def __getitem__(self, value: Any) -> int:
+        return self.numbers.setdefault(value, len(self.numbers))
+
+    def __iter__(self) -> Any:
+        return iter(self.numbers)
+
+
+class Tables:
+    """The numbers of strings, files, places and rows of one page."""
+
+    def __init__(self) -> None:
+        self.strings, self.files, self.places, self.row_numbers = Numbered(), Numbered(), Numbered(), Numbered()
+        self.place(())  # number 0: nowhere
+        self.callers: dict[Place | tuple[str, int], dict[Place, None]] = {}
+
+    def place(self, places: Iterable[Place]) -> int:
+        """The number of the lines of the source that some places name: columns do not count."""
+        return self.places[tuple(dict.fromkeys((self.files[file], line) for file, line, _ in places if file and line))]
+
+    def rows(self, lines: Iterable[Located]) -> list[int]:
+        return [self.row_numbers[self.strings[text], self.place(places)] for text, places in lines]
+
+    def learn_callers(self, lines: Iterable[Located]) -> None:
+        """Remember which calls led to each place: assembly tells only the place itself."""
+        for _, places in lines:
+            for index, (file, line, column) in enumerate(places[:-1]):
+                calls = dict.fromkeys(places[index + 1 :])
+                self.callers.setdefault((file, line, column), {}).update(calls)
+                self.callers.setdefault((file, line), {}).update(calls)
+
+    def with_callers(self, lines: Iterable[Located]) -> list[Located]:
+        """Lines whose places are single ones, with the calls that may have led there."""
+        return [(text, self.called(places)) for text, places in lines]
+
+    def called(self, places: Places) -> Places:
+        if len(places) != 1:
+            return places
+        ((file, line, column),) = places
+        found = self.callers.get((file, line, column)) or self.callers.get((file, line)) or {}
+        return (*places, *found)
+
+    def edits(self, before: Sequence[int], after: Sequence[int]) -> list[Edit]:
+        """What turns one text into the other."""
+        if before == after:
+            return []
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
+        return [
+            [first, last - first, list(after[new:end])]
+            for kind, first, last, new, end in matcher.get_opcodes()
+            if kind != "equal"
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """For the page: strings, places as lists of [file, line], rows as strings and places side by side."""
+        rows = list(self.row_numbers)
+        return {
+            "strings": list(self.strings),
+            "places": [[list(place) for place in places] for places in self.places],
+            "rowStrings": [text for text, _ in rows],
+            "rowPlaces": [place for _, place in rows],
+        }
+
+
+def edited(before: Sequence[int], edits: Iterable[Edit]) -> list[int]:
+    """The text that `edits` make of one."""
+    after: list[int] = []
+    done = 0
+    for at, removed, rows in edits:
+        after += [*before[done:at], *rows]
+        done = at + removed
+    return [*after, *before[done:]]
+
+
+AROUND = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive lines of a file, and what they are called."""
+
+    name: str
+    first: int
+    lines: list[str]
+
+
+def is_library(file: str) -> bool:
+    """Whether a file belongs to the language itself."""
+    return file.startswith(LIBRARY)
+
+
+def parts_of(file: str, used: Collection[int]) -> list[Part]:
+    """The functions that have one of the lines `used`; [] if the file cannot be read."""
+    lines = [line.rstrip("\n") for line in linecache.getlines(file)] or read(file)
+    used = {line for line in used if 0 < line <= len(lines)}
+    if not used:
+        return []
+    known = functions("\n".join(lines))
+    found = {(first, last): name for name, first, last in known if any(first <= line <= last for line in used)}
+    alone = [line for line in used if not any(first <= line <= last for first, last in found)]
+    ranges = [*found, *((max(1, line - AROUND), line + AROUND) for line in alone)]
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        else:
+            merged.append((first, last))
+    return [Part(found.get((first, last), ""), first, lines[first - 1 : last]) for first, last in merged]
+
+
+def read(file: str) -> list[str]:
+    try:
+        return Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def functions(text: str) -> Iterator[tuple[str, int, int]]:
+    """Name, first line (of the decorators) and last line of every function that is not inside another one."""
+    try:
+        waiting: list[ast.AST] = list(ast.parse(text).body)
+    except SyntaxError:
+        return
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            yield node.name, first, node.end_lineno or node.lineno
+        else:
+            waiting += ast.iter_child_nodes(node)

@@ -1,0 +1,238 @@
+"""Everything that is known of one compilation: texts, times, passes, remarks, resources, what limits the code.
+
+    made = compiled(Request(ASTSource(kernel, signature, constants), GPUTarget.parse("cuda:90"), {"num_warps": 8}))
+    made.texts["ptx"], made.times["ptx"]        the products that are text, and the seconds of each stage
+    made.seen.runs[0].steps                     every pass with its time and the module behind it
+    made.remarks                                remarks of the passes, each once
+    made.resources                              {"registers": 40, "spill_stores": 0, ...} as ptxas reports them
+    made.limits                                 occupancy, and for each innermost loop the cycles of every resource
+
+The kernel is compiled once more for it, under a recording (`targets/recording.py`); nothing is taken from a cache or stored there.
+"""
+
+import re
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+from tilework.analysis.cost import Cost, loop_cost, occupancy, straight_cost, together
+from tilework.errors import CompilationError, StageError, TritonError
+from tilework.inspect.counters import Launch
+from tilework.ir import tt
+from tilework.ir.functions import functions, has_body, is_private
+from tilework.ir.locations import source_positions
+from tilework.ir.module_facts import find_num_warps, find_target, partition_warps
+from tilework.ir.parser import parse_module
+from tilework.language import core as tl
+from tilework.language.standard import sum as reduced
+from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
+from tilework.runtime.compile.stages import kernel_symbol, remaining_stages, shown_by, stage_data
+from tilework.runtime.launch.python.jit import jit
+from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
+from tilework.targets.options import CompileOptions
+from tilework.targets.recording import Recording, recording
+from tilework.transforms.remarks import Remark, listening
+from tilework.transforms.ttg.limit_remarks import limited_codes, peak
+
+
+@dataclass(frozen=True)
+class ModuleSource:
+    """A TTIR module before any pass as a source; compiling consumes it."""
+
+    name: str
+    module: Any
+    ext: str = "ttir"
+
+    def product(self, options: Any) -> Any:
+        return self.module
+
+
+@dataclass(frozen=True)
+class Request:
+    """A source to compile, its target and options; `launch` if a launch of it is known."""
+
+    source: ASTSource | IRSource | ModuleSource
+    target: GPUTarget
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    launch: Launch | None = None
+
+
+@dataclass
+class Compilation:
+    """The products of the stages that could be made, their times, and what was recorded on the way."""
+
+    backend: Backend
+    options: CompileOptions
+    seen: Recording
+    texts: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)  # bytes of products that are not text
+    times: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)  # by stage, the reason that there is none
+    heard: list[Remark] = field(default_factory=list)
+
+    @property
+    def remarks(self) -> list[Remark]:
+        """The remarks of all passes, each once."""
+        return list(dict.fromkeys((*self.seen.remarks, *self.heard)))
+
+    @cached_property
+    def resources(self) -> dict[str, int]:
+        """Registers of a thread and bytes that it spills, as far as they are known."""
+        found = resources_of(self.seen.assembler)
+        if self.facts.get("n_regs") is not None:
+            found.setdefault("registers", self.facts["n_regs"])
+        return found
+
+    @cached_property
+    def limits(self) -> dict[str, Any]:
+        """Occupancy and the cost of each innermost loop; {} where a target has no measured rates."""
+        if "ttgir" not in self.texts or "llir" not in self.texts:
+            return {}
+        return limits_of(self.texts["ttgir"], self.resources.get("registers"), self.facts.get("shared"))
+
+
+WARM: set[str] = set()
+
+
+def warm_up(request: Request) -> None:
+    """The first compilation for a target imports the compiler: its times would be those of the imports."""
+    if request.target.backend not in WARM:
+        compiled(Request(small_source(), request.target), with_texts=False, with_views=False)
+        WARM.add(request.target.backend)
+
+
+def compiled(
+    request: Request, *, with_texts: bool = True, with_views: bool = True, without: Collection[str] = ()
+) -> Compilation:
+    """Run the stages until one fails or is in `without`; the error of a stage becomes a note, one of the frontend is raised.
+
+    `with_texts` keeps the module behind every pass; `with_views` adds what the backend makes for reading, such as SASS.
+    """
+    source: Any = request.source
+    backend = find_backend(request.target)
+    options = backend.parse_options(dict(request.settings))
+    with recording(with_texts) as seen, listening() as heard:
+        made = Compilation(backend, options, seen, heard=heard)
+        start = time.perf_counter()
+        product = source.product(frontend_options(request.target, options))
+        made.times["frontend"] = time.perf_counter() - start
+        made.facts["name"] = source.name if isinstance(product, str) else kernel_symbol(product)
+        products: dict[str, Any] = {}
+        for name, stage in remaining_stages(source, backend, options).items():
+            if name in without:
+                break
+            start, overhead = time.perf_counter(), seen.overhead
+            try:
+                product = stage(product)
+                made.times[name] = time.perf_counter() - start - (seen.overhead - overhead)
+                data = stage_data(product)
+                made.facts |= backend.kernel_facts(name, product, made.facts["name"], options, request.settings)
+            except CompilationError:
+                raise
+            except (TritonError, RuntimeError, ValueError) as error:
+                made.notes[name] = str(error)
+                break
+            if name in (*IR_STAGES, *TEXT_STAGES):
+                products[name] = made.texts[name] = data.decode()
+            else:
+                products[name], made.sizes[name] = data, len(data)
+        for view, (stage, _) in backend.views.items() if with_views else ():
+            try:
+                if stage in products:
+                    made.texts[view] = shown_by(backend, view, products, options)
+            except StageError as error:
+                made.notes[view] = str(error)
+    return made
+
+
+USED = re.compile(r"Used (\d+) registers")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+def resources_of(log: str) -> dict[str, int]:
+    """What ptxas says about the kernel, which comes last."""
+    found: dict[str, int] = {}
+    if used := USED.findall(log):
+        found["registers"] = int(used[-1])
+    if spills := SPILLS.findall(log):
+        stack, stores, loads = map(int, spills[-1])
+        found |= {"stack": stack, "spill_stores": stores, "spill_loads": loads}
+    return found
+
+
+def limits_of(ttgir: str, registers: int | None, shared: int | None) -> dict[str, Any]:
+    """Occupancy, and the cost of each innermost loop (or of a kernel without loops), from finished TTGIR."""
+    module = parse_module(ttgir)
+    kernel = next(op for op in functions(module) if type(op) is tt.FuncOp and has_body(op) and not is_private(op))
+    rates = find_target(kernel).rates
+    held = occupancy(kernel, registers, shared)
+    if rates is None or held is None:
+        return {}
+    warps = (find_num_warps(kernel) or 1) + partition_warps(kernel)
+    codes = []
+    for group in limited_codes(kernel):
+        costs = [straight_cost(code) if type(code) is tt.FuncOp else loop_cost(code) for code in group]
+        cost = together([one for one in costs if one is not None])
+        if cost.bound:
+            codes.append({**described(cost, held.blocks), "peak": peak(cost, rates).removeprefix(", ")})
+            codes[-1]["place"] = source_positions(group[0].location)[:1]
+            codes[-1]["what"] = "kernel" if type(group[0]) is tt.FuncOp else "loop"
+    return {
+        "blocks": held.blocks,
+        "by": held.limit,
+        "warps": held.blocks * warps,
+        "most_warps": rates.warps,
+        "codes": codes,
+    }
+
+
+def described(cost: Cost, blocks: int) -> dict[str, Any]:
+    return {
+        "limit": cost.limit,
+        "bound": cost.bound,
+        "estimate": cost.estimate(blocks),
+        "cycles": dict(cost.cycles),
+    }
+
+
+@jit
+def small(x_ptr: Any, out_ptr: Any, n: Any, BLOCK: tl.constexpr) -> None:
+    rows, columns = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    total = tl.full((BLOCK, BLOCK), 0, tl.float32)
+    for step in range(0, n, BLOCK):
+        x = tl.load(x_ptr + rows[:, None] * n + columns[None, :] + step, mask=columns[None, :] + step < n, other=0.0)
+        total = tl.dot(x, x, total)
+    tl.store(out_ptr + rows, reduced(total, axis=1))
+
+
+def small_source() -> ASTSource:
+    types = {"x_ptr": "*fp16", "out_ptr": "*fp32", "n": "i32", "BLOCK": "constexpr"}
+    return ASTSource(small, types, {"BLOCK": 32})
+
+
+OWN = frozenset({"arch", "backend_name", "warp_size", "extern_libs", "auto_tma", "ptx_version", "ptx_options"})
+
+
+def settings_for(options: Mapping[str, Any], compiled: GPUTarget, target: GPUTarget) -> dict[str, Any]:
+    """The options that a launch asked for, as far as another target has them, too."""
+    usual = find_backend(compiled).parse_options({})
+    chosen = {one.name: frozen(options[one.name]) for one in fields(usual) if one.name in options}
+    known = {one.name for one in fields(find_backend(target).parse_options({}))}
+    return {
+        name: value
+        for name, value in chosen.items()
+        if value != getattr(usual, name) and name in known and (compiled == target or name not in OWN)
+    }
+
+
+def frozen(value: Any) -> Any:
+    """As it was before it was written as JSON."""
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def module_for(source: Any, target: GPUTarget, settings: Mapping[str, Any]) -> Any:
+    """The module before any pass, as the frontend makes it for a target."""
+    return source.module(frontend_options(target, find_backend(target).parse_options(settings)))
