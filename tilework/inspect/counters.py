@@ -133,7 +133,7 @@ def numbers_of(counts: Any) -> dict[str, Any]:
         "kinds": dict(sorted(counts.instructions.items())),
         "sectors": counts.sectors,
         "coalescing": round(counts.coalescing, 4) if counts.sectors else None,
-        "turns": counts.wavefronts,
+        "wavefronts": counts.wavefronts,
         "conflicts": counts.conflicts,
         "tensor": counts.tensor_operations,
     }

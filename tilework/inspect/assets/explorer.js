@@ -1,5 +1,5 @@
 // The source: the functions that code comes from, the user's own first; beside each line what it costs and what was said about it.
-const METRICS = [["instructions", "instructions"], ["sectors", "memory sectors"], ["turns", "shared turns"], ["conflicts", "bank conflicts"]];
+const METRICS = [["instructions", "instructions"], ["sectors", "memory sectors"], ["wavefronts", "shared wavefronts"], ["conflicts", "bank conflicts"]];
 
 function sourceFiles(kernel) {
   // the files that this kernel's code comes from
@@ -150,8 +150,8 @@ class PassesView {
 // The numbers: what limits the kernel, what was said about it, what its lines do, where the compiler's time went.
 const COLUMNS = [
   ["instructions", "instructions", "of warps"], ["sectors", "sectors", "of 32 bytes of global memory, moved"],
-  ["coalescing", "used", "of the bytes that were moved, those that threads wanted"], ["turns", "turns", "of shared memory"],
-  ["conflicts", "conflicts", "turns that even use of the banks would save"], ["tensor", "tensor ops", "multiplications and additions of tensor cores"],
+  ["coalescing", "used", "of the bytes that were moved, those that threads wanted"], ["wavefronts", "wavefronts", "of shared memory"],
+  ["conflicts", "conflicts", "wavefronts that even use of the banks would save"], ["tensor", "tensor ops", "multiplications and additions of tensor cores"],
 ];
 
 class ReportView {

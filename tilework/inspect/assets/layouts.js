@@ -172,7 +172,7 @@ class LayoutsView {
     if (layout.isShared) {
       parts.push(el("span", {}, strip(Array.from({ length: BANKS }, (_, bank) => bankColour(bank))), "bank 0 to 31, each 4 bytes wide"));
       for (const [name, single, wide] of layout.conflicts ?? []) {
-        const words = (turns) => (turns === null ? "not possible" : turns ? `${turns} more turns` : "no conflict");
+        const words = (more) => (more === null ? "not possible" : more ? `${more} more wavefronts` : "no conflict");
         parts.push(el("span", {}, `a warp reads a ${name}: ${words(single)} (one element a lane), ${words(wide)} (16 bytes a lane)`));
       }
     } else {

@@ -220,11 +220,11 @@ def counted_findings(case: Case) -> Iterator[Finding]:
 
 def slow_counts(line: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
     """(what, how many times what would be needed, what to try) of one line."""
-    best = line["turns"] - line["conflicts"]
-    if line["turns"] >= 2 * max(best, 1) and line["turns"] > 32:
+    best = line["wavefronts"] - line["conflicts"]
+    if line["wavefronts"] >= 2 * max(best, 1) and line["wavefronts"] > 32:
         yield (
-            f"{line['conflicts']} of {line['turns']} turns of shared memory are bank conflicts",
-            line["turns"] / max(best, 1),
+            f"{line['conflicts']} of {line['wavefronts']} wavefronts of shared memory are bank conflicts",
+            line["wavefronts"] / max(best, 1),
             "another order of the axes of the reduction, transpose or gather; a tile whose rows are no multiple of 128 bytes",
         )
     if line["tile_sectors"] >= 2 * line["least_sectors"] and line["tile_sectors"] > 32:

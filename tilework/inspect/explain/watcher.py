@@ -28,7 +28,7 @@ MOST_COMPARED = 20  # launches
 MOST_COUNTED = 2  # specialisations of a kernel
 COUNTED_PROGRAMS = 4
 COUNTING_SECONDS = 20.0
-COUNTS = ("turns", "conflicts", "tile_sectors", "least_sectors", "sectors", "requests")
+COUNTS = ("wavefronts", "conflicts", "tile_sectors", "least_sectors", "sectors", "requests")
 
 
 class Watcher:

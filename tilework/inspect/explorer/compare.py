@@ -118,7 +118,7 @@ def metrics_of(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, An
         words = {
             "instructions": "of warps",
             "sectors": "of global memory",
-            "turns": "of shared memory",
+            "wavefronts": "of shared memory",
             "conflicts": "of banks",
         }
         found += [(name, totals[0][name], totals[1][name], f"{of}, in the emulator") for name, of in words.items()]
