@@ -94,14 +94,14 @@ def test_reinterpreted_memory_shows_its_swizzle() -> None:
     assert out[64] == X[1, 8] and out[72] == X[1, 0] and out[0] == X[0, 0]
 
 
-def test_a_buffer_number_out_of_range_is_found_where_the_buffer_is_used() -> None:
+def test_a_buffer_index_out_of_range_is_found_where_the_buffer_is_used() -> None:
     body = f"""
  %m = ttg.local_alloc : () -> !ttg.memdesc<2x16x64xf16, #s, #smem, mutable>
  %i = arith.constant 2 : i32
  %b = ttg.memdesc_index %m[%i] : !ttg.memdesc<2x16x64xf16, #s, #smem, mutable> -> {M}
  ttg.local_store %x, %b : {T} -> {M}
  tt.return"""
-    assert "number is out of range" in fails(f"%x: {T}", "", body, X)
+    assert "index is out of range" in fails(f"%x: {T}", "", body, X)
 
 
 # Copies by threads

@@ -29,7 +29,7 @@ from tests.fuzz.kernels import Kernel
 from tests.fuzz.run import compile_drawn
 from tilework.ir import tt
 from tilework.oracles.evaluator import evaluate
-from tilework.oracles.evaluator.table import RULES, Rule
+from tilework.oracles.evaluator.rules import RULES, Rule
 
 RUNS, MOST_RUNS = 8, 64  # twice as many, and again, while something is not explained: an integer has to occur
 SAFETY, FUNCTION_ULPS = 4.0, 2.0  # random signs give less than the worst case, hence the factor

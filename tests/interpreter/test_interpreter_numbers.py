@@ -10,7 +10,7 @@ from tilework.language.extra import libdevice
 from tilework.language.extra.cuda.libdevice import TABLE
 from tilework.numerics.rounding import F16, narrow_to_zero
 from tilework.oracles.interpreter import InterpretedFunction
-from tilework.oracles.interpreter.formats import convert, number_as
+from tilework.oracles.interpreter.tensors import convert, scalar_as
 
 
 @InterpretedFunction
@@ -71,7 +71,7 @@ def test_conversions_round_once() -> None:
     assert float(convert(np.asarray(barely), tl.float64, tl.bfloat16)) == 1 + 2**-7
     big = np.int64((1 << 62) + (1 << 54) + 1)
     assert int(convert(np.asarray(big), tl.int64, tl.bfloat16).astype(np.float64)) == (1 << 62) + (1 << 55)
-    assert number_as(2**53 + 1, tl.float32) == np.float32(2**53)
+    assert scalar_as(2**53 + 1, tl.float32) == np.float32(2**53)
     assert int(convert(np.asarray(np.float32(300.7)), tl.float32, tl.uint8)) == 44
     assert convert(np.asarray(np.float32(1e6)), tl.float32, tl.float8e5).astype(np.float32) == 57344
     assert narrow_to_zero(np.asarray(np.float32(-65519.99)), F16) == np.float16(-65504)

@@ -28,9 +28,9 @@ from tilework.language.function import JITFunction
 from tilework.language.typing.carrier import Carrier
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.oracles.interpreter.allowed_memory import Memory, region_of_array
-from tilework.oracles.interpreter.formats import storage
 from tilework.oracles.interpreter.function import Options
 from tilework.oracles.interpreter.semantic import Semantic as Interpreter
+from tilework.oracles.interpreter.tensors import storage
 
 MEMORY = np.zeros(1 << 20, np.uint8)  # where every pointer of the interpreter points
 

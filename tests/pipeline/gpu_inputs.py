@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tilework.inspect.check_each import public_functions
 from tilework.ir.types import PointerType, TensorDescType, element_type
-from tilework.oracles.evaluator.floats import storage
+from tilework.oracles.evaluator.values import storage
 
 Given = dict[str, Any]
 Grid = tuple[int, int, int]

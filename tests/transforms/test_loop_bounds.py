@@ -7,7 +7,7 @@ from xdsl.dialects import scf
 from tilework.inspect.check_each import check_each
 from tilework.ir.parser import parse_module
 from tilework.oracles.evaluator import evaluate
-from tilework.oracles.evaluator.evaluation_errors import EvaluationError
+from tilework.oracles.evaluator.rules import EvaluationError
 from tilework.transforms.registry import run_pipeline
 from tilework.transforms.ttg import fused_rounds
 

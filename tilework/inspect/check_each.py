@@ -44,7 +44,7 @@ from tilework.ir.types import (
     shape_of,
 )
 from tilework.oracles.evaluator import EvaluationError, evaluate
-from tilework.oracles.evaluator.floats import memory_bytes, storage
+from tilework.oracles.evaluator.values import memory_bytes, storage
 from tilework.transforms.passes import Pass
 from tilework.transforms.registry import parse_pipeline
 

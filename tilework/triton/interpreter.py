@@ -30,7 +30,6 @@ from tilework.language.active import ACTIVE
 from tilework.language.parameters import KernelParam
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.oracles.interpreter.arguments import Arguments
-from tilework.oracles.interpreter.formats import storage
 from tilework.oracles.interpreter.function import (
     COMPILER_OPTIONS,
     FP8_TYPES,
@@ -41,7 +40,7 @@ from tilework.oracles.interpreter.function import (
 )
 from tilework.oracles.interpreter.function import Options as LaunchOptions
 from tilework.oracles.interpreter.semantic import Semantic
-from tilework.oracles.interpreter.tensors import plain, tensor
+from tilework.oracles.interpreter.tensors import plain, storage, tensor
 
 ARITHMETIC = {  # operator: (of integers, of floats); a pair of integer names is (signed, unsigned)
     "+": ("add", "fadd"),

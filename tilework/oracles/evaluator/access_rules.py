@@ -1,7 +1,10 @@
-"""Rules that read and write memory: loads, stores, atomics, block pointers and tensor descriptors.
+"""Rules that read and write memory: loads, stores, atomics, block pointers, tensor descriptors, and AMD's buffer
+accesses.
 
 Atomics are sequential: lanes that share an address are applied one after the other, in row-major order, and each sees
-the result of the one before it.
+the result of the one before it. The offset of a buffer access has 31 bits in hardware; a negative or larger one is a
+fault, because the hardware would take it for masked off.
+
 """
 
 from collections.abc import Callable
@@ -12,15 +15,13 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute, Operation
 
-from tilework.ir import tt, ttg
+from tilework.ir import amdg, tt, ttg
 from tilework.ir.enums import DescriptorReduceKind, PaddingOption, RMWOp
-from tilework.ir.types import PointerType, TensorDescType, element_type, is_float, shape_of
+from tilework.ir.types import PointerType, TensorDescType, array_values, element_type, is_float, shape_of
 from tilework.numerics.rounding import Array, narrow
-from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import storage, unsigned, wide
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.table import evaluates, rules
+from tilework.oracles.evaluator.rules import Fault, evaluates, rules
+from tilework.oracles.evaluator.values import BlockView, DescriptorAt, memory_bytes, signed, storage, unsigned, wide
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -29,7 +30,7 @@ Descriptor = BlockView | DescriptorAt
 
 
 def pointee(type: Attribute) -> Attribute:
-    """What a pointer, or a tensor of pointers, points to."""
+    """Return the pointee type of a pointer, or of a tensor of pointers."""
     element = element_type(type)
     if not isinstance(element, PointerType):
         raise Fault(f"needs a pointer, not {type}")
@@ -56,37 +57,37 @@ def eval_store(machine: "Machine", op: Operation, pointer: Any, value: Array, ma
 
 @evaluates(ttg.FetchOp)
 def eval_fetch(machine: "Machine", op: Operation, pointer: Any, mask: Array | None = None) -> None:
-    """Nothing comes of it, but what is asked for must be there."""
+    """A prefetch has no result, but its addresses must be valid."""
     machine.memory.load(machine.spread(pointer), mask, pointee(op.operands[0].type), None)
 
 
 def padding(element: Attribute, with_nan: bool) -> Array:
-    """What an element outside the array reads as."""
+    """Return the value of elements out of bounds."""
     return np.asarray(np.nan if with_nan and is_float(element) else 0).astype(storage(element))
 
 
 @evaluates(tt.MakeTensorPtrOp)
-def eval_make_tensor_ptr(machine: "Machine", op: Operation, base: Array, *numbers: Array) -> BlockView:
+def eval_make_tensor_ptr(machine: "Machine", op: Operation, base: Array, *sizes: Array) -> BlockView:
     type_ = op.results[0].type
     assert isinstance(type_, PointerType) and isinstance(type_.pointee, TensorType), "a pointer to a block"
     block = type_.pointee
     rank = len(shape_of(block))
-    shape, strides, offsets = (tuple(int(n) for n in numbers[k * rank : (k + 1) * rank]) for k in range(3))
+    shape, strides, offsets = (tuple(int(n) for n in sizes[k * rank : (k + 1) * rank]) for k in range(3))
     return BlockView(int(base), shape, strides, block.element_type, shape_of(block), offsets)
 
 
 @evaluates(tt.MakeTensorDescOp)
-def eval_make_tensor_desc(machine: "Machine", op: Operation, base: Array, *numbers: Array) -> BlockView:
+def eval_make_tensor_desc(machine: "Machine", op: Operation, base: Array, *sizes: Array) -> BlockView:
     type_ = op.results[0].type
     assert isinstance(type_, TensorDescType) and isinstance(type_.block, TensorType), "a descriptor of a block"
     rank = len(shape_of(type_.block))
-    shape, strides = (tuple(int(n) for n in numbers[k * rank : (k + 1) * rank]) for k in range(2))
+    shape, strides = (tuple(int(n) for n in sizes[k * rank : (k + 1) * rank]) for k in range(2))
     with_nan = machine.integer(op, "padding", PaddingOption.ZERO) == PaddingOption.NAN
     return BlockView(int(base), shape, strides, type_.block.element_type, shape_of(type_.block), (), with_nan)
 
 
 def descriptor(machine: "Machine", value: Descriptor) -> BlockView:
-    """The descriptor itself: one that the kernel wrote to memory is read from there."""
+    """Return the descriptor itself: one that the kernel wrote to memory is read from there."""
     if isinstance(value, BlockView):
         return value
     assert isinstance(value.type, TensorDescType), "a descriptor of a block"
@@ -97,36 +98,36 @@ def descriptor(machine: "Machine", value: Descriptor) -> BlockView:
     return replace(found.view, element=element_type(value.type.block), block=shape_of(value.type.block))
 
 
-Place = Callable[..., tuple[Array, Array]]  # from a descriptor and indices to addresses, and whether they are inside
+Locate = Callable[..., tuple[Array, Array]]  # from a descriptor and indices to (addresses, in bounds)
 
 
 def block_at(view: BlockView, *indices: Any) -> tuple[Array, Array]:
-    """Addresses of a descriptor's block, every dimension checked."""
+    """Return the addresses of a descriptor's block, every dimension checked."""
     return view.at(tuple(int(index) for index in indices), tuple(range(len(view.block))))
 
 
 def rows_at(view: BlockView, rows: Array, column: Array) -> tuple[Array, Array]:
-    """Addresses of the chosen rows from `column` on, every dimension checked."""
+    """Return the addresses of the chosen rows from `column` on, every dimension checked."""
     width = view.block[-1]
     indices = (rows.astype(np.int64)[:, None], int(column) + np.arange(width, dtype=np.int64)[None, :])
     return view.of_indices(indices, (len(rows), width), (0, 1))
 
 
-def read_window(machine: "Machine", desc: Descriptor, place: Place, *indices: Any) -> Array:
-    """What a descriptor shows at a place."""
+def read_window(machine: "Machine", desc: Descriptor, locate: Locate, *indices: Any) -> Array:
+    """Return the elements of a descriptor at `indices`."""
     view = descriptor(machine, desc)
-    address, inside = place(view, *indices)
+    address, inside = locate(view, *indices)
     return machine.memory.load(address, inside, view.element, padding(view.element, view.pad_with_nan))
 
 
-def write_window(machine: "Machine", desc: Descriptor, value: Array, place: Place, *indices: Any) -> None:
+def write_window(machine: "Machine", desc: Descriptor, value: Array, locate: Locate, *indices: Any) -> None:
     view = descriptor(machine, desc)
-    address, inside = place(view, *indices)
+    address, inside = locate(view, *indices)
     machine.memory.store(address, value.reshape(address.shape), inside, view.element)
 
 
 def update_window(machine: "Machine", op: Operation, desc: Descriptor, value: Array, *indices: Any) -> None:
-    """A reduction of the kind that `op` says."""
+    """Combine elements with memory by the reduction of `op`."""
     view = descriptor(machine, desc)
     address, inside = block_at(view, *indices)
     combine = combine_of(machine.integer(op, "kind"), view.element)
@@ -159,7 +160,7 @@ def add_float(old: Array, value: Array) -> Array:
 
 
 def on_unsigned(function: Combine) -> Combine:
-    """`function` on the unsigned reading of both operands."""
+    """Return `function` on the unsigned bits of both operands."""
     return lambda old, value: np.asarray(function(unsigned(old), unsigned(value))).view(old.dtype)
 
 
@@ -198,7 +199,7 @@ def eval_atomic_cas(
 def exchange_all(
     machine: "Machine", pointer: Array, expected: Array, value: Array, element: Attribute, mask: Array | None = None
 ) -> Array:
-    """Compared as bits, so that NaN equals itself and -0.0 differs from 0.0."""
+    """Compare as bits, so that NaN equals itself and -0.0 differs from 0.0."""
     shape = np.broadcast_shapes(np.shape(value), np.shape(expected))
     pairs = np.empty(shape, dtype=[("expected", expected.dtype), ("value", value.dtype)])
     pairs["expected"], pairs["value"] = expected, value
@@ -213,7 +214,7 @@ def exchange_all(
 def update(
     machine: "Machine", pointer: Array, value: Array, mask: Array | None, type: Attribute, combine: Combine
 ) -> Array:
-    """Replace memory by `combine(old, value)` in each active lane, in order; the old values, zero where masked off.
+    """Replace memory by `combine(old, value)` in each active lane, in order; return the old values, zero if masked off.
 
     Lanes run in rounds: the first lane of every address together, then the second ones, ...
     """
@@ -222,8 +223,8 @@ def update(
     lanes = np.flatnonzero(active)
     flat, values = address.reshape(-1), np.broadcast_to(value, address.shape).reshape(-1)
     old = np.zeros(address.size, storage(type))
-    for turn in turns(plain(flat[lanes])):
-        chosen = lanes[turn]
+    for round_ in rounds(plain(flat[lanes])):
+        chosen = lanes[round_]
         before = machine.memory.load(flat[chosen], None, type)
         old[chosen] = before
         after = np.asarray(combine(before, values[chosen])).astype(before.dtype)
@@ -231,15 +232,15 @@ def update(
     return old.reshape(address.shape)
 
 
-def turns(address: Array) -> list[Array]:
-    """Positions of the first occurrence of each address, of the second occurrences, and so on."""
+def rounds(address: Array) -> list[Array]:
+    """Return the indices of the first occurrence of each address, of the second occurrences, and so on."""
     order = np.argsort(address, kind="stable")
     ordered = address[order]
     is_first = np.ones(len(ordered), bool)
     is_first[1:] = ordered[1:] != ordered[:-1]
     starts = np.flatnonzero(is_first)
     rank = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
-    return [np.sort(order[rank == turn]) for turn in range(int(rank.max(initial=-1)) + 1)]
+    return [np.sort(order[rank == round_]) for round_ in range(int(rank.max(initial=-1)) + 1)]
 
 
 REDUCE_RULES: dict[int, tuple[int, int]] = {  # for signed and for unsigned elements
@@ -253,10 +254,72 @@ REDUCE_RULES: dict[int, tuple[int, int]] = {  # for signed and for unsigned elem
 
 
 def combine_of(kind: int, element: Attribute) -> Combine:
-    """How a reduction of `kind` combines elements in memory."""
+    """Return the function by which a reduction of `kind` combines elements in memory."""
     if kind not in REDUCE_RULES:
         raise Fault(f"reduces with {DescriptorReduceKind(kind).keyword}, which the evaluator does not know")
     is_unsigned = isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
     if is_float(element) and kind == DescriptorReduceKind.ADD:
         return add_float
     return RMW_RULES[REDUCE_RULES[kind][is_unsigned]]
+
+
+BYTES = (1 << 31) - 2  # of a buffer
+
+
+rules({amdg.InThreadTransposeOp: lambda machine, op, src: src, amdg.InstructionSchedHintOp: lambda machine, op: None})
+
+
+def segmented(op: Operation, operands: tuple[Any, ...]) -> list[Any]:
+    """Return the operands by their segments; None for missing ones."""
+    left = iter(operands)
+    return [next(left) if count else None for count in array_values(op.properties["operandSegmentSizes"])]
+
+
+def addresses(base: Array, offsets: Array, mask: Array | None, element: Attribute) -> Array:
+    size = memory_bytes(element)
+    bytes = signed(offsets).astype(np.int64) * size
+    wrong = (bytes < 0) | (bytes + size > BYTES)
+    if mask is not None:
+        wrong = wrong & mask
+    if wrong.any():
+        raise Fault(f"has the offset {int(np.asarray(bytes)[wrong][0])}, which no buffer of 31 bits reaches")
+    return np.asarray(base + bytes)
+
+
+@evaluates(amdg.BufferLoadOp)
+def eval_buffer_load(machine: "Machine", op: Operation, *operands: Any) -> Array:
+    base, offsets, _, mask, other = segmented(op, operands)
+    element = element_type(op.results[0].type)
+    return machine.memory.load(addresses(base, offsets, mask, element), mask, element, other)
+
+
+@evaluates(amdg.BufferStoreOp)
+def eval_buffer_store(machine: "Machine", op: Operation, *operands: Any) -> None:
+    value, base, offsets, _, mask = segmented(op, operands)
+    element = element_type(op.operands[0].type)
+    machine.memory.store(addresses(base, offsets, mask, element), value, mask, element)
+
+
+@evaluates(amdg.BufferAtomicRMWOp)
+def eval_buffer_rmw(machine: "Machine", op: Operation, *operands: Any) -> Array:
+    value, base, offsets, _, mask = segmented(op, operands)
+    element = element_type(op.results[0].type)
+    combine = RMW_RULES[machine.integer(op, "atomic_rmw_op")]
+    return update(machine, addresses(base, offsets, mask, element), value, mask, element, combine)
+
+
+@evaluates(amdg.BufferAtomicCASOp)
+def eval_buffer_cas(
+    machine: "Machine", op: Operation, expected: Array, value: Array, base: Array, offsets: Array, *stride: Array
+) -> Array:
+    element = element_type(op.results[0].type)
+    return exchange_all(machine, addresses(base, offsets, None, element), expected, value, element)
+
+
+@evaluates(amdg.BufferLoadToLocalOp)
+def eval_copy(machine: "Machine", op: Operation, *operands: Any) -> None:
+    """Masked-off elements become zero."""
+    view, base, offsets, mask, _, _ = segmented(op, operands)
+    element = pointee(op.operands[1].type)
+    values = machine.memory.load(addresses(base, offsets, mask, element), mask, element)
+    machine.open_copies.append(machine.shared.start(view, values.reshape(view.offsets.shape), op, True))

@@ -1,7 +1,14 @@
-"""Rules of the `arith` dialect: wrap-around integers, C division, IEEE floats rounded once per operation.
+"""Rules of the `arith` and `math` dialects, and of precise and external elementwise ops of `tt`.
 
-What the reference leaves undefined is fixed here, so that runs repeat: `x / 0` is 0 and `x % 0` is 0, `INT_MIN / -1` is
-`INT_MIN`, and a shift by the width or more pushes every bit out.
+Integers wrap around, division is C's, floats are rounded once per operation. Cases that the reference leaves undefined
+are fixed here, so that runs repeat: `x / 0` is 0 and `x % 0` is 0, `INT_MIN / -1` is `INT_MIN`, and a shift by the
+width or more shifts every bit out.
+
+Functions of f32 and narrower formats are computed in f64 and rounded once, so a value does not depend on its position
+in an array (NumPy's vector and scalar loops may differ in the last bit) and a pass that moves an op changes nothing.
+
+`tt.extern_elementwise` knows every symbol of libdevice. Inline assembly is not executed: the error quotes it.
+
 """
 
 import operator
@@ -10,18 +17,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import arith
+from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
+from tilework.ir.enums import PropagateNan
 from tilework.ir.types import bit_width, shape_of
-from tilework.numerics.rounding import Array, from_integer, narrow
-from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import BOOL, fit, signed, storage, to_integer, unsigned, wide
+from tilework.numerics import libdevice_in_numpy as libdevice
+from tilework.numerics.arithmetic import Arithmetic
+from tilework.numerics.integers import high_product, leading_zeros, one_bits, trailing_zeros
+from tilework.numerics.rounding import F64, Array, from_integer, narrow
+from tilework.oracles.evaluator.rules import Fault, evaluates, rules
 from tilework.oracles.evaluator.shared_memory import MemView
-from tilework.oracles.evaluator.table import evaluates, rules
+from tilework.oracles.evaluator.values import (
+    BOOL,
+    BlockView,
+    DescriptorAt,
+    fit,
+    signed,
+    storage,
+    to_integer,
+    unsigned,
+    wide,
+)
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -30,7 +50,7 @@ Binary = Callable[[Array, Array], Array]
 
 
 def constant_array(value: Attribute) -> Array:
-    """The array of a scalar or dense attribute; a splat is a view that repeats one element."""
+    """Return the array of a scalar or dense attribute; a splat is a view that repeats one element."""
     match value:
         case IntegerAttr():
             return fit(np.asarray(value.value.data, dtype=np.int64), value.type)
@@ -94,7 +114,7 @@ def eval_unsigned(machine: "Machine", op: Operation, lhs: Array, rhs: Array) -> 
 
 
 def low_bits(value: Array, type: Attribute) -> Array:
-    """`value` as unsigned, without the sign extension of widths that are not a whole dtype (`i4`)."""
+    """Return `value` as unsigned, without the sign extension of odd widths (`i4`)."""
     bits, width = unsigned(value), bit_width(type)
     return bits if width == bits.dtype.itemsize * 8 or width == 1 else bits & bits.dtype.type((1 << width) - 1)
 
@@ -114,7 +134,7 @@ FLOAT_RULES: dict[type[Operation], Binary] = {
 
 @evaluates(*FLOAT_RULES, elementwise=True)
 def eval_float(machine: "Machine", op: Operation, lhs: Array, rhs: Array) -> Array:
-    """Narrow formats compute in f32: its 24 bits are enough for one rounding back to 11 or fewer."""
+    """Narrow formats compute in f32: its 24 bits are enough for one rounding to 11 or fewer."""
     return narrow(np.asarray(FLOAT_RULES[type(op)](wide(lhs), wide(rhs))), lhs.dtype)
 
 
@@ -202,10 +222,80 @@ def eval_cast(machine: "Machine", op: Operation, src: Array) -> Array:
 
 
 def reinterpret(src: Array, type: Attribute) -> Array:
-    """The same bits under the element type of `type`."""
+    """Return the same bits under the element type of `type`."""
     dtype = storage(type)
     if src.dtype == dtype:
         return src
     if BOOL in (src.dtype, dtype) or src.dtype.itemsize != dtype.itemsize:
         raise Fault(f"reinterprets {src.dtype.itemsize} bytes as {dtype.itemsize}")
     return np.ascontiguousarray(src).view(dtype).reshape(src.shape)
+
+
+FUNCTIONS: dict[type[Operation], Callable[..., Any]] = {
+    math_dialect.CopySignOp: np.copysign,
+    math_dialect.PowFOp: np.power,
+    math_dialect.RoundEvenOp: np.rint,
+    **{
+        getattr(math_dialect, f"{name}Op"): libdevice.DOUBLE[name.lower()]
+        for name in "Exp Exp2 ExpM1 Log Log2 Log10 Log1p Sin Cos Tan Asin Acos Atan Atan2 Sinh Cosh Tanh Asinh Acosh"
+        " Atanh Cbrt Sqrt Rsqrt Floor Ceil Trunc Round Erf".split()
+    },
+}
+
+
+def in_double(function: Callable[..., Any], *args: Array) -> Array:
+    """Compute `function` in f64 and round to the format of the first argument."""
+    return narrow(np.asarray(function(*(arg.astype(F64) for arg in args))), args[0].dtype)
+
+
+rules(
+    {
+        **{op: lambda machine, op, *args: in_double(FUNCTIONS[type(op)], *args) for op in FUNCTIONS},
+        math_dialect.AbsFOp: lambda machine, op, src: narrow(np.asarray(np.abs(wide(src))), src.dtype),
+        math_dialect.AbsIOp: lambda machine, op, src: fit(np.asarray(np.abs(src)), op.results[0].type),
+        math_dialect.FmaOp: lambda machine, op, x, y, z: Arithmetic.of(x.dtype).fma(x, y, z),
+        tt.PreciseSqrtOp: lambda machine, op, src: narrow(np.asarray(np.sqrt(wide(src))), src.dtype),
+        tt.PreciseDivFOp: lambda machine, op, lhs, rhs: narrow(np.asarray(wide(lhs) / wide(rhs)), lhs.dtype),
+        # the upper half of the double-width product
+        tt.MulhiUIOp: lambda machine, op, lhs, rhs: fit(high_product(unsigned(lhs), unsigned(rhs)), op.results[0].type),
+    },
+    elementwise=True,
+)
+
+
+@evaluates(tt.ClampFOp, elementwise=True)
+def eval_clampf(machine: "Machine", op: Operation, x: Array, low: Array, high: Array) -> Array:
+    """`min(max(x, low), high)`; a NaN in `x` is kept with propagateNan = all, and becomes `low` otherwise."""
+    keep_nan = machine.integer(op, "propagateNan") == PropagateNan.ALL
+    larger, smaller = (np.maximum, np.minimum) if keep_nan else (np.fmax, np.fmin)
+    return narrow(np.asarray(smaller(larger(wide(x), wide(low)), wide(high))), x.dtype)
+
+
+COUNTS = {
+    math_dialect.CountLeadingZerosOp: leading_zeros,
+    math_dialect.CountTrailingZerosOp: trailing_zeros,
+    math_dialect.CtPopOp: one_bits,
+}
+
+
+@evaluates(*COUNTS, elementwise=True)
+def eval_bit_count(machine: "Machine", op: Operation, src: Array) -> Array:
+    assert bit_width(op.operands[0].type) in (8, 16, 32, 64), "bits are counted in whole bytes"
+    return fit(COUNTS[type(op)](src), op.results[0].type)
+
+
+@evaluates(tt.ExternElementwiseOp, elementwise=True)
+def eval_extern(machine: "Machine", op: Operation, *args: Array) -> Array:
+    symbol = op.properties["symbol"].data  # pyright: ignore[reportAttributeAccessIssue]
+    answer = libdevice.call(symbol, args, storage(op.results[0].type))
+    if answer is None:
+        raise Fault(f"calls '{symbol}', which the evaluator does not know")
+    return answer
+
+
+@evaluates(tt.ElementwiseInlineAsmOp)
+def eval_inline_asm(machine: "Machine", op: Operation, *args: Array) -> Array:
+    text = op.properties["asm_string"].data  # pyright: ignore[reportAttributeAccessIssue]
+    if text == "mov.u32 $0, %nsmid;":  # one multiprocessor, which runs everything
+        return np.ones((), np.int32)
+    raise Fault(f"is assembly, which the evaluator does not execute: {text!r}")

@@ -1,12 +1,12 @@
-"""Rules of the ops that carry a function of scalars: reduce, scan and map_elementwise.
+"""Rules of the ops with a region of scalar code: reduce, scan and map_elementwise.
 
-The function is not called once per element. Where it consists of elementwise ops only, its scalar arguments are
-replaced by arrays, and one execution combines as many pairs as fit. A reduction of 8 elements takes three:
+The function is not called once per element. If it has only elementwise ops, arrays replace its scalar arguments, and
+one execution combines as many pairs as possible. A reduction of 8 elements takes three:
 
     a b c d e f g h   ->   ab cd ef gh   ->   abcd efgh   ->   abcdefgh
 
 Neighbours are combined in order, so the function must be associative but need not be commutative. A scan walks the axis
-from its first element to its last. With control flow inside, the function runs element by element.
+from its first element to its last. A function with control flow runs element by element.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from tilework.ir import tt, ttc
 from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import shape_of
 from tilework.numerics.rounding import Array
-from tilework.oracles.evaluator.floats import storage
-from tilework.oracles.evaluator.table import ELEMENTWISE, evaluates
+from tilework.oracles.evaluator.rules import ELEMENTWISE, evaluates
+from tilework.oracles.evaluator.values import storage
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -35,7 +35,7 @@ def eval_reduce(machine: "Machine", op: Operation, *sources: Array) -> list[Arra
 
 
 def reduced(machine: "Machine", region: Region, axis: int, sources: Sequence[Array]) -> list[Array]:
-    """Arrays of one shape without their `axis`."""
+    """Reduce arrays of one shape along `axis`."""
     parts = [np.moveaxis(source, axis, 0) for source in sources]
     while (length := parts[0].shape[0]) > 1:
         even = length - length % 2
@@ -54,7 +54,7 @@ def eval_scan(machine: "Machine", op: Operation, *sources: Array) -> list[Array]
 
 
 def scanned(machine: "Machine", region: Region, axis: int, step: int, sources: Sequence[Array]) -> list[Array]:
-    """Running combinations of arrays of one shape; a `step` of -1 starts at the end."""
+    """Return running combinations of arrays of one shape; a `step` of -1 starts at the end."""
     parts = [np.moveaxis(source, axis, 0)[::step] for source in sources]
     totals = [np.empty_like(part, order="C", subok=False) for part in parts]
     carry = [np.asarray(part[0]) for part in parts]
@@ -67,17 +67,18 @@ def scanned(machine: "Machine", region: Region, axis: int, step: int, sources: S
 
 
 def scanned_by_tree(machine: "Machine", region: Region, axis: int, step: int, sources: Sequence[Array]) -> list[Array]:
-    """The same by the tree of `ir/reproducible.py`: bit by bit, halves get the total of the other half in front."""
+    """Like `scanned` by the tree of `ir/reproducible.py`: bit by bit, each half is combined with the total of the other
+    half before it."""
     totals = [np.moveaxis(source, axis, 0).copy() for source in sources]
-    places = np.arange(totals[0].shape[0])
-    for bit in range(max(len(places) - 1, 0).bit_length()):
-        blocks = places >> bit
+    indices = np.arange(totals[0].shape[0])
+    for bit in range(max(len(indices) - 1, 0).bit_length()):
+        blocks = indices >> bit
         if step > 0:
-            later = places[blocks & 1 == 1]
-            total_at = ((later >> bit) << bit) - 1  # the last element of the block before
+            later = indices[blocks & 1 == 1]
+            total_at = ((later >> bit) << bit) - 1  # the last element of the previous block
         else:
-            later = places[(blocks & 1 == 0) & ((blocks + 1) << bit < len(places))]
-            total_at = ((later >> bit) + 1) << bit  # the first element of the block behind
+            later = indices[(blocks & 1 == 0) & ((blocks + 1) << bit < len(indices))]
+            total_at = ((later >> bit) + 1) << bit  # the first element of the next block
         joined = apply(machine, region, [total[total_at] for total in totals], [total[later] for total in totals])
         for total, made in zip(totals, joined, strict=True):
             total[later] = made
@@ -86,19 +87,20 @@ def scanned_by_tree(machine: "Machine", region: Region, axis: int, step: int, so
 
 @evaluates(tt.MapElementwiseOp)
 def eval_map_elementwise(machine: "Machine", op: Operation, *sources: Array) -> list[Array]:
-    """`pack` neighbours at a time: the function's arguments are those of the first operand, then of the second, ..."""
+    """Map `pack` neighbours at a time: the function's arguments are those of the first operand, then of the second, ...
+    """
     pack = machine.integer(op, "pack", 1)
     groups = [source.reshape(-1, pack) for source in sources]
     returned = apply(machine, op.regions[0], [group[:, lane] for group in groups for lane in range(pack)])
     results: list[Array] = []
-    for number, result in enumerate(op.results):
-        lanes = returned[number * pack : (number + 1) * pack]
+    for index, result in enumerate(op.results):
+        lanes = returned[index * pack : (index + 1) * pack]
         results.append(np.stack(lanes, axis=-1).reshape(shape_of(result.type)))
     return results
 
 
 def apply(machine: "Machine", region: Region, *groups: Sequence[Array]) -> list[Array]:
-    """The function of `region` on arrays of one shape, lane by lane."""
+    """Apply the function of `region` to arrays of one shape, lane by lane."""
     args = [arg for group in groups for arg in group]
     shape = args[0].shape
     if vectorises(machine, region):
@@ -116,7 +118,7 @@ def apply(machine: "Machine", region: Region, *groups: Sequence[Array]) -> list[
 
 
 def run_blocks(machine: "Machine", region: Region, args: Sequence[Array]) -> list[Array]:
-    """What `region` returns; it may branch between its blocks."""
+    """Return the values of `region`, which may branch between its blocks."""
     terminator, values = machine.run_region(region, args)
     while type(terminator) not in RETURNS:
         block, passed = machine.next_block(terminator, values)
@@ -125,7 +127,7 @@ def run_blocks(machine: "Machine", region: Region, args: Sequence[Array]) -> lis
 
 
 def vectorises(machine: "Machine", region: Region) -> bool:
-    """Whether every op of `region` may see arrays in place of scalars; calls are followed."""
+    """Return True if every op of `region` accepts arrays in place of scalars; calls are followed."""
     if (known := machine.vectorises.get(region)) is None:
         machine.vectorises[region] = False  # a recursive function does not vectorise
         known = machine.vectorises[region] = len(region.blocks) == 1 and all(

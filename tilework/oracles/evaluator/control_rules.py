@@ -1,4 +1,4 @@
-"""Rules of control flow: calls, `scf` and the ops that ask about the program."""
+"""Rules of control flow (calls, `scf`) and of ops that query the program."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,10 @@ from tilework.ir.llvm import AssumeOp
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_float, is_pointer, shape_of
 from tilework.numerics.rounding import Array, is_float8
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import fit, storage
 from tilework.oracles.evaluator.global_memory import plain
+from tilework.oracles.evaluator.rules import Fault, evaluates, rules
 from tilework.oracles.evaluator.shared_memory import assigned_offset
-from tilework.oracles.evaluator.table import evaluates, rules
+from tilework.oracles.evaluator.values import fit, storage
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -88,7 +87,7 @@ rules(
 
 @evaluates(ub.PoisonOp, elementwise=True)
 def eval_poison(machine: "Machine", op: Operation) -> Any:
-    """An undefined value is zero, always the same one; one that is no number is nothing."""
+    """An undefined value is zero, always the same one; tokens, memory and descriptors are None."""
     if isinstance(op.results[0].type, AsyncTokenType | MemDescType | TensorDescType):
         return None
     return np.zeros(shape_of(op.results[0].type), storage(op.results[0].type))
@@ -125,13 +124,13 @@ def eval_print(machine: "Machine", op: Operation, *args: Array) -> None:
         shape = shown[position] or arg.shape  # a buffer has no sizes of its own
         widths = [len(str(size - 1)) for size in shape]
         for index in np.ndindex(shape):
-            spot = ", ".join(f"{number:>{width}}" for number, width in zip(index, widths, strict=True))
+            spot = ", ".join(f"{i:>{width}}" for i, width in zip(index, widths, strict=True))
             text = element_text(arg[index], element_type(ttc.element_of(type_)), as_hex, is_signed)
             machine.on_print(f"{program} idx ({spot}){prefix}{operand}{text}")
 
 
 def element_text(value: Any, type: Any, as_hex: bool, is_signed: bool) -> str:
-    """One printed element, in the format of the reference."""
+    """Return one printed element, in the format of the reference."""
     array = np.asarray(plain(value) if is_pointer(type) else value)
     size = array.dtype.itemsize
     if as_hex or is_pointer(type):
@@ -139,5 +138,5 @@ def element_text(value: Any, type: Any, as_hex: bool, is_signed: bool) -> str:
         return f"0x{bits:0{size * 2}x}"
     if is_float(type) or is_float8(array.dtype):
         return f"{float(array):f}"
-    number = int(array)
-    return str(number if is_signed or number >= 0 else number + (1 << (size * 8)))
+    integer = int(array)
+    return str(integer if is_signed or integer >= 0 else integer + (1 << (size * 8)))

@@ -1,7 +1,7 @@
 """Rules of `tt.dot` and `tt.dot_scaled`.
 
 Floats accumulate in f32 (f64 in f64) and are rounded once to the result; int8 accumulates in int32, wrapping. tf32
-operands are used exactly unless the caller of `evaluate` asks for truncation.
+operands are exact unless the caller of `evaluate` requests truncation.
 
 A scaled dot multiplies each group of 32 elements along K by a power of two first, in f16 or bf16, as hardware without
 scaled instructions does.
@@ -18,8 +18,7 @@ from tilework.ir.reproducible import is_reproducible
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
 from tilework.numerics.rounding import BF16, E4M3FN, E5M2, F16, F32, F64, Array, narrow, to_tf32
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.rules import Fault, evaluates
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -34,8 +33,8 @@ FORMATS: dict[int, np.dtype[Any]] = {
 
 @evaluates(tt.DotOp)
 def product(machine: "Machine", op: Operation, a: Array, b: Array, c: Array) -> Array:
-    """``a @ b + c``."""
-    if a.dtype.kind == "i":  # f64 is exact here: K * 2**14 stays below 2**53
+    """Return ``a @ b + c``."""
+    if a.dtype.kind == "i":  # exact in f64: K * 2**14 is below 2**53
         product = np.matmul(a.astype(F64), b.astype(F64)).astype(np.int64)
         return (product + c).astype(c.dtype)
     accumulator = F64 if c.dtype == F64 else F32
@@ -65,7 +64,7 @@ def eval_dot_scaled(machine: "Machine", op: Operation, *operands: Array) -> Arra
 
 
 def fma_chain(a: Array, b: Array, total: Array) -> Array:
-    """``total + a @ b``, one fused multiply-add after the other along K."""
+    """Return ``total + a @ b`` by fused multiply-adds in the order of K."""
     arithmetic = Arithmetic.of(total.dtype)
     for k in range(a.shape[-1]):
         row, column = np.broadcast_arrays(a[..., :, k, None], b[..., None, k, :])
@@ -74,7 +73,7 @@ def fma_chain(a: Array, b: Array, total: Array) -> Array:
 
 
 def unpacked(value: Array, format: int, axis: int) -> Array:
-    """The elements as f32; e2m1 bytes hold two along `axis`, the low nibble first."""
+    """Return the elements as f32; e2m1 bytes hold two along `axis`, the low nibble first."""
     if format == ScaleDotElemType.E2M1:
         return unpack_e2m1(value, axis)
     if format not in FORMATS:
@@ -84,7 +83,7 @@ def unpacked(value: Array, format: int, axis: int) -> Array:
 
 
 def scaled(value: Array, scale: Array | None, compute: np.dtype[Any], fast: bool) -> Array:
-    """Rows of `value` times their scales, one for each group of neighbours along the last axis."""
+    """Multiply rows of `value` by their scales, one for each group of neighbours along the last axis."""
     if scale is None:
         return narrow(value, compute)
     group = value.shape[-1] // scale.shape[-1]

@@ -1,6 +1,7 @@
-"""Rules of modules that are reproducible: functions by the formulas of all targets (`targets/llvm/math`), zeros with an order.
+"""Rules of reproducible modules: functions by the formulas that all targets share (`targets/llvm/math`), ordered zeros.
 
-Everything else that the evaluator computes is exact or rounded once, as everywhere.
+Everything else that the evaluator computes is exact or rounded once, as on all targets.
+
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,9 @@ from tilework.ir import tt
 from tilework.ir.enums import PropagateNan
 from tilework.numerics import extremes
 from tilework.numerics.rounding import Array, narrow
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import storage, wide
-from tilework.oracles.evaluator.math_ops import FUNCTIONS
-from tilework.oracles.evaluator.table import Rule
+from tilework.oracles.evaluator.arith_rules import FUNCTIONS
+from tilework.oracles.evaluator.rules import Fault, Rule
+from tilework.oracles.evaluator.values import storage, wide
 from tilework.targets.llvm.math import in_numpy
 
 if TYPE_CHECKING:

@@ -1,16 +1,20 @@
-"""The machine: one program of the grid at a time, one op at a time, one array per SSA value.
+"""The machine: executes one program of the grid at a time, one op at a time, one array per SSA value.
 
 `evaluate` is the whole interface. The pointers of a kernel are real, so its results are in the arrays it was given:
 
     x, out = np.arange(1024, dtype=np.float32), np.empty(1024, np.float32)
     evaluate(module, "double", [x, out, 1024], grid=(4,))
 
-A function that returns values (helpers and tests have them) gives them back:
+The values that a function returns are the result:
 
     evaluate(module, "square", [3.0])    # [array(9., dtype=float32)]
 
-A block is turned into a list of (op, rule, operands, results) the first time it runs; loops and the other programs of
+A block is compiled to a list of (op, rule, operands, results) the first time it runs; loops and the other programs of
 the grid only walk that list. Programs run in order, x fastest, and see each other's stores.
+
+A tensor descriptor is passed as (array, shape, strides), optionally followed by "nan" for the padding, and provides all
+parameters that it becomes: the descriptor with its sizes and strides (`!tt.tensordesc, i32, i32, i64, i64`), or, after
+`triton-rewrite-tensor-descriptor-to-pointer`, a pointer with sizes, strides and the padding flag before those.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,29 +24,28 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import cf
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.effects import TERMINATORS
+from tilework.ir.locations import name_of
 from tilework.ir.module_facts import integer, num_ctas
 from tilework.ir.reproducible import is_reproducible
-from tilework.oracles.evaluator.arguments import bind
-from tilework.oracles.evaluator.background import CARRIERS, guarded, has_background_dots
-from tilework.oracles.evaluator.compound_values import Dot, Tensormap
-from tilework.oracles.evaluator.concurrent_regions import Strand
-from tilework.oracles.evaluator.evaluation_errors import EvaluationError, Fault, fault_at
+from tilework.ir.types import PointerType, TensorDescType, element_type, i1, i32, i64, is_float, is_integer, shape_of
+from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.global_memory import Memory
+from tilework.oracles.evaluator.gpu_rules import CARRIERS, guarded, has_background_dots
 from tilework.oracles.evaluator.races import ACCESSES, RaceMemory
-from tilework.oracles.evaluator.scratch import uses_scratch, with_scratch
-from tilework.oracles.evaluator.shared_memory import Copy, Reader, SharedMemory
-from tilework.oracles.evaluator.table import RULES, Rule
-from tilework.oracles.evaluator.tma_rules import Key, Mbarrier, end_program
+from tilework.oracles.evaluator.rules import RULES, EvaluationError, Fault, Rule, fault_at
+from tilework.oracles.evaluator.shared_memory import Copy, Reader, SharedMemory, uses_scratch, with_scratch
+from tilework.oracles.evaluator.tma_rules import Key, Mbarrier, Strand, end_program
+from tilework.oracles.evaluator.values import INT64, BlockView, Dot, Tensormap, fit, storage
 
 MAX_STEPS = 5_000_000
-FAMILIES = "access arith buffer combine control dot extern shape".split()
-for family in (*(f"{family}_rules" for family in FAMILIES), "local_memory", "math_ops", "tiles"):
-    import_module(f"tilework.oracles.evaluator.{family}")
+FAMILIES = ("access", "arith", "combine", "control", "dot", "gpu", "shape", "tma", "ttc")
+for family in FAMILIES:
+    import_module(f"tilework.oracles.evaluator.{family}_rules")
 LEAVE = (tt.ReturnOp, ttg.WarpYieldOp, ttg.WarpReturnOp)
 Program = tuple[int, int, int]
 Step = tuple[Operation, Rule, tuple[SSAValue, ...], tuple[SSAValue, ...]]
@@ -64,15 +67,15 @@ def evaluate(
     fences: bool = False,
     races: RaceMemory | None = None,
 ) -> list[Any]:
-    """Run the function `name` of `module` for every program of `grid`; what the last program returned.
+    """Run the function `name` of `module` for every program of `grid`; return the values of the last program.
 
-    `args` are arrays for pointers (or addresses, or None), numbers, arrays for tensors, and (array, shape, strides)
-    for tensor descriptors, whose shape and stride parameters are then filled in. `program_ids` runs only these
-    programs. `memory` lists further arrays that pointers may point into. `max_steps` bounds the ops of one program.
-    `on_print` receives each line of `tt.print` instead of standard output. `truncate_tf32` cuts the operands of tf32
-    dots to 10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers reach
-    any mapped memory of this process. `barriers` and `fences` say that the code has all it needs of them, and make a
-    missing one an error; see `oracles/evaluator/shared_memory.py`. `races` is memory that finds races between programs (`races.py`).
+    `args` are arrays for pointers (or addresses, or None), scalars, arrays for tensors, and (array, shape, strides) for
+    tensor descriptors, whose shape and stride parameters are then filled in. `program_ids` runs only these programs.
+    `memory` lists further arrays that pointers may point into. `max_steps` bounds the ops of one program. `on_print`
+    receives each line of `tt.print` instead of standard output. `truncate_tf32` truncates the operands of tf32 dots to
+    10 bits, as the hardware does; without it they are exact. `foreign` lets pointers that came from integers access any
+    mapped memory of this process. `barriers` and `fences` make a missing one an error, for code that is finished; see
+    `oracles/evaluator/shared_memory.py`. `races` is memory that detects races between programs (`races.py`).
     """
     functions = collect_functions(module)
     function = find_function(functions, name)
@@ -108,14 +111,14 @@ def evaluate(
 
 
 def programs(grid: tuple[int, ...], chosen: Iterable[Sequence[int]] | None) -> Iterable[Program]:
-    """The programs to run, x fastest."""
+    """Return the programs to run, x fastest."""
     if chosen is not None:
         return [(x, y, z) for x, y, z in ((*program, 0, 0)[:3] for program in chosen)]
     return ((x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0]))
 
 
 def collect_functions(root: Operation) -> dict[str, tt.FuncOp]:
-    """Functions of a module by name; a function stands for the module around it."""
+    """Return the functions of a module by name; a function is replaced by the module around it."""
     if isinstance(root, tt.FuncOp) and root.parent_op() is not None:
         parent = root.parent_op()
         assert parent is not None
@@ -125,7 +128,7 @@ def collect_functions(root: Operation) -> dict[str, tt.FuncOp]:
 
 
 def find_function(functions: dict[str, tt.FuncOp], name: str | None) -> tt.FuncOp:
-    """The function called `name`; without a name, the first one."""
+    """Return the function called `name`; without a name, the first one."""
     if name is None and functions:
         return next(iter(functions.values()))
     if name not in functions:
@@ -153,8 +156,8 @@ class Machine:
     values: dict[SSAValue, Any] = field(default_factory=dict)
     plans: dict[Block, list[Step]] = field(default_factory=dict)
     vectorises: dict[Region, bool] = field(default_factory=dict)
-    lanes: tuple[int, ...] = ()  # the indices at which a nest runs at once
-    folds: dict[Operation, list[list[Any]]] = field(default_factory=dict)  # what its reductions have seen
+    lanes: tuple[int, ...] = ()  # the shape of the indices that a nest runs at once
+    folds: dict[Operation, list[list[Any]]] = field(default_factory=dict)  # operands of the reductions of a nest
     has_background_dots: bool = False
     rules: dict[type[Operation], Rule] = field(default_factory=lambda: RULES)
 
@@ -162,32 +165,32 @@ class Machine:
         self.begin(SharedMemory())
 
     def begin(self, shared: SharedMemory) -> None:
-        """A new program: its shared memory, and nothing under way."""
+        """Begin a new program, with its shared memory and nothing in flight."""
         self.shared = shared
         self.begin_warps()
         self.mbarriers: dict[Key, Mbarrier] = {}
         self.tensormaps: dict[int, Tensormap] = {}
-        self.calls: tuple[Operation, ...] = ()  # that are being executed, from the outside in
+        self.calls: tuple[Operation, ...] = ()  # that are being executed, outermost first
         self.scratch: dict[tuple[Operation, ...], int] = {}  # by calls and allocation
         self.scratch_memory: list[np.ndarray[Any, Any]] = []
-        self.strand: Strand | None = None  # the region that runs beside others
+        self.strand: Strand | None = None  # the region that runs concurrently with others
 
     def begin_warps(self) -> None:
-        """New warps: what they do in the background."""
+        """Begin new warps, with nothing in flight."""
         self.open_copies: list[Copy] = []  # started, in no group yet
         self.groups: list[list[Copy]] = []
         self.dots: list[tuple[Dot, Reader]] = []
         self.tma_stores: list[Reader] = []
 
     def call(self, function: tt.FuncOp, args: Sequence[Any]) -> list[Any]:
-        """The values `function` returns. Its SSA values replace those of an outer call while it runs."""
+        """Return the values of `function`. Its SSA values replace those of an outer call while it runs."""
         outer, self.values = self.values, {}
         _, values = self.run_blocks(function.regions[0].blocks[0], args)
         self.values = outer
         return values
 
     def run_blocks(self, block: Block, args: Sequence[Any]) -> tuple[Operation, list[Any]]:
-        """Execute a region from `block` on; the terminator that leaves it and that op's operands."""
+        """Execute a region from `block` on; return the terminator that leaves it and that op's operands."""
         while True:
             terminator, values = self.run_block(block, args)
             if type(terminator) in LEAVE:
@@ -195,7 +198,7 @@ class Machine:
             block, args = self.next_block(terminator, values)
 
     def next_block(self, terminator: Operation, values: Sequence[Any]) -> tuple[Block, list[Any]]:
-        """Where a branch goes, and with which block arguments."""
+        """Return the target of a branch and its block arguments."""
         if type(terminator) is cf.BranchOp:
             return terminator.successors[0], list(values)
         if type(terminator) is not cf.ConditionalBranchOp:
@@ -207,11 +210,11 @@ class Machine:
         return terminator.successors[1], list(rest[taken:])
 
     def run_region(self, region: Region, args: Sequence[Any]) -> tuple[Operation, list[Any]]:
-        """Execute the only block of `region`; its terminator and that op's operands."""
+        """Execute the only block of `region`; return its terminator and that op's operands."""
         return self.run_block(region.blocks[0], args)
 
     def run_block(self, block: Block, args: Sequence[Any]) -> tuple[Operation, list[Any]]:
-        """Execute one block; its terminator and that op's operands."""
+        """Execute one block; return its terminator and that op's operands."""
         values = self.values
         for argument, value in zip(block.args, args, strict=True):
             values[argument] = value
@@ -234,7 +237,7 @@ class Machine:
         return op, [values[operand] for operand in operands]
 
     def prepare(self, block: Block) -> list[Step]:
-        """The ops of `block` with their rules."""
+        """Return the ops of `block` with their rules."""
         plan: list[Step] = []
         for op in block.ops:
             rule = self.rules.get(type(op))
@@ -248,7 +251,7 @@ class Machine:
         return plan
 
     def checked(self, op: Operation, rule: Rule) -> Rule:
-        """`rule` with what asynchronous ops and shared memory ask of every op."""
+        """Return `rule` with the checks for asynchronous ops, races and scratch memory."""
         if self.has_background_dots and type(op) not in CARRIERS:
             rule = guarded(rule)
         if isinstance(self.memory, RaceMemory) and type(op) in ACCESSES:
@@ -256,18 +259,18 @@ class Machine:
         return with_scratch(rule) if uses_scratch(op) else rule
 
     def spread(self, pointer: Any) -> np.ndarray[Any, Any]:
-        """A pointer for each index: in a nest, one that is the same for all is used by all."""
+        """Return a pointer for each index: in a nest, a uniform pointer is repeated."""
         return np.broadcast_to(pointer, self.lanes) if self.lanes and np.ndim(pointer) == 0 else np.asarray(pointer)
 
     @staticmethod
     def integer(op: Operation, key: str, default: int = 0) -> int:
-        """An integer property of `op`; enums and booleans are integers too."""
+        """Return an integer property of `op`; enums and booleans are integers too."""
         attribute = op.properties.get(key)
         return attribute.value.data if isinstance(attribute, IntegerAttr) else default
 
     @staticmethod
     def integers(op: Operation, key: str) -> tuple[int, ...]:
-        """An array property of `op` as a tuple; empty when it is absent."""
+        """Return an array property of `op` as a tuple; empty if it is absent."""
         match op.properties.get(key):
             case DenseArrayBase() as dense:
                 return tuple(int(value) for value in dense.get_values())  # pyright: ignore[reportAttributeAccessIssue]
@@ -278,9 +281,92 @@ class Machine:
 
 
 def segments(op: Operation) -> tuple[int, ...]:
-    """The sizes of the operand groups of `op`."""
+    """Return the sizes of the operand groups of `op`."""
     return Machine.integers(op, "operandSegmentSizes")
 
 
 def unreachable(machine: Machine, op: Operation, *operands: Any) -> None:
     raise AssertionError(f"{op.name} ends its block and is not executed")
+
+
+Host = tuple[Any, ...]
+
+
+def bind(function: Operation, args: Sequence[Any], memory: Memory) -> list[Any]:
+    """Return one value per parameter of `function`; arrays are registered in `memory`."""
+    parameters = list(function.regions[0].blocks[0].args)
+    values: list[Any] = []
+    for position, arg in enumerate(args):
+        if len(values) == len(parameters):
+            raise Fault(f"takes {len(parameters)} arguments and was given {len(args)}")
+        parameter = parameters[len(values)]
+        if isinstance(arg, tuple):
+            values += descriptor_values(arg, parameters[len(values) :], memory)
+        else:
+            values.append(convert(arg, parameter.type, parameter_name(parameter, position), memory))
+    if len(values) != len(parameters):
+        raise Fault(f"takes {len(parameters)} arguments and was given {len(args)}")
+    return values
+
+
+def parameter_name(parameter: BlockArgument, position: int) -> str:
+    """Return the name of a parameter in errors: its name in the source, or its index."""
+    return name_of(parameter.location) or parameter.name_hint or str(position)
+
+
+def convert(arg: Any, type: Attribute, name: str, memory: Memory) -> Any:
+    """Return one argument as a value of `type`."""
+    shape, element = shape_of(type), element_type(type)
+    if isinstance(element, PointerType):
+        return pointer(arg, shape, name, memory)
+    array = np.asarray(arg)
+    if array.shape != shape:
+        raise Fault(f"takes {type} as argument '{name}' and was given an array of shape {array.shape}")
+    if is_float(element):
+        return narrow(array if array.dtype.kind not in "biu" else array.astype(np.float64), storage(element))
+    if is_integer(element) or storage(element) == INT64:
+        if array.dtype.kind not in "biu":
+            raise Fault(f"takes {type} as argument '{name}' and was given {arg!r}")
+        return fit(array.astype(np.uint64).view(np.int64) if array.dtype == np.uint64 else array, element)
+    raise Fault(f"takes {type} as argument '{name}', which cannot be given from outside")
+
+
+def pointer(arg: Any, shape: tuple[int, ...], name: str, memory: Memory) -> Array:
+    """Return the address of an array, an address as it is, or the null pointer for None."""
+    if shape:
+        return np.broadcast_to(np.asarray(arg, dtype=np.int64), shape)
+    if isinstance(arg, np.ndarray):
+        return np.asarray(memory.register(name, arg), dtype=np.int64)
+    if arg is None or isinstance(arg, (int, np.integer)):
+        return np.asarray(int(arg or 0), dtype=np.int64)
+    raise Fault(f"takes a pointer as argument '{name}' and was given {arg!r}: pass a NumPy array")
+
+
+def descriptor_values(host: Host, parameters: Sequence[BlockArgument], memory: Memory) -> list[Any]:
+    """Return the values of all parameters of the host descriptor."""
+    base, shape, strides, *padding = host
+    pads_nan, rank = padding == ["nan"], len(shape)
+    first, name = parameters[0].type, parameter_name(parameters[0], 0)
+    address = np.asarray(pointer(base, (), name, memory))
+    if isinstance(first, TensorDescType) and isinstance(first.block, TensorType):
+        block = first.block
+        view = BlockView(int(address), tuple(shape), tuple(strides), block.element_type, shape_of(block), (), pads_nan)
+        values: list[Any] = [view]
+    elif isinstance(first, PointerType) and has_types(parameters[1:], (*[i64] * (2 * rank), i1)):
+        values = [address, *typed((*shape, *strides, pads_nan), parameters[1:])]
+    else:
+        raise Fault(f"takes {first} as argument '{name}' and was given a tensor descriptor")
+    rest = parameters[len(values) :]
+    if has_types(rest, (*[i32] * rank, *[i64] * rank)):
+        values += typed((*shape, *strides), rest)
+    return values
+
+
+def has_types(parameters: Sequence[BlockArgument], types: Sequence[Attribute]) -> bool:
+    """Return True if `parameters` begin with `types`."""
+    return [parameter.type for parameter in parameters[: len(types)]] == list(types)
+
+
+def typed(integers: Sequence[int], parameters: Sequence[BlockArgument]) -> list[Array]:
+    """Return `integers` in the integer types of the first parameters."""
+    return [fit(np.asarray(n, dtype=np.int64), p.type) for n, p in zip(integers, parameters, strict=False)]

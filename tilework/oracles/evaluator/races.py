@@ -1,25 +1,25 @@
-"""Races between programs: memory that remembers who has read and written it.
+"""Races between programs: memory that records which programs have read and written it.
 
     memory = RaceMemory(programs=4, granule=4)          # in place of `Memory`
     memory.begin(0), memory.begin(1), ...               # programs run one after another; on a device they run at once
 
-Two accesses to the same place race if they come from different programs, at least one writes, not both are atomic, and nothing
-orders them. Each *cell* of memory (`granule` bytes) has its last writer, two readers of different programs, and its last atomic
-update; more readers need not be known, as a writer races with one of two if it races with any.
+Two accesses to the same address race if they come from different programs, at least one writes, not both are atomic,
+and nothing orders them. Each *cell* of memory (`granule` bytes) has its last writer, two readers of different programs,
+and its last atomic update; two readers are enough, because a writer races with one of them if it races with any.
 
-What orders programs is followed exactly, as far as it happened in this run. The time of a program is cut into *segments*, by
-its atomics: segment numbers grow, and never repeat. An atomic on an address takes over what was known there (`known[q]`: up to
-which segment everything of program q is visible), and leaves what this program knows:
+Happens-before is tracked exactly, as far as it was established in this run. The atomics of a program split its
+execution into *segments*: their ids grow, and never repeat. An atomic on an address acquires the clocks stored there
+(`known[q]`: the segment up to which everything of program q is visible), and stores those of this program:
 
     program 0    store x         segment 1                   program 1    atomic on flag       known[0] = 1
-                 atomic on flag  leaves {0: 1} there                      load x               segment 1 is known: no race
+                 atomic on flag  stores {0: 1}                        load x               segment 1 is known: no race
 
-So locks and counters order what they guard, whatever their `sem`. A volatile load counts as an atomic one that takes over what
-the last writer of its cell did; a scalar store to a cell that the same program has updated atomically (the release of a
-lock) as an atomic update. Atomics of many lanes at once (histograms) order nothing.
+So locks and counters order what they guard, whatever their `sem`. A volatile load counts as an atomic one that acquires
+from the last writer of its cell; a scalar store to a cell that the same program has updated atomically (the release of
+a lock) counts as an atomic update. Atomics of many lanes at once (histograms) order nothing.
 
-Of two writes the second is `harmless` if it does not change what is in memory: programs that all write the same agree whatever
-their order is.
+Of two writes the second is `harmless` if it does not change memory: programs that all write the same value agree
+whatever their order is.
 """
 
 from collections.abc import Callable
@@ -32,12 +32,12 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.types import PointerType, element_type
 from tilework.numerics.rounding import Array
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import memory_bytes
 from tilework.oracles.evaluator.global_memory import Extent, Memory
+from tilework.oracles.evaluator.rules import Fault
+from tilework.oracles.evaluator.values import memory_bytes
 
-MOST_LOOKS = 2000  # of a program that waits
-SYNCHRONISING = 32  # lanes of an atomic that orders programs
+MOST_POLLS = 2000  # of a program that waits
+SYNCHRONISING = 32  # most lanes of an atomic that orders programs
 ATOMIC = (tt.AtomicRMWOp, tt.AtomicCASOp, tt.DescriptorReduceOp)
 ACCESSES = (
     *ATOMIC,
@@ -53,7 +53,7 @@ READS, WRITES, UPDATES = "reads", "writes", "updates"
 
 @dataclass(frozen=True)
 class Race:
-    """Two accesses that nothing orders; the second one is that of the running program."""
+    """Two accesses that nothing orders; the second one is by the running program."""
 
     first: Operation
     second: Operation
@@ -73,7 +73,8 @@ class RaceFound(Exception):
 
 
 class Cells:
-    """What happened to the memory from `start` to `end`: by kind of access the segment (0: none) and the number of the op."""
+    """The accesses to the memory from `start` to `end`: by kind of access the segment (0: none) and the id of the op.
+    """
 
     def __init__(self, start: int, end: int, granule: int) -> None:
         self.start, self.end = start, end
@@ -81,20 +82,20 @@ class Cells:
         self.writer, self.reader, self.other, self.updater = (np.zeros((2, count), np.int32) for _ in range(4))
 
     def take(self, old: "Cells", granule: int) -> None:
-        """Remember what was known about a part."""
-        place = slice((old.start - self.start) // granule, (old.start - self.start) // granule + old.writer.shape[1])
+        """Copy the accesses to a part of the memory."""
+        part = slice((old.start - self.start) // granule, (old.start - self.start) // granule + old.writer.shape[1])
         for name in ("writer", "reader", "other", "updater"):
-            getattr(self, name)[:, place] = getattr(old, name)
+            getattr(self, name)[:, part] = getattr(old, name)
 
 
 def granule_of(root: Operation) -> int:
-    """The size of the smallest element that a module accesses."""
+    """Return the size of the smallest element that a module accesses."""
     found = [element_type(op.operands[0].type) for op in root.walk() if type(op) in ACCESSES]
     return min((memory_bytes(type.pointee) for type in found if isinstance(type, PointerType)), default=1)
 
 
 class RaceMemory(Memory):
-    """See the module docstring."""
+    """Memory that detects races between programs; see the module docstring."""
 
     def __init__(self, programs: int, granule: int, foreign: bool = False) -> None:
         super().__init__(foreign)
@@ -102,20 +103,20 @@ class RaceMemory(Memory):
         self.cells: list[Cells] = []
         self.of_extent: dict[int, Cells] = {}
         self.program, self.segment = 0, 0
-        self.idle, self.looked_at = 0, 0
+        self.idle, self.last_polled = 0, 0
         self.owners = np.full(1024, -1, np.int32)  # the program of each segment
         self.known = np.zeros(programs, np.int32)
-        self.left: dict[int, Array] = {}  # by address, what programs have left there
+        self.left: dict[int, Array] = {}  # by address, the clocks stored there
         self.ops: list[Operation] = []
-        self.numbers: dict[Operation, int] = {}
+        self.ids: dict[Operation, int] = {}
         self.op: Operation | None = None
         self.harmless: dict[tuple[Operation, Operation], Race] = {}
 
     def begin(self, program: int) -> None:
-        """Another program starts, and knows nothing of the others."""
+        """Begin another program, which knows nothing of the others."""
         self.program = program
         self.known[:] = 0
-        self.idle = self.looked_at = 0
+        self.idle = self.last_polled = 0
         self.new_segment()
 
     def new_segment(self) -> None:
@@ -125,7 +126,7 @@ class RaceMemory(Memory):
         self.owners[self.segment] = self.program
 
     def watched(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """The rule of an op that accesses memory."""
+        """Return the rule of an op that accesses memory."""
 
         def run(machine: Any, op: Operation, *operands: Any) -> Any:
             self.op = op
@@ -137,48 +138,49 @@ class RaceMemory(Memory):
         return run
 
     def gather(self, pointer: Array, size: int) -> Array:
-        words = super().gather(pointer, size)
+        bits = super().gather(pointer, size)
         if self.op is not None and type(self.op) not in ATOMIC:
             volatile: Any = self.op.properties.get("isVolatile")
-            look = self.read
+            access = self.read
             if volatile is not None and volatile.value.data:
-                look = self.acquire
+                access = self.acquire
                 self.wait(pointer)
             for extent, cells, index, _ in self.cells_of(pointer, size, READS):
-                look(extent, cells, index)
-        return words
+                access(extent, cells, index)
+        return bits
 
-    def scatter(self, pointer: Array, words: Array, size: int) -> None:
+    def scatter(self, pointer: Array, bits: Array, size: int) -> None:
         if self.op is None:
-            return super().scatter(pointer, words, size)
-        places = self.cells_of(pointer, size, WRITES)
+            return super().scatter(pointer, bits, size)
+        parts = self.cells_of(pointer, size, WRITES)
         if type(self.op) in ATOMIC:
-            if pointer.size == 1 and bool((super().gather(pointer, size) == words).all()):
+            if pointer.size == 1 and bool((super().gather(pointer, size) == bits).all()):
                 self.wait(pointer)
-            for extent, cells, index, _ in places:
+            for extent, cells, index, _ in parts:
                 self.update(extent, cells, index)
-            return super().scatter(pointer, words, size)
+            return super().scatter(pointer, bits, size)
         before = super().gather(pointer, size)
-        changed = before != words
-        for extent, cells, index, lanes in places:
+        changed = before != bits
+        for extent, cells, index, lanes in parts:
             if pointer.size == 1 and bool((self.owners[cells.updater[0, index]] == self.program).all()):
                 self.update(extent, cells, index)
             else:
                 self.write(extent, cells, index, np.repeat(changed[lanes], max(1, size // self.granule)))
-        super().scatter(pointer, words, size)
+        super().scatter(pointer, bits, size)
 
     def wait(self, pointer: Array) -> None:
-        """The same look at the same place: while programs run one after another, nobody else changes what is there."""
-        place = int(pointer.reshape(-1)[0]) if pointer.size == 1 else 0
-        self.idle = self.idle + 1 if place == self.looked_at else 0
-        self.looked_at = place
-        if place and self.idle > MOST_LOOKS:
-            raise Fault(f"waits for another program: it has looked {MOST_LOOKS} times at what does not change")
+        """Count polls of one address: programs run one after another, so no other program changes its contents."""
+        address = int(pointer.reshape(-1)[0]) if pointer.size == 1 else 0
+        self.idle = self.idle + 1 if address == self.last_polled else 0
+        self.last_polled = address
+        if address and self.idle > MOST_POLLS:
+            raise Fault(f"waits for another program: it has looked {MOST_POLLS} times at what does not change")
 
     def cells_of(self, pointer: Array, size: int, verb: str) -> list[tuple[Extent, Cells, Array, Any]]:
-        """The cells of an access, those of one lane next to each other; scratch memory of a program is its own."""
+        """Return the cells of an access, those of one lane next to each other; scratch memory is private to a program.
+        """
         found = []
-        for extent, lanes, offset in self.places(pointer, size, verb):
+        for extent, lanes, offset in self.locate(pointer, size, verb):
             if extent.name == "scratch memory":
                 continue
             cells = self.of_extent.get(id(extent)) or self.add_cells(extent)
@@ -189,7 +191,7 @@ class RaceMemory(Memory):
         return found
 
     def add_cells(self, extent: Extent) -> Cells:
-        """Arrays that overlap share their cells."""
+        """Create cells for an extent; overlapping arrays share their cells."""
         same = [cells for cells in self.cells if cells.start < extent.end and extent.start < cells.end]
         start = min([extent.start, *(cells.start for cells in same)])
         made = Cells(start, max([extent.end, *(cells.end for cells in same)]), self.granule)
@@ -229,8 +231,8 @@ class RaceMemory(Memory):
         if orders:
             mine = self.known.copy()
             mine[self.program] = self.segment
-            for place in index.tolist():
-                address = cells.start + place * self.granule
+            for cell in index.tolist():
+                address = cells.start + cell * self.granule
                 self.left[address] = np.maximum(self.left[address], mine) if address in self.left else mine
             self.new_segment()
 
@@ -242,22 +244,22 @@ class RaceMemory(Memory):
         np.maximum.at(self.known, self.owners[segments], segments)
 
     def take_over(self, cells: Cells, index: Array) -> None:
-        """What other programs have left at these places is known from now on."""
-        for place in index.tolist():
-            if (left := self.left.get(cells.start + place * self.granule)) is not None:
+        """Acquire the clocks that other programs have stored at these cells."""
+        for cell in index.tolist():
+            if (left := self.left.get(cells.start + cell * self.granule)) is not None:
                 np.maximum(self.known, left, out=self.known)
 
     def leave(self, accesses: Array, index: Array) -> None:
         accesses[0, index] = self.segment
-        accesses[1, index] = self.number()
+        accesses[1, index] = self.op_id()
 
-    def number(self) -> int:
-        """That of the op which is running."""
+    def op_id(self) -> int:
+        """Return the id of the running op."""
         assert self.op is not None
-        if self.op not in self.numbers:
-            self.numbers[self.op] = len(self.ops)
+        if self.op not in self.ids:
+            self.ids[self.op] = len(self.ops)
             self.ops.append(self.op)
-        return self.numbers[self.op]
+        return self.ids[self.op]
 
     def refuse(
         self,
@@ -268,7 +270,7 @@ class RaceMemory(Memory):
         verbs: tuple[str, str],
         harmless: Array | None = None,
     ) -> None:
-        """A race where one of `accesses` is of another program, and not known to have happened before."""
+        """Report a race if one of `accesses` is by another program and not ordered before."""
         segments = accesses[0, index]
         owners = self.owners[segments]
         bad = (segments > self.known[owners]) & (owners != self.program) & (segments > 0)
@@ -277,7 +279,7 @@ class RaceMemory(Memory):
         if harmless is not None and (wrong := bad & ~harmless).any():
             bad, harmless = wrong, None
         lane = int(np.flatnonzero(bad)[0])
-        place = cells.start + int(index[lane]) * self.granule
+        address = cells.start + int(index[lane]) * self.granule
         assert self.op is not None
         race = Race(
             self.ops[accesses[1, index[lane]]],
@@ -285,7 +287,7 @@ class RaceMemory(Memory):
             verbs,
             (int(owners[lane]), self.program),
             extent.name,
-            (place - extent.array.__array_interface__["data"][0]) // extent.array.itemsize,
+            (address - extent.array.__array_interface__["data"][0]) // extent.array.itemsize,
             harmless is not None,
         )
         if not race.is_harmless:

@@ -1,4 +1,4 @@
-"""Rules that move elements, make them, or reinterpret them, without computing on them."""
+"""Rules that move, create or reinterpret elements without computing on them."""
 
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,9 @@ from tilework.ir import tt
 from tilework.ir.enums import RoundingMode
 from tilework.ir.types import PointerType, element_type, shape_of
 from tilework.numerics.rounding import Array, is_float8, narrow, narrow_to_zero, saturate
-from tilework.oracles.evaluator.floats import INT64, memory_bytes, signed, storage, unsigned
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.table import evaluates, rules
+from tilework.oracles.evaluator.rules import evaluates, rules
+from tilework.oracles.evaluator.values import INT64, memory_bytes, signed, storage, unsigned
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -45,7 +45,7 @@ rules(
 
 @evaluates(tt.ResizeOp)
 def eval_resize(machine: "Machine", op: Operation, src: Array) -> Array:
-    """The undefined elements are copies of others, which are in the way of every sum, sort and product."""
+    """The undefined elements are copies of others, which would change every sum, sort and dot that uses them."""
     return src[
         np.ix_(*(np.arange(size) % have for size, have in zip(shape_of(op.results[0].type), src.shape, strict=True)))
     ]
@@ -53,14 +53,14 @@ def eval_resize(machine: "Machine", op: Operation, src: Array) -> Array:
 
 @evaluates(tt.GatherOp)
 def eval_gather(machine: "Machine", op: Operation, src: Array, indices: Array) -> Array:
-    """An index outside the axis is undefined; it is taken modulo the size."""
+    """An index outside of the axis is undefined; it is taken modulo the size."""
     axis = machine.integer(op, "axis")
     return np.take_along_axis(src, indices.astype(INT64) % src.shape[axis], axis)
 
 
 @evaluates(tt.SortRunsOp)
 def eval_sort_runs(machine: "Machine", op: Operation, src: Array) -> Array:
-    """The steps of the network, one after the other: what they make of runs to be merged that are not bitonic is known too."""
+    """Execute the steps of the sorting network, so that the result is defined also for runs that are not bitonic."""
     bits, order = (machine.integer(op, name) for name in ("bits", "order"))
     is_signed = machine.integer(op, "signed")
     keys = (signed(src) if is_signed else unsigned(src)).reshape(-1).copy()
@@ -76,7 +76,7 @@ def eval_sort_runs(machine: "Machine", op: Operation, src: Array) -> Array:
 
 @evaluates(tt.HistogramOp)
 def eval_histogram(machine: "Machine", op: Operation, src: Array, *mask: Array) -> Array:
-    """How often each of 0 .. bins-1 occurs; values outside are not counted."""
+    """Count the occurrences of 0 .. bins-1; other values are not counted."""
     (bins,) = shape_of(op.results[0].type)
     return histogram(src[mask[0]] if mask else src, bins).astype(storage(op.results[0].type))
 

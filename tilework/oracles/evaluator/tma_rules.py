@@ -1,24 +1,32 @@
-"""Rules of mbarriers, TMA copies and the descriptors that kernels make.
+"""Rules of mbarriers, TMA copies, descriptors that kernels build, and `ttg.warp_specialize`.
 
-A barrier counts phases. A phase ends when as many arrivals as the barrier was made for have come, and as many bytes as
-were announced. `ttng.wait_barrier` with parity p waits for the end of the last phase with that parity:
+A barrier counts phases. A phase ends when the expected arrivals and the announced bytes have come. `ttng.wait_barrier`
+with parity p waits for the end of the last phase with that parity:
 
-    phase being counted       0    1    2    3
+    current phase             0    1    2    3
     parity 0 is over          no   yes  no   yes
     parity 1 is over          yes  no   yes  no         (before phase 0, parity 1 counts as over)
 
-A wait for a phase that is not over lets the other regions of a `ttg.warp_specialize` run; without any it would never end, a
-fault: programs run alone here. What a copy brought may be read
-once a wait has seen the end of the phase in which its bytes were counted; a wait for the wrong parity sees nothing.
+A wait for a phase that is not over lets the other regions of a `ttg.warp_specialize` run; without any it would never
+end, which is a fault, because programs run alone. The data of a copy may be read once a wait has seen the end of the
+phase in which its bytes were counted; a wait for the wrong parity sees nothing.
+
+Each partition of a `ttg.warp_specialize` is a `Strand`: a copy of the machine with its own values and its own
+operations in flight, in its own thread; shared memory, mbarriers and descriptors are the program's. One strand runs at
+a time, until it ends or waits for a phase that is not over; then the first one that can continue runs, so every run is
+the same. If none can, the error says what each of them waits for.
+
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from math import prod
+from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from tilework.ir import ttg, ttng
 from tilework.ir.encodings import encoding_of
@@ -35,13 +43,21 @@ from tilework.oracles.evaluator.access_rules import (
     update_window,
     write_window,
 )
-from tilework.oracles.evaluator.compound_values import BlockView, DescriptorAt, InFlight, Tensormap
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import memory_bytes
 from tilework.oracles.evaluator.global_memory import plain
-from tilework.oracles.evaluator.region_order import Clocks, learn
-from tilework.oracles.evaluator.shared_memory import READ, WRITTEN, Buffer, Copy, MemView, SharedMemory, described
-from tilework.oracles.evaluator.table import evaluates
+from tilework.oracles.evaluator.rules import Fault, evaluates
+from tilework.oracles.evaluator.shared_memory import (
+    READ,
+    WRITTEN,
+    Buffer,
+    Clocks,
+    Copy,
+    MemView,
+    RegionOrder,
+    SharedMemory,
+    described,
+    learn,
+)
+from tilework.oracles.evaluator.values import BlockView, DescriptorAt, InFlight, Tensormap, memory_bytes
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -49,21 +65,21 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Mbarrier:
-    """A barrier for `count` arrivals: what is missing in the phase being counted, and the copies of each phase."""
+    """A barrier for `count` arrivals: what is missing in the current phase, and the copies of each phase."""
 
     count: int
     phase: int = 0
     missing: int = 0
     bytes: int = 0  # announced and not yet counted
     copies: dict[int, list[Copy]] = field(default_factory=dict)
-    told: Clocks = field(default_factory=dict)  # by those who arrived in this phase
-    knows: Clocks = field(default_factory=dict)  # from the phases that are over
+    arrived: Clocks = field(default_factory=dict)  # joined clocks of the arrivals of this phase
+    completed: Clocks = field(default_factory=dict)  # joined clocks of the phases that are over
 
     def __post_init__(self) -> None:
         self.missing = self.count
 
     def arrive(self, count: int, shared: SharedMemory) -> None:
-        shared.tell(self.told)
+        shared.publish(self.arrived)
         if count > self.missing:
             raise Fault(f"arrives {count} times at a barrier that waits for {self.missing} of {self.count} arrivals")
         self.missing -= count
@@ -73,19 +89,19 @@ class Mbarrier:
         """Begin the next phase if this one is complete."""
         if self.missing == 0 and self.bytes == 0:
             self.phase, self.missing = self.phase + 1, self.count
-            learn(self.knows, self.told | {self: self.phase})
-            self.told = {}
+            learn(self.completed, self.arrived | {self: self.phase})
+            self.arrived = {}
 
 
 Key = tuple[Buffer, int]
 
 
 def key(view: MemView) -> Key:
-    return view.buffer, int(view.places.reshape(-1)[0])
+    return view.buffer, int(view.offsets.reshape(-1)[0])
 
 
 def barrier_at(machine: "Machine", view: MemView, init: bool = False) -> Mbarrier:
-    """The barrier in this memory."""
+    """Return the barrier in this memory."""
     if (found := machine.mbarriers.get(key(view))) is None:
         raise Fault("uses a barrier that was not initialised, or not any more")
     if machine.shared.barriers and machine.shared.flagged(view) & WRITTEN:
@@ -95,7 +111,7 @@ def barrier_at(machine: "Machine", view: MemView, init: bool = False) -> Mbarrie
 
 @evaluates(ttng.InitBarrierOp)
 def eval_init_barrier(machine: "Machine", op: Operation, view: MemView) -> None:
-    machine.shared.write(view, np.zeros(view.places.shape, np.int64))
+    machine.shared.write(view, np.zeros(view.offsets.shape, np.int64))
     machine.mbarriers[key(view)] = Mbarrier(machine.integer(op, "count"))
 
 
@@ -135,21 +151,21 @@ def eval_wait_barrier(machine: "Machine", op: Operation, view: MemView, phase: A
         machine.strand.wait(is_over, lambda: f"{where}, {unfinished(barrier, parity)}")
     if not is_over():
         raise Fault(f"waits for ever: {unfinished(barrier, parity)}")
-    for number in [number for number in barrier.copies if number < barrier.phase]:
-        machine.shared.finish(barrier.copies.pop(number), (barrier, number + 1))
-    learn(machine.shared.known, barrier.knows)
+    for index in [index for index in barrier.copies if index < barrier.phase]:
+        machine.shared.finish(barrier.copies.pop(index), (barrier, index + 1))
+    learn(machine.shared.known, barrier.completed)
     if machine.shared.barriers:
         machine.shared.mark(view, READ)
 
 
 def unfinished(barrier: Mbarrier, parity: int) -> str:
-    """Why a wait for the end of the phase of `parity` goes on."""
+    """Describe why the phase of `parity` has not ended."""
     came = f"{barrier.count - barrier.missing} of {barrier.count} arrivals came, {barrier.bytes} bytes are missing"
     return f"phase {barrier.phase} of the barrier, of parity {parity}, is not over; {came}"
 
 
 def barrier_name(value: SSAValue) -> str:
-    """How the IR calls a barrier, or the array that it is one of; what it is called in text alone is not known."""
+    """Return the IR name of a barrier, or of the array that contains it; empty for a value without a name hint."""
     while value.name_hint is None and isinstance(value.owner, ttg.MemDescIndexOp):
         value = value.owner.operands[0]
     return f" for %{value.name_hint}" if value.name_hint else ""
@@ -157,7 +173,8 @@ def barrier_name(value: SSAValue) -> str:
 
 @evaluates(ttng.AsyncCopyMbarrierArriveOp)
 def eval_async_copy_mbarrier_arrive(machine: "Machine", op: Operation, view: MemView) -> None:
-    """The copies of this program so far belong to the phase; each thread arrives, and was perhaps counted for it."""
+    """The copies of this program so far belong to the phase; each thread arrives, with `noIncrement` as one of the
+    expected arrivals."""
     barrier = barrier_at(machine, view)
     under_way = [copy for group in (*machine.groups, machine.open_copies) for copy in group]
     barrier.copies.setdefault(barrier.phase, []).extend(copy for copy in under_way if copy in machine.shared.coming)
@@ -166,7 +183,7 @@ def eval_async_copy_mbarrier_arrive(machine: "Machine", op: Operation, view: Mem
 
 
 def block_bytes(op: Operation, view: MemView) -> int:
-    """What arrives in one block of a cluster: each has its own barrier, and all are alike."""
+    """Return the bytes that arrive in one block of a cluster: each has its own barrier, and all are alike."""
     memory = op.operands[-2].type  # a predicate comes last
     encoding = encoding_of(memory)
     assert isinstance(memory, MemDescType) and encoding is not None, memory
@@ -176,7 +193,7 @@ def block_bytes(op: Operation, view: MemView) -> int:
 def bring(machine: "Machine", op: Operation, view: MemView, bar: MemView, values: Array) -> None:
     """Start a copy whose bytes `bar` counts."""
     barrier = barrier_at(machine, bar)
-    copy = machine.shared.start(view, values.reshape(view.places.shape), op, False)
+    copy = machine.shared.start(view, values.reshape(view.offsets.shape), op, False)
     barrier.copies.setdefault(barrier.phase, []).append(copy)
     barrier.bytes -= block_bytes(op, view)
     barrier.advance()
@@ -197,7 +214,7 @@ def eval_tma_gather(machine: "Machine", op: Operation, desc: Descriptor, *operan
 
 
 def sent(machine: "Machine", op: Operation, source: MemView) -> Array:
-    """What a store reads; the memory is in use until the wait for it."""
+    """Return the values that a store reads; the memory is held until its wait."""
     values = machine.shared.read(source, True)
     machine.tma_stores.append(machine.shared.hold([source], op))
     return values
@@ -229,10 +246,10 @@ def eval_tma_store_wait(machine: "Machine", op: Operation) -> None:
 
 
 @evaluates(ttng.TensormapCreateOp)
-def eval_tensormap_create(machine: "Machine", op: Operation, where: Array, base: Array, *numbers: Array) -> None:
+def eval_tensormap_create(machine: "Machine", op: Operation, where: Array, base: Array, *integers: Array) -> None:
     """Dimensions come innermost first, the strides in bytes and without the innermost."""
     *_, boxes, dims, strides, _ = machine.integers(op, "operandSegmentSizes")
-    values = [int(number) for number in numbers]
+    values = [int(integer) for integer in integers]
     pointer = op.operands[1].type
     assert isinstance(pointer, PointerType)
     size = memory_bytes(pointer.pointee)
@@ -256,7 +273,7 @@ def eval_reinterpret_tensor_desc(machine: "Machine", op: Operation, where: Array
 
 
 def end_program(machine: "Machine", returned: Sequence[object]) -> None:
-    """What must be over when a program ends."""
+    """Check that no asynchronous operation is in flight when a program ends."""
     if any(isinstance(value, InFlight) for value in returned):
         raise Fault("returns the result of an asynchronous dot before its ttng.warp_group_dot_wait")
     check_stores_are_over(machine, "ends")
@@ -265,3 +282,99 @@ def end_program(machine: "Machine", returned: Sequence[object]) -> None:
 def check_stores_are_over(machine: "Machine", ends: str) -> None:
     if machine.tma_stores:
         raise Fault(f"{ends} while a TMA store still reads shared memory: a ttng.async_tma_store_wait is missing")
+
+
+class Cancelled(BaseException):
+    """Another strand failed: this one ends where it waits."""
+
+
+class Strand:
+    """A region that runs in its own thread whenever it is `resume`d, up to its next wait."""
+
+    def __init__(self, machine: "Machine", name: str, region: Region, arguments: Sequence[Any]) -> None:
+        self.machine, self.name, self.region, self.arguments = machine, name, region, arguments
+        self.go, self.back = Semaphore(0), Semaphore(0)
+        self.is_ready: Callable[[], bool] = lambda: True
+        self.waits_for: Callable[[], str] = str
+        self.values: list[Any] | None = None  # what the region yields, once it has ended
+        self.error: BaseException | None = None
+        self.is_cancelled = False
+        self.thread = Thread(target=self.main, name=name, daemon=True)
+        machine.strand = self
+        self.thread.start()
+
+    def main(self) -> None:
+        self.go.acquire()
+        try:
+            with np.errstate(all="ignore"):
+                if not self.is_cancelled:
+                    _, self.values = self.machine.run_blocks(self.region.blocks[0], self.arguments)
+        except BaseException as error:
+            self.error = error
+        self.back.release()
+
+    def resume(self) -> None:
+        """Run until it waits or ends; raise its exception here."""
+        self.go.release()
+        self.back.acquire()
+        if self.error is not None:
+            raise self.error
+
+    def wait(self, is_ready: Callable[[], bool], waits_for: Callable[[], str]) -> None:
+        """Called by the region itself: run others until `is_ready`."""
+        if not is_ready():
+            self.is_ready, self.waits_for = is_ready, waits_for
+            self.back.release()
+            self.go.acquire()
+            if self.is_cancelled:
+                raise Cancelled
+
+    def cancel(self) -> None:
+        """End the thread."""
+        self.is_cancelled = True
+        self.go.release()
+        self.thread.join()
+
+
+@evaluates(ttg.WarpSpecializeOp)
+def eval_warp_specialize(machine: "Machine", op: Operation, *captures: Any) -> Any:
+    assert isinstance(op, ttg.WarpSpecializeOp)
+    order = RegionOrder()
+    machine.shared.barrier()
+    machine.shared.begin_region(order, "the default region")
+    strands = [Strand(machine, "the default region", op.default_region, ())]
+    for index, region in enumerate(op.partitions):
+        name = f"partition{index}"
+        strands.append(Strand(partition_machine(machine, order, name), name, region, captures))
+    try:
+        run_together(strands)
+    finally:
+        machine.strand = machine.shared.order = None
+        for strand in strands:
+            if strand.thread.is_alive():
+                strand.cancel()
+    for strand in strands[1:]:
+        check_stores_are_over(strand.machine, f"{strand.name} ends")
+    machine.shared.barrier()
+    values = strands[0].values
+    assert values is not None, "the default region has ended"
+    return values
+
+
+def partition_machine(machine: "Machine", order: RegionOrder, name: str) -> "Machine":
+    """Return the machine of a partition: the program's memory, and nothing of its own in flight."""
+    found = copy(machine)
+    found.values, found.folds = {}, {}
+    found.begin_warps()
+    found.shared = machine.shared.of_other_warps(order, name)
+    return found
+
+
+def run_together(strands: list[Strand]) -> None:
+    """Run all strands until they have ended."""
+    while running := [strand for strand in strands if strand.values is None]:
+        ready = next((strand for strand in running if strand.is_ready()), None)
+        if ready is None:
+            waits = "; ".join(f"{strand.name} {strand.waits_for()}" for strand in running)
+            raise Fault(f"waits for ever: {waits}")
+        ready.resume()

@@ -1,4 +1,4 @@
-"""Kernels as Python programs over NumPy: the meaning of the language, carried out statement by statement.
+"""Kernels as Python programs over NumPy: executes the language statement by statement.
 
     @jit(interpret=True)                # or TRITON_INTERPRET=1
     def double(x, BLOCK: tl.constexpr):
@@ -6,7 +6,8 @@
         breakpoint()                    # pdb, print and tracebacks work in the kernel's own file
         tl.store(x + i, tl.load(x + i) * 2)
 
-It shares the typing rules with the compiler and nothing else, so that each can be tested against the other. Every access to memory is checked.
+It shares only the typing rules with the compiler, so that each can be tested against the other. Every memory access is
+checked.
 """
 
 from tilework.errors import InterpreterError

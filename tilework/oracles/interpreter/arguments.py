@@ -1,12 +1,12 @@
-"""Arguments of a launch as values of the kernel.
+"""Conversion of the arguments of a launch to values of the kernel.
 
     int 5             an int32 scalar            1              the compile-time 1, as the compiler specialises it
     float             an fp32 scalar             None           None
     an array          a pointer into it          a tuple        a tuple of such values
     a descriptor      a tensor descriptor        a tl.constexpr parameter takes any Python value as it is
 
-An annotation forces the type of a number. An array is anything whose memory is in this process: NumPy's arrays, torch's
-CPU tensors, objects with `data_ptr()`, `dtype` and a size, and CPU arrays that speak DLPack.
+An annotation forces the type of a scalar. An array is any object whose memory is in this process: NumPy's arrays,
+torch's CPU tensors, objects with `data_ptr()`, `dtype` and a size, and CPU arrays that support DLPack.
 """
 
 import weakref
@@ -31,22 +31,21 @@ from tilework.language.parameters import KernelParam
 from tilework.language.signature_types import canonicalize_dtype, str_to_ty
 from tilework.language.typing.windows import descriptor_padding
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, Memory, Region, region_of_array, strided_extent
-from tilework.oracles.interpreter.formats import bytes_in_memory, number_as
 from tilework.oracles.interpreter.semantic import Semantic
-from tilework.oracles.interpreter.tensors import plain, tensor
+from tilework.oracles.interpreter.tensors import bytes_in_memory, plain, scalar_as, tensor
 
 DLPACK_CPU, DLPACK_CUDA_HOST = 1, 3
 INTEGER_TYPES = ((int32, -(2**31), 2**31), (int64, -(2**63), 2**63), (uint64, 2**63, 2**64))
 
 
 class Arguments:
-    """Converts the arguments of one launch; their memory is made known to `memory`."""
+    """Converts the arguments of one launch; registers their memory in `memory`."""
 
     def __init__(self, semantic: Semantic, memory: Memory) -> None:
         self.semantic, self.memory = semantic, memory
 
     def convert(self, param: KernelParam, value: Any) -> Any:
-        """The value of one parameter; a NumPy scalar is the Python number that it equals."""
+        """Return the value of one parameter; a NumPy scalar becomes the Python number that it equals."""
         if isinstance(value, np.generic):
             value = number if isinstance(number := value.item(), bool | int | float) else value
         if param.is_constexpr:
@@ -58,7 +57,7 @@ class Arguments:
         return self.value(name, value, param.is_const, not param.do_not_specialize)
 
     def forced(self, name: str, value: Any, type: dtype, param: KernelParam) -> Any:
-        """A parameter whose annotation says its type."""
+        """Return the value of a parameter whose annotation gives its type."""
         if value is None:
             return None
         if isinstance(type, pointer_type):
@@ -69,11 +68,11 @@ class Arguments:
         if isinstance(value, (bool, int, float)):
             if type.is_int() and isinstance(value, float):
                 raise TypeError(f"{name} is annotated as {type}, but {value!r} is a float")
-            return tensor(number_as(value, type), type)
+            return tensor(scalar_as(value, type), type)
         return self.value(name, value, param.is_const, not param.do_not_specialize)
 
     def value(self, name: str, value: Any, is_const: bool = False, specialize: bool = True) -> Any:
-        """A value of any kind as a launch specialises it."""
+        """Return a value of any kind as a launch specialises it."""
         if isinstance(value, tl.constexpr):
             return value.value
         if value is None or isinstance(value, JITCallable):
@@ -82,9 +81,9 @@ class Arguments:
             return tensor(np.asarray(value), int1)
         if isinstance(value, int):
             element = integer_type(value)
-            return 1 if specialize and value == 1 else tensor(number_as(int(value), element), element)
+            return 1 if specialize and value == 1 else tensor(scalar_as(int(value), element), element)
         if isinstance(value, float):
-            return tensor(number_as(float(value), float32), float32)
+            return tensor(scalar_as(float(value), float32), float32)
         if isinstance(value, tuple):
             items = [self.value(f"{name}[{index}]", item) for index, item in enumerate(value)]
             types = [item.type if isinstance(item, tl.base_value) else tl.constexpr_type(item) for item in items]
@@ -96,7 +95,7 @@ class Arguments:
         return tl.tensor(pointer, pointer_type(element, const=is_const))
 
     def descriptor(self, name: str, host: Any) -> tl.tensor_descriptor:
-        """A `TensorDescriptor` of the host."""
+        """Return the descriptor of a `TensorDescriptor` of the host."""
         base = self.value(f"{name}.base", host.base)
         element = base.type.element_ty
         lists = (host.shape, host.strides, host.block_shape)
@@ -117,7 +116,8 @@ def is_host_descriptor(value: Any) -> bool:
 
 
 def region_of(name: str, value: Any, on_host: bool = True) -> tuple[Region, dtype, Any]:
-    """The memory of an array-like argument, its element type, and what keeps it alive; that of a device, if `on_host` is false."""
+    """Return the memory of an array-like argument, its element type, and its owner; memory of a device if `on_host` is
+    false."""
     if isinstance(value, np.ndarray):
         return region_of_array(name, value), element_of(name, value.dtype), value
     if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
@@ -142,7 +142,7 @@ def region_of(name: str, value: Any, on_host: bool = True) -> tuple[Region, dtyp
 
 
 def register_memory(array: Any, name: str = "registered memory") -> Any:
-    """Allow kernels to reach `array` through addresses they load or compute; it is held weakly. Returns it.
+    """Allow kernels to access `array` through addresses they load or compute; it is held weakly. Returns it.
 
     A NumPy array; for the sanitizer on a GPU, memory of that device.
 
@@ -164,7 +164,7 @@ def element_of(name: str, array_type: Any) -> dtype:
 
 
 def region_of_tensor(name: str, value: Any, on_host: bool = True) -> Region:
-    """The extent of an object with `data_ptr()`, from its sizes and strides, or the number of its bytes."""
+    """Return the extent of an object with `data_ptr()`, from its sizes and strides, or its size in bytes."""
     device = str(getattr(value, "device", "cpu"))
     if on_host and device.split(":")[0] not in ("cpu", "None", ""):
         raise ValueError(f"{name} is on {device}: the interpreter needs arrays of the host")

@@ -1,7 +1,8 @@
-"""What `__tw__` offers to rewritten kernels: the places where the tile language differs from Python.
+"""The `__tw__` object of rewritten kernels: the constructs in which the tile language differs from Python.
 
-Compile-time values are plain Python values. They stay so in expressions, arguments and `x: tl.constexpr = ...`; a plain
-assignment and a return make tensors of the numbers, which is what decides in which type a later operation is done.
+Compile-time values are plain Python values. They remain so in expressions, arguments and `x: tl.constexpr = ...`; a
+plain assignment and a return turn numbers into tensors, which determines the type of later operations.
+
 """
 
 import builtins
@@ -72,14 +73,14 @@ class Helpers:
         }
 
     def python_names(self) -> dict[str, Callable[..., Any]]:
-        """What Python's own names mean in a kernel whose text is not known, and which can therefore not be rewritten."""
+        """Return the meanings of Python's own names in a kernel without source, which cannot be rewritten."""
         kept = {value.__name__: meaning for value, meaning in self.special.items() if value not in (int, float)}
         return {**kept, "range": lambda *bounds: self.iterate(tl.range(*bounds))}
 
     # -- statements --------------------------------------------------------------------------------------------
 
     def assign(self, value: Any) -> Any:
-        """A plain assignment: numbers become tensors, also inside tuples."""
+        """Return the value of a plain assignment: numbers become tensors, also inside tuples."""
         inner = plain(value)
         if isinstance(inner, NUMBERS):
             return self.semantic.to_tensor(inner)
@@ -89,7 +90,7 @@ class Helpers:
         return inner
 
     def returned(self, value: Any) -> Any:
-        """What a function returns is a run-time value."""
+        """Return the run-time value that a function returns."""
         return self.assign(value)
 
     def constant(self, value: Any) -> Any:
@@ -97,7 +98,7 @@ class Helpers:
         return plain(value)
 
     def subject(self, value: Any) -> Any:
-        """What a `match` decides on: compile-time values, tuples as Python's."""
+        """Return the subject of a `match`: a compile-time value; tuples become Python's."""
         value = plain(value)
         if isinstance(value, tl.tensor):
             raise TypeError("`match` needs a compile-time value, this one is a tensor")
@@ -105,24 +106,24 @@ class Helpers:
             return tuple(plain(item) for item in value.values)
         return value
 
-    def beyond(self, words: str, value: Any = None) -> Any:
-        """`value`, or an error where kernels shall run on Triton too, which has no such statement."""
-        self.semantic.beyond_triton(SyntaxError(words))
+    def beyond(self, message: str, value: Any = None) -> Any:
+        """Return `value`, or raise an error if kernels must run on Triton too, which has no such statement."""
+        self.semantic.beyond_triton(SyntaxError(message))
         return value
 
-    def refuse(self, words: str) -> None:
-        """What no kernel may have."""
-        raise SyntaxError(words)
+    def refuse(self, message: str) -> None:
+        """Raise an error for a construct that kernels must not contain."""
+        raise SyntaxError(message)
 
     def goes_on(self, value: Any) -> bool:
-        """The condition of a `while`."""
+        """Evaluate the condition of a `while`."""
         condition = plain(value.condition if isinstance(value, tl.condition) else value)
         if not isinstance(condition, tl.tensor):
             self.beyond(triton_words.KNOWN_CONDITION.format(condition))
         return self.truth(value)
 
     def truth(self, value: Any) -> bool:
-        """The condition of an `if` or a `while`."""
+        """Evaluate the condition of an `if` or a `while`."""
         value = value.condition if isinstance(value, tl.condition) else value
         value = plain(value)
         if not isinstance(value, tl.tensor):
@@ -139,7 +140,7 @@ class Helpers:
         return bool(self.semantic.cast(self.semantic.unsplat(value), tl.int1).handle)
 
     def iterate(self, loop: Any) -> Iterator[Any]:
-        """The values of a loop variable: tensors for `range`, numbers for `static_range`."""
+        """Return the values of a loop variable: tensors for `range`, Python numbers for `static_range`."""
         loop = plain(loop)
         if isinstance(loop, tl.static_range):
             return iter(range(*map(plain, (loop.start, loop.end, loop.step))))
@@ -148,7 +149,7 @@ class Helpers:
         return iter(loop)
 
     def items(self, source: Any, has_one_name: bool) -> Iterator[Any]:
-        """What a comprehension goes over."""
+        """Return the values that a comprehension iterates over."""
         if not has_one_name or isinstance(plain(source), tl.static_range | tl.range):
             self.beyond(triton_words.COMPREHENSION)
         return self.iterate(source)
@@ -157,19 +158,19 @@ class Helpers:
         """``range``: the type of the index is the common integer type of its bounds."""
         values = list(map(plain, bounds))
         index = loop_index_type([x.type if isinstance(x, tl.tensor) else number_dtype(x) for x in values])
-        *numbers, step = [int(self.semantic.cast(value, index).handle) for value in values]
-        numbers.append(step if isinstance(values[2], tl.tensor) else int(values[2]))
+        *limits, step = [int(self.semantic.cast(value, index).handle) for value in values]
+        limits.append(step if isinstance(values[2], tl.tensor) else int(values[2]))
         if isinstance(values[2], tl.tensor) and step <= 0:
             raise at_run_time(ValueError(f"the step of a loop must be positive, got {step}"))
-        for number in range(*numbers):
-            yield self.semantic.scalar_constant(number, index)
+        for value in range(*limits):
+            yield self.semantic.scalar_constant(value, index)
 
     def check(self, condition: Any, message: Any = "") -> None:
         """``assert``: a device-side assert."""
         self.semantic.device_assert(self.semantic.to_tensor(condition), plain(message), None)
 
     def outer(self, name: str) -> Any:
-        """The global of that name, before a local hides it."""
+        """Return the global of that name, before a local hides it."""
         scope = sys._getframe(1).f_globals
         return scope[name] if name in scope else getattr(builtins, name)
 
@@ -224,7 +225,7 @@ class Helpers:
         return slice(*map(plain, bounds))
 
     def shown(self, value: Any) -> Any:
-        """A value in an f-string."""
+        """Return a value as an f-string shows it."""
         value = plain(value)
         return as_array(value) if isinstance(value, tl.tensor) else value
 
@@ -250,7 +251,7 @@ class Helpers:
         return plain(owner[tuple(map(plain, index)) if isinstance(index, tuple) else index])
 
     def with_item(self, owner: Any, index: Any, value: Any) -> Any:
-        """What `owner` is after ``owner[index] = value``."""
+        """Return `owner` after ``owner[index] = value``."""
         owner = plain(owner)
         if not isinstance(owner, tl.tensor) or not owner.type.is_block():
             raise SyntaxError(f"values of a kernel cannot be changed in place: only parts of blocks, not of {owner!r}")
@@ -259,7 +260,7 @@ class Helpers:
     # -- calls -------------------------------------------------------------------------------------------------
 
     def call(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """A call of something that is not plainly a builtin or a jit function."""
+        """Call a function that is not statically a builtin or a jit function."""
         function = plain(function)
         if (name := getattr(function, "_libdevice_name", None)) is not None:
             function = of_target(name)
@@ -284,7 +285,7 @@ class Helpers:
         return plain(function(*args, **kwargs, **self.hidden_arguments(function)))
 
     def hidden_arguments(self, function: Any) -> dict[str, Any]:
-        """`_semantic` and `_generator`, if a Python function asks for them."""
+        """Return `_semantic` and `_generator`, if a Python function has these parameters."""
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         if code is None:
             return {}
@@ -321,13 +322,13 @@ def is_hashable(value: Any) -> bool:
 
 
 def belongs_to_constant(function: Any) -> bool:
-    """A method of a Python value or of a dtype: ``"abc".upper``, ``x.dtype.is_fp16``."""
+    """Return True for a method of a Python value or of a dtype: ``"abc".upper``, ``x.dtype.is_fp16``."""
     owner = getattr(function, "__self__", None)
     return owner is not None and not inspect.ismodule(owner) and not isinstance(owner, (tl.base_value, type))
 
 
 def number_in(value: tl.tensor) -> Any:
-    """The element of a tensor as a Python number."""
+    """Return the only element of a tensor as a Python number."""
     if value.handle.size != 1:
         raise TypeError(f"only a tensor with one element is a number, this one is {value}")
     return np.asarray(value.handle).reshape(()).item()

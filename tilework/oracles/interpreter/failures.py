@@ -1,10 +1,12 @@
-"""What a launch raises when its kernel fails: an `InterpreterError` whose `__cause__` is what the kernel raised.
+"""The errors that a launch raises if its kernel fails: an `InterpreterError` whose `__cause__` is the kernel's
+exception.
 
-A kernel that would not have compiled fails with an error that is a `CompilationError` too, at the node that was running:
+A kernel that would not have compiled fails with an error that is a `CompilationError` too, at the node that was
+running:
 
-    y = tl.reshape(tl.arange(0, 64), (32,))        InterpretedCompilationError: ValueError('reshape() cannot change ...')
+    y = tl.reshape(tl.arange(0, 64), (32,))    InterpretedCompilationError: ValueError('reshape() cannot change ...')
 
-Errors about values (an index outside its array, a false `device_assert`) exist only at run time. They are made by
+Errors about values (an index out of bounds, a false `device_assert`) exist only at run time. They are marked by
 `at_run_time`, or are of the classes in `RUN_TIME`.
 """
 
@@ -29,7 +31,7 @@ Error = TypeVar("Error", bound=BaseException)
 
 
 def at_run_time(error: Error) -> Error:
-    """Say that an error is about values, not about the program."""
+    """Mark an error as one about values, not about the program."""
     error.at_run_time = True  # pyright: ignore[reportAttributeAccessIssue]
     return error
 
@@ -50,14 +52,14 @@ class InterpretedStaticAssertion(InterpretedCompilationError, CompileTimeAsserti
 
 
 class InterpretedUnsupported(InterpretedCompilationError, UnsupportedLanguageConstruct):
-    """Python that the tile language does not have."""
+    """Python that the tile language does not support."""
 
 
 def failure(error: Exception) -> InterpreterError:
-    """What a launch raises for an error of its kernel."""
+    """Return the error that a launch raises for an error of its kernel."""
     if isinstance(error, RUN_TIME) or getattr(error, "at_run_time", False):
         return InterpreterError(repr(error))
-    src, node, where = place_of(error)
+    src, node, where = location_of(error)
     return class_of(error)(repr(error), str(error), src, node, where)
 
 
@@ -71,8 +73,8 @@ def class_of(error: Exception) -> type[InterpretedCompilationError]:
     return InterpretedStaticAssertion if is_static_assert else InterpretedCompilationError
 
 
-def place_of(error: Exception) -> tuple[str | None, ast.AST, SourceMap | None]:
-    """(text of the function, node, where it stands) of the kernel's innermost line outside the library."""
+def location_of(error: Exception) -> tuple[str | None, ast.AST, SourceMap | None]:
+    """Return (text of the function, node, its source map) of the kernel's innermost line outside of the library."""
     trace, found = error.__traceback__, None
     while trace is not None:
         frame = trace.tb_frame
@@ -89,7 +91,7 @@ def place_of(error: Exception) -> tuple[str | None, ast.AST, SourceMap | None]:
 
 
 def with_columns(node: Any, frame: FrameType, instruction: int, where: SourceMap) -> ast.AST:
-    """The node from and to the columns of an instruction, as far as Python knows them."""
+    """Return the node with the columns of an instruction, as far as Python knows them."""
     _, end_line, column, end_column = next(islice(frame.f_code.co_positions(), instruction // 2, None))
     if column is not None and end_column is not None and end_line is not None:
         node.col_offset, node.end_col_offset = column - where.indent, end_column - where.indent

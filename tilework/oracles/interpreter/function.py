@@ -1,13 +1,13 @@
-"""`InterpretedFunction`: what `@jit` makes when kernels are to be interpreted.
+"""`InterpretedFunction`: the result of `@jit` for kernels that are interpreted.
 
     @jit(interpret=True)
     def add(x, y, out, n, BLOCK: tl.constexpr): ...
 
     add[(4,)](x, y, out, n, BLOCK=64)       # runs the Python of `add` four times, on NumPy values
 
-Programs run one after another, the first grid axis outermost; where the order of programs is promised (`reproducible`, ordered
-atomics) it is the innermost. An exception in the kernel is raised as an
-`InterpreterError` (`failures.py`) whose `__cause__` is that exception, with the traceback through the lines of the kernel.
+Programs run one after another, the first grid axis outermost; if the order of programs is guaranteed (`reproducible`,
+ordered atomics) it is the innermost. An exception in the kernel is raised as an `InterpreterError` (`failures.py`)
+whose `__cause__` is that exception, with the traceback through the lines of the kernel.
 """
 
 import ast
@@ -40,8 +40,8 @@ from tilework.oracles.interpreter.tensors import plain
 REFUSED = ("device", "device_type", "stream")
 COMPILER_OPTIONS = frozenset(
     "num_warps num_ctas num_stages maxnreg arch ptx_version ptx_options ir_override enable_fp_fusion enable_reflect_ftz"
-    " launch_cooperative_grid launch_pdl auto_tma debug sanitize sanitize_overflow reproducible extern_libs supported_fp8_dtypes"
-    " deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions"
+    " launch_cooperative_grid launch_pdl auto_tma debug sanitize sanitize_overflow reproducible extern_libs"
+    " supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions"
     " max_num_imprecise_acc_default backend_name warp_size instrumentation_mode cluster_dims waves_per_eu"
     " matrix_instr_nonkdim kpack".split()
 )
@@ -49,7 +49,7 @@ COMPILER_OPTIONS = frozenset(
 
 @dataclass(frozen=True)
 class Options:
-    """What kernels and builtins may ask about the launch."""
+    """The launch options that kernels and builtins can query."""
 
     num_warps: int = 4
     num_ctas: int = 1
@@ -75,12 +75,12 @@ class Options:
 
 
 class Interpreter:
-    """One launch: the functions it has met, each with its globals as they are now, and the object for builtins.
+    """One launch: the functions it has called, each with its current globals, and the object for builtins.
 
-    It is the `_generator` of builtins too: `call_JitFunction` and `call` are what they ask for.
+    It is also the `_generator` of builtins, which use `call_JitFunction` and `call`.
     """
 
-    semantic_class: Callable[..., Semantic] = Semantic  # tools for Triton put another one here
+    semantic_class: Callable[..., Semantic] = Semantic  # tools for Triton replace it
 
     def __init__(self, options: Options, grid: tuple[int, int, int]) -> None:
         self.memory = Memory()
@@ -88,11 +88,11 @@ class Interpreter:
         self.options = options
         self.helpers = Helpers(self.semantic, self)
         self.functions: dict[int, Callable[..., Any]] = {}
-        # what ``bool(tensor)``, ``for i in tl.range(n)`` and ``int(tensor)`` mean in Python code that runs inside a kernel
+        # implement ``bool(tensor)``, ``for i in tl.range(n)`` and ``int(tensor)`` in Python code inside a kernel
         self.truth, self.iterate, self.number = self.helpers.truth, self.helpers.iterate, number_in
 
     def python_function(self, fn: JITCallable) -> Callable[..., Any]:
-        """The rewritten form of a jit function."""
+        """Return the rewritten form of a jit function."""
         made = self.functions.get(id(fn))
         if made is None:
             make = rewritten(fn)
@@ -105,19 +105,19 @@ class Interpreter:
     def call_JitFunction(  # noqa: N802  # the name that builtins call
         self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], caller_context: Any = None
     ) -> Any:
-        """Call a jit function; numbers stay compile-time values in it."""
+        """Call a jit function; numbers remain compile-time values in it."""
         if isinstance(fn, BoundJITMethod):
             args, fn = [fn.__self__, *args], fn.__func__
         named = {name: passed(value) for name, value in kwargs.items()}
         return self.python_function(fn)(*map(passed, args), **named)
 
     def call(self, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Call anything callable in a kernel."""
+        """Call any callable of a kernel."""
         return self.helpers.call(fn, *args, **kwargs)
 
 
 def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]:
-    """The maker of a function's Python form, kept with it until its source or its place changes."""
+    """Return the factory of a function's Python form, cached until its source or its line changes."""
     cached, text = fn.__dict__.get("_interpreted"), (fn.src, fn.def_line) if fn.has_source else None
     if cached is None or cached[0] != text:
         cached = fn.__dict__["_interpreted"] = (text, FunctionRewriter(fn).rewrite())
@@ -125,7 +125,7 @@ def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]
 
 
 def passed(value: Any) -> Any:
-    """An argument of a jit function; an aggregate is passed by value, as its fields."""
+    """Return an argument of a jit function; an aggregate is passed by value, as its fields."""
     value = plain(value)
     if not isinstance(value, type) and getattr(value, "__triton_aggregate__", False):
         handles: list[Any] = []
@@ -134,15 +134,15 @@ def passed(value: Any) -> Any:
     return value
 
 
-def takes_turns(fn: Callable[..., Any], seen: frozenset[Any] = frozenset()) -> bool:
-    """Whether a function, or one that it calls, may have atomics whose order matters: it names the argument `ordered`."""
+def has_ordered_atomics(fn: Callable[..., Any], seen: frozenset[Any] = frozenset()) -> bool:
+    """Return True if a function, or one that it calls, may have ordered atomics: it passes the argument `ordered`."""
     code = getattr(fn, "__code__", None)
     if code is None or code in seen:
         return False
     if any("ordered" in constant for constant in code.co_consts if isinstance(constant, tuple)):
         return True
     called = (getattr(fn, "__globals__", {}).get(name) for name in code.co_names)
-    return any(takes_turns(callee.fn, seen | {code}) for callee in called if isinstance(callee, JITCallable))
+    return any(has_ordered_atomics(callee.fn, seen | {code}) for callee in called if isinstance(callee, JITCallable))
 
 
 def returning_line(fn: JITCallable) -> int:
@@ -153,12 +153,12 @@ def returning_line(fn: JITCallable) -> int:
 
 
 def is_ordered(interpreter: Interpreter, fn: Callable[..., Any]) -> bool:
-    """Whether the order of programs is promised."""
-    return interpreter.options.reproducible or takes_turns(fn)
+    """Return True if the order of programs is guaranteed."""
+    return interpreter.options.reproducible or has_ordered_atomics(fn)
 
 
 def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[int, int, int]]:
-    """The first axis outermost, as in Triton's interpreter; innermost where the order is promised."""
+    """Return the programs, the first axis outermost as in Triton's interpreter; innermost if the order is guaranteed."""
     x, y, z = map(range, grid)
     programs = list(itertools.product(x, y, z))
     if SUM_ORDER.get() == "backward" and not is_ordered:  # atomics add in the order of programs
@@ -169,7 +169,7 @@ def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[
 class InterpretedLaunch:
     """The result of a launch of an interpreted kernel.
 
-    Asked for what a compiled kernel has (`asm`, `name`, `metadata` ...), it compiles the kernel for such a launch.
+    An attribute of a compiled kernel (`asm`, `name`, `metadata` ...) compiles the kernel for such a launch.
     """
 
     def __init__(self, compiled_form: Callable[[], Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -189,7 +189,7 @@ class InterpretedFunction(JITFunction):
     """A kernel, or a function for kernels, that runs as Python. See the module docstring."""
 
     needs_source = False
-    compiled_form: Callable[[], Any] | None = None  # makes the kernel that is compiled from the same function
+    compiled_form: Callable[[], Any] | None = None  # returns the compiled kernel of the same function
     rewritten_fn: ClassVar[MutableMapping[Any, Callable[..., Any]]] = WeakKeyDictionary()
     sanitize: bool | None = None
     reproducible: bool | None = None
@@ -200,7 +200,7 @@ class InterpretedFunction(JITFunction):
         self.rewriter = FunctionRewriter(self)
 
     def rewrite(self) -> Callable[..., Any]:
-        """The Python function that a launch would run; its operations need a launch around it."""
+        """Return the Python function that a launch would run; its operations need a launch around it."""
         namespace = {name: plain(value) for name, value in self.get_capture_scope().items()}
         made = self.rewritten_fn[self.fn] = rewritten(self)(namespace | {MARK: self})
         return made
@@ -209,22 +209,22 @@ class InterpretedFunction(JITFunction):
         return partial(self.run, grid=grid, warmup=False)
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """A launch that is called with only what changes."""
+        """Return a launch that is called with only the arguments that change."""
         return BoundLaunch(self, self.arg_names, args, grid, kwargs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Inside a kernel, a call like any other."""
+        """Inside a kernel, an ordinary call."""
         active = ACTIVE.get()
         return super().__call__(*args, **kwargs) if active is None else active.call_JitFunction(self, args, kwargs)
 
     def explain(self, *args: Any, **kwargs: Any) -> Any:
-        """There is nothing to explain: nothing is compiled."""
+        """Raise an error, because nothing is compiled."""
         raise RuntimeError(
             f"{self.__name__} is interpreted (interpret=True, or TRITON_INTERPRET=1): nothing of it is compiled"
         )
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
-        """There is nothing to compile."""
+        """Check the arguments; there is nothing to compile."""
         self.run(*args, grid=grid, warmup=True, **kwargs)
 
     def run(self, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> "InterpretedLaunch | None":
@@ -255,14 +255,14 @@ class InterpretedFunction(JITFunction):
             raise failure(error) from error
 
     def execute(self, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
-        """One call for each program; tools for Triton put their own loop here."""
+        """Call the kernel for each program; tools for Triton replace this loop."""
         kernel = self.program(interpreter)
         for program in programs_of(grid, is_ordered(interpreter, self.fn)):
             interpreter.semantic.enter_program(program)
             kernel(*map(passed, values.values()))
 
     def program(self, interpreter: Interpreter) -> Callable[..., None]:
-        """The function that runs one program; it warns where the kernel returns a value."""
+        """Return the function that runs one program; it warns if the kernel returns a value."""
         kernel = interpreter.python_function(self)
 
         def run(*args: Any, **kwargs: Any) -> None:
@@ -272,7 +272,8 @@ class InterpretedFunction(JITFunction):
         return in_place_of(kernel, run)
 
     def bound_values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
-        """The value of every parameter, and the options among the keywords, of which some may be parameters, too."""
+        """Return the value of every parameter, and the options among the keywords, some of which may also be
+        parameters."""
         for name in REFUSED:
             assert name not in kwargs, f"{name} option is deprecated; current {name} will be used"
         own = {name: value for name, value in kwargs.items() if name in self.signature.parameters}

@@ -1,4 +1,5 @@
-"""Operators and functions of single elements, each a NumPy function on operands of one type.
+"""Element-wise operators and functions, each a NumPy function on operands of one type; and ranges, views, gathers,
+histograms.
 
     int32 + int32      wraps around                    int32 // int32     rounds toward zero, as in C
     bf16 * bf16        one rounding                    int1 + int1        exclusive or: one bit wraps around
@@ -6,6 +7,7 @@
 
 fp32 results of elementary functions are computed in float64 and rounded, so they are as good as correctly rounded ones.
 `fma` has a single rounding in every type.
+
 """
 
 import time
@@ -15,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from tilework.language import core as tl
-from tilework.language.dtypes import dtype, int1, int64
+from tilework.language.dtypes import dtype, int1, int32, int64
+from tilework.language.typing.carrier import Pair, Shape
+from tilework.language.typing.indexing import Part
 from tilework.language.typing.operators import overflow_text
 from tilework.language.typing.shapes import block
 from tilework.numerics import extremes
@@ -27,8 +31,7 @@ from tilework.numerics.nans import canonical
 from tilework.numerics.rounding import UNSIGNED, Array, bits_of, narrow
 from tilework.oracles.interpreter.allowed_memory import pointing
 from tilework.oracles.interpreter.failures import at_run_time
-from tilework.oracles.interpreter.formats import bytes_in_memory, storage
-from tilework.oracles.interpreter.tensors import Values, tensor
+from tilework.oracles.interpreter.tensors import Values, bytes_in_memory, storage, tensor
 
 
 def divide_toward_zero(a: Array, b: Array) -> Array:
@@ -41,19 +44,19 @@ def divide_toward_zero(a: Array, b: Array) -> Array:
 
 
 def shift_right_signed(a: Array, b: Array) -> Array:
-    """Copies of the sign come in, also if the type is unsigned."""
+    """An arithmetic shift, also if the type is unsigned."""
     signed = np.dtype(f"int{8 * a.dtype.itemsize}")
     return np.right_shift(bits_of(a).view(signed), b.astype(signed)).view(a.dtype)
 
 
 def shift_right_unsigned(a: Array, b: Array) -> Array:
-    """Zeros come in."""
+    """A logical shift."""
     unsigned = UNSIGNED[a.dtype.itemsize]
     return np.right_shift(bits_of(a), b.astype(unsigned)).view(a.dtype)
 
 
 def formulas() -> Any:
-    """The functions of reproducible kernels."""
+    """Return the functions of reproducible kernels."""
     from tilework.targets.llvm.math import in_numpy  # lazily: few kernels are
 
     return in_numpy
@@ -96,12 +99,12 @@ COMPARISONS: dict[str, Function] = {
 REGISTERS: dict[str, Callable[[], int]] = {
     "%globaltimer": time.time_ns,
     "%smid": lambda: 0,
-    "griddepcontrol": lambda: 0,  # one kernel at a time: nothing to wait for
+    "griddepcontrol": lambda: 0,  # one kernel at a time: no dependency
 }
 
 
 class Operators(Values):
-    """What operators and functions compute."""
+    """Implements operators and functions of elements."""
 
     def binary(self, operator: str, a: tl.tensor, b: tl.tensor) -> tl.tensor:
         element, compute = a.dtype, BINARY[operator]
@@ -130,11 +133,11 @@ class Operators(Values):
         return tensor(np.invert(x.handle), x.dtype)
 
     def move_pointer(self, pointer: tl.tensor, offset: int | tl.tensor, operator: str) -> tl.tensor:
-        """Unsigned offsets are extended with zeros."""
+        """Unsigned offsets are zero-extended."""
         if not isinstance(offset, tl.tensor):
             offset = self.constant(int(offset), int64)
         elif operator == "-" and not (offset.dtype.is_int_unsigned() and offset.dtype.int_bitwidth < 64):
-            # as the compiler negates it: in its own type, where the most negative number has no opposite
+            # as the compiler negates it: in its own type, whose most negative value has no opposite
             offset, operator = self.minus(offset), "+"
         pointer, offset = self.fitting(pointer, offset)
         size = bytes_in_memory(pointer.dtype.element_ty)  # pyright: ignore[reportAttributeAccessIssue]
@@ -146,7 +149,7 @@ class Operators(Values):
         if not mask.handle.shape:
             return x if mask.handle else y
         picked = np.where(mask.handle, np.asarray(x.handle), np.asarray(y.handle))
-        if getattr(x.handle, "origin", None) is getattr(y.handle, "origin", None):
+        if getattr(x.handle, "provenance", None) is getattr(y.handle, "provenance", None):
             picked = pointing(picked, x.handle)
         return tl.tensor(picked, block(x.dtype, picked.shape))
 
@@ -159,7 +162,7 @@ class Operators(Values):
         return tensor(np.where(np.isnan(x.handle), x.handle, result) if keeps_nan else result, x.dtype)
 
     def absolute(self, x: tl.tensor) -> tl.tensor:
-        """Clears the sign bit of a float; leaves the most negative integer as it is."""
+        """Clear the sign bit of a float; leave the most negative integer as it is."""
         element = x.dtype
         if element.is_int():
             return tensor(np.abs(x.handle), element)
@@ -189,7 +192,7 @@ class Operators(Values):
     def assembly(
         self, asm: str, constraints: str, args: Sequence[tl.tensor], types: Sequence[dtype], is_pure: bool, pack: int
     ) -> list[tl.tensor]:
-        """There is no assembler here, but the registers that `tl.extra.cuda` reads are known."""
+        """Assembly is not executed, but the registers that `tl.extra.cuda` reads are known."""
         for text, value in REGISTERS.items():
             if text in asm and not args:
                 return [self.constant(value(), element) for element in types]
@@ -201,7 +204,7 @@ class Operators(Values):
     def external(
         self, lib_name: str, lib_path: str, symbol: str, args: Sequence[tl.tensor], type: dtype, is_pure: bool
     ) -> tl.tensor:
-        """A function of libdevice."""
+        """Call a function of libdevice."""
         values = [value.handle for value in args]
         if self.options.reproducible:
             computed = formulas().call(symbol, [canonical(value) for value in values], storage(type.scalar))
@@ -212,3 +215,69 @@ class Operators(Values):
                 f"the library function {symbol} cannot be interpreted: it is not a function of libdevice"
             )
         return tl.tensor(computed, block(type.scalar, computed.shape))
+
+
+class Shapes(Operators):
+    """Functions that move elements without computing."""
+
+    def counting(self, start: int, end: int) -> tl.tensor:
+        return tensor(np.arange(start, end, dtype=np.int32), int32)
+
+    def with_axis(self, x: tl.tensor, axis: int) -> tl.tensor:
+        return tensor(np.expand_dims(x.handle, axis), x.dtype)
+
+    def reshaped(self, x: tl.tensor, shape: Shape, can_reorder: bool) -> tl.tensor:
+        return tensor(x.handle.reshape(shape), x.dtype)
+
+    def resized(self, x: tl.tensor, shape: Shape) -> tl.tensor:
+        """Undefined elements are copies of others, on which no result may depend."""
+        have = x.handle.shape
+        return tensor(
+            x.handle[np.ix_(*(np.arange(size) % own for size, own in zip(shape, have, strict=True)))], x.dtype
+        )
+
+    def permuted(self, x: tl.tensor, order: Shape) -> tl.tensor:
+        return tensor(np.transpose(x.handle, order), x.dtype)
+
+    def concatenated(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        return tensor(np.concatenate((x.handle, y.handle)), x.dtype)
+
+    def joined(self, x: tl.tensor, y: tl.tensor) -> tl.tensor:
+        return tensor(np.stack((x.handle, y.handle), axis=-1), x.dtype)
+
+    def halves(self, x: tl.tensor) -> Pair:
+        return tensor(x.handle[..., 0], x.dtype), tensor(x.handle[..., 1], x.dtype)
+
+    def gathered(self, src: tl.tensor, index: tl.tensor, axis: int) -> tl.tensor:
+        indices, size = index.handle.astype(np.int64), src.handle.shape[axis]
+        outside = (indices < 0) | (indices >= size)
+        if outside.any():
+            text = f"gather: index {indices[outside][0]} is outside axis {axis}, which has {size} elements"
+            raise at_run_time(IndexError(text))
+        return tensor(np.take_along_axis(src.handle, indices, axis), src.dtype)
+
+    def taken(self, x: tl.tensor, parts: Sequence[Part]) -> tl.tensor:
+        return tensor(x.handle[tuple(map(self._numpy_index, parts))], x.dtype)
+
+    def placed(self, x: tl.tensor, parts: Sequence[Part], value: tl.tensor) -> tl.tensor:
+        made = x.handle.copy()
+        made[tuple(map(self._numpy_index, parts))] = value.handle
+        return tensor(made, x.dtype)
+
+    def _numpy_index(self, part: Part) -> Any:
+        if part.picked:
+            return int(part.start.handle) if isinstance(part.start, tl.tensor) else part.start
+        assert isinstance(part.start, int)
+        end = part.start + part.step * part.count
+        return slice(part.start, end if end >= 0 else None, part.step)
+
+    def counted(self, x: tl.tensor, bins: int, mask: tl.tensor | None) -> tl.tensor:
+        """Values outside of the bins are ignored; under the sanitizer they are an error."""
+        values = x.handle.astype(np.int64)
+        if mask is not None:
+            values = values[mask.handle]
+        inside = (values >= 0) & (values < bins)
+        if self.options.sanitize and not inside.all():
+            text = f"histogram: value {values[~inside][0]} is outside the {bins} bins; mask it"
+            raise at_run_time(IndexError(text))
+        return tensor(np.bincount(values[inside], minlength=bins).astype(np.int32), int32)

@@ -1,4 +1,4 @@
-"""Reductions, scans and maps with functions of the user.
+"""Reductions, scans and maps with user functions.
 
 The function is written for scalars, but runs on whole slices: one call combines all neighbours of a block at once.
 
@@ -22,7 +22,7 @@ from tilework.language.dtypes import dtype
 from tilework.language.typing.carrier import Body
 from tilework.language.typing.shapes import check_combined, packed_types
 from tilework.numerics.rounding import Array
-from tilework.oracles.interpreter.shapes import Shapes
+from tilework.oracles.interpreter.operators import Shapes
 from tilework.oracles.interpreter.tensors import tensor
 
 Arrays = list[Array]
@@ -32,11 +32,11 @@ SUM_ORDER: ContextVar[str | None] = ContextVar("sum_order", default=None)
 
 
 class AmbiguousTruth(ValueError):
-    """The truth of a block with several elements was asked for."""
+    """The truth value of a block with several elements was requested."""
 
 
 class Reductions(Shapes):
-    """What `reduce`, `associative_scan` and `map_elementwise` compute."""
+    """Implements `reduce`, `associative_scan` and `map_elementwise`."""
 
     def reduced(self, inputs: Sequence[tl.tensor], axis: int, body: Body) -> tuple[tl.tensor, ...]:
         elements = [value.dtype for value in inputs]
@@ -66,15 +66,16 @@ class Reductions(Shapes):
             total = combine(total, [array[position : position + 1] for array in arrays])
             rows.append(total)
         results = []
-        for number, element in enumerate(elements):
-            scanned = np.concatenate([row[number] for row in rows])
+        for index, element in enumerate(elements):
+            scanned = np.concatenate([row[index] for row in rows])
             results.append(tensor(np.moveaxis(scanned[::-1] if reverse else scanned, 0, axis), element))
         return tuple(results)
 
     def scanned_by_halves(self, arrays: Arrays, combine: "Combine", reverse: bool) -> Arrays:
-        """Blocks of 1, 2, 4 ... elements are joined in pairs: the later one of a pair gets the total of the earlier one in front.
+        """Join blocks of 1, 2, 4 ... elements in pairs: the later one of a pair is combined with the total of the
+        earlier one.
 
-        Blocks lie at multiples of their size; in reverse, the one with the higher indices is the earlier one.
+        Blocks start at multiples of their size; in reverse, the one with the higher indices is the earlier one.
         """
         results, size = [array.copy() for array in arrays], 1
         while size < len(results[0]):
@@ -92,7 +93,7 @@ class Reductions(Shapes):
     def mapped(self, blocks: Sequence[tl.tensor], pack: int, body: Body) -> tuple[tl.tensor, ...]:
         shape = blocks[0].handle.shape
         elements = [block.dtype for block in blocks for _ in range(pack)]
-        arrays = [block.handle.reshape(-1)[place::pack] for block in blocks for place in range(pack)]
+        arrays = [block.handle.reshape(-1)[lane::pack] for block in blocks for lane in range(pack)]
         results = self.on_slices(body, arrays, elements)
         types = packed_types([value.dtype for value in results], pack)
         groups = [[value.handle for value in results[first : first + pack]] for first in range(0, len(results), pack)]
@@ -100,7 +101,7 @@ class Reductions(Shapes):
         return tuple(tensor(values, element) for values, element in zip(stacked, types, strict=True))
 
     def on_slices(self, body: Body, arrays: Arrays, elements: Sequence[dtype]) -> list[tl.tensor]:
-        """`body` on every position of equally shaped arrays; its results have the same shape."""
+        """Apply `body` to every position of equally shaped arrays; its results have the same shape."""
         shape = arrays[0].shape
         flat = [array.reshape(-1) for array in arrays]
         try:
@@ -118,7 +119,7 @@ class Reductions(Shapes):
 
 
 def folded(combine: "Combine", arrays: Arrays, order: str) -> Arrays:
-    """The elements along the first axis combined one by one; the function need not be commutative."""
+    """Combine the elements along the first axis one by one; the function need not be commutative."""
     count, is_forward = len(arrays[0]), order == ORDERS[0]
     total = [array[:1] if is_forward else array[-1:] for array in arrays]
     for position in range(1, count) if is_forward else range(count - 2, -1, -1):

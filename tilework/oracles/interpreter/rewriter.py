@@ -1,4 +1,4 @@
-"""A kernel's source as Python that can be run: the same statements, on the same lines of the same file.
+"""The source of a kernel as executable Python: the same statements, on the same lines of the same file.
 
     def kernel(x, n: tl.constexpr):            def kernel(x, n):
         total = 0                                  total = __tw__.assign(0)
@@ -6,8 +6,8 @@
             total += tl.load(x + i)                    total = __tw__.assign(total + tl.load(x + i))
         if total > 3 and flag:                     if __tw__.truth(__tw__.bool_op(True, lambda: total > 3, ...)):
 
-Only what means something else in the tile language is changed (the functions of `__tw__` are in `calls.py`). Operators
-stay as they are: tensors define them. Line numbers and the file name are the user's, so breakpoints, `pdb` and
+Only constructs with another meaning in the tile language are rewritten (the functions of `__tw__` are in `calls.py`).
+Operators are kept: tensors define them. Line numbers and the file name are the user's, so breakpoints, `pdb` and
 tracebacks work in the user's file.
 """
 
@@ -41,7 +41,7 @@ class FunctionRewriter:
         return self.function.def_line
 
     def rewrite(self) -> Callable[[dict[str, Any]], Callable[..., Any]]:
-        """A maker of the Python function: give it the globals it shall see."""
+        """Return a factory of the Python function, which takes the globals of the function."""
         if not self.function.has_source:
             return lambda namespace: copy_of(self.function, namespace)
         levels = levels_of(self.function.parse())
@@ -64,7 +64,7 @@ class FunctionRewriter:
 
 
 def running_deeply(levels: int, made: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose conditional expressions and calls are nested so deeply."""
+    """Return a function that runs code with deeply nested expressions and calls."""
     return in_place_of(made, lambda *args, **kwargs: deeply(levels, lambda: made(*args, **kwargs)))
 
 
@@ -82,7 +82,7 @@ def make_function(code: CodeType, name: str, namespace: dict[str, Any], original
 
 
 def copy_of(original: JITCallable, namespace: dict[str, Any]) -> Callable[..., Any]:
-    """A function without source, as it is: only its globals, and what Python's names mean, are replaced."""
+    """Return a function without source unchanged, except for its globals and the meanings of Python's names."""
     fn = original.fn
     names = namespace[HELPERS].python_names() if HELPERS in namespace else {}
     cells = tuple(CellType(namespace[name]) if name in namespace else CellType() for name in fn.__code__.co_freevars)
@@ -114,7 +114,7 @@ class Rewriter(ast.NodeTransformer):
         imports = [node for node in ast.walk(definition) if isinstance(node, ast.Import | ast.ImportFrom)]
         self.imported = {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
         self.assigned -= self.imported
-        self.loops = 0  # around what is being rewritten, of those that are loops at run time
+        self.loops = 0  # run-time loops around the node being rewritten
 
     def rewrite(self) -> None:
         definition = self.definition
@@ -127,7 +127,7 @@ class Rewriter(ast.NodeTransformer):
         definition.body = [*self.prologue(), *self.block(definition.body)]
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
-        """The statements, each of which may become several."""
+        """Rewrite statements, each of which may become several."""
         made = map(self.visit, statements)
         return [statement for part in made for statement in (part if isinstance(part, list) else [part])]
 
@@ -146,13 +146,13 @@ class Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), at)
 
     def helper(self, name: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        """``__tw__.name(*args)`` at the place of a node; what is new inside gets that place when all is done."""
+        """Return ``__tw__.name(*args)`` at the location of a node; new nodes inside get that location at the end."""
         function = ast.Attribute(ast.Name(HELPERS, ast.Load()), name, ast.Load())
         return ast.copy_location(ast.Call(function, list(args), []), at)
 
-    def beyond(self, node: ast.stmt, words: str) -> ast.stmt:
-        """In front of what Triton refuses in these words."""
-        return ast.copy_location(ast.Expr(self.helper("beyond", node, ast.Constant(words))), node)
+    def beyond(self, node: ast.stmt, message: str) -> ast.stmt:
+        """Return a check in front of a statement that Triton refuses with this message."""
+        return ast.copy_location(ast.Expr(self.helper("beyond", node, ast.Constant(message))), node)
 
     def later(self, node: ast.expr) -> ast.expr:
         """``lambda: node``."""
@@ -160,7 +160,7 @@ class Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Lambda(no_arguments, self.visit(node)), node)
 
     def static_value(self, node: ast.expr) -> Any:
-        """What a name, or an attribute of modules, means outside this function; None if that is not known."""
+        """Return the value of a name, or of an attribute of modules, outside of this function; None if it is unknown."""
         if isinstance(node, ast.Name):
             if node.id in self.assigned or node.id in self.parameters or node.id in self.imported:
                 return None
@@ -175,8 +175,8 @@ class Rewriter(ast.NodeTransformer):
         refused = [self.beyond(node, triton_words.ASSIGNMENTS)] if len(node.targets) > 1 else []
         for target in node.targets:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and len(node.targets) == 1:
-                words = triton_words.PART.format(ast.unparse(target))
-                return [self.beyond(node, words), self.new_part(target, self.visit(node.value))]
+                message = triton_words.PART.format(ast.unparse(target))
+                return [self.beyond(node, message), self.new_part(target, self.visit(node.value))]
             self.check_target(target)
             if isinstance(target, ast.List):
                 refused.append(self.beyond(node, triton_words.LIST_TARGET.format(ast.unparse(target))))
@@ -250,9 +250,9 @@ class Rewriter(ast.NodeTransformer):
         node.iter = self.helper("iterate", node.iter, self.visit(node.iter))
         return self.loop(node, triton_words.FOR_ELSE, not is_unrolled)
 
-    def loop(self, node: ast.For | ast.While, words: str, at_run_time: bool) -> list[ast.stmt]:
-        """Body and `else` of a loop."""
-        refused = [self.beyond(node, words)] if node.orelse else []
+    def loop(self, node: ast.For | ast.While, message: str, at_run_time: bool) -> list[ast.stmt]:
+        """Rewrite the body and the `else` of a loop."""
+        refused = [self.beyond(node, message)] if node.orelse else []
         self.loops += at_run_time
         node.body = self.block(node.body)
         self.loops -= at_run_time
@@ -260,14 +260,14 @@ class Rewriter(ast.NodeTransformer):
         return [*refused, node]
 
     def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
-        """Python matches; patterns stay as they are."""
+        """Python matches; patterns are kept."""
         node.subject = self.helper("subject", node.subject, self.visit(node.subject))
         for case in node.cases:
             if strange := [
                 part for part in ast.walk(case.pattern) if isinstance(part, ast.MatchMapping | ast.MatchClass)
             ]:
-                words = ast.Constant(triton_words.PATTERN.format(ast.unparse(strange[0])))
-                case.guard = self.helper("refuse", case.pattern, words)
+                message = ast.Constant(triton_words.PATTERN.format(ast.unparse(strange[0])))
+                case.guard = self.helper("refuse", case.pattern, message)
                 case.pattern = ast.copy_location(ast.MatchAs(), case.pattern)
             elif case.guard is not None:
                 case.guard = self.helper("truth", case.guard, self.visit(case.guard))
@@ -304,7 +304,7 @@ class Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
-        """``(a, b)`` and ``[a, b]`` are tuples of the tile language; targets of assignments stay."""
+        """``(a, b)`` and ``[a, b]`` are tuples of the tile language; targets of assignments are kept."""
         if not isinstance(node.ctx, ast.Load):
             return node
         return self.helper("tuple_of", node, ast.List([self.visit(item) for item in node.elts], ast.Load()))
@@ -313,15 +313,15 @@ class Rewriter(ast.NodeTransformer):
         return self.visit_Tuple(ast.copy_location(ast.Tuple(node.elts, node.ctx), node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        words = triton_words.NESTED_COMPREHENSIONS if len(node.generators) > 1 else ""
+        message = triton_words.NESTED_COMPREHENSIONS if len(node.generators) > 1 else ""
         for generator in node.generators:
             is_name = ast.Constant(isinstance(generator.target, ast.Name))
             generator.iter = self.helper("items", generator.iter, self.visit(generator.iter), is_name)
             generator.ifs = [self.helper("truth", test, self.visit(test)) for test in generator.ifs]
         node.elt = self.visit(node.elt)
-        if words:
+        if message:
             first = node.generators[0]
-            first.iter = self.helper("beyond", first.iter, ast.Constant(words), first.iter)
+            first.iter = self.helper("beyond", first.iter, ast.Constant(message), first.iter)
         return self.helper("tuple_of", node, node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
@@ -331,7 +331,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """An attribute of a module stays; others may belong to compile-time values, or be `x.T`."""
+        """An attribute of a module is kept; others may belong to compile-time values, or be `x.T`."""
         if isinstance(node.value, ast.Name) and node.value.id in self.imported:
             return node
         if isinstance(self.static_value(node.value), ModuleType):
@@ -342,14 +342,14 @@ class Rewriter(ast.NodeTransformer):
         return self.helper("item", node, self.visit(node.value), self.key(node.slice))
 
     def key(self, index: ast.expr) -> ast.expr:
-        """What stands in a subscript."""
+        """Rewrite a subscript."""
         if isinstance(index, ast.Tuple):
             parts = [self.index(part) for part in index.elts]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), index)
         return self.index(index)
 
     def index(self, node: ast.expr) -> ast.expr:
-        """One part of a subscript; a slice becomes a call of Python's `slice`."""
+        """Rewrite one part of a subscript; a slice becomes a call of Python's `slice`."""
         if not isinstance(node, ast.Slice):
             return self.visit(node)
         parts = (node.lower, node.upper, node.step)
@@ -358,7 +358,7 @@ class Rewriter(ast.NodeTransformer):
         )
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """A builtin or jit function is called as it is; other callees may need their arguments unwrapped."""
+        """A builtin or jit function is called directly; other callees may need their arguments unwrapped."""
         args = [self.visit(argument) for argument in node.args]
         keywords = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
         callee = self.visit(node.func)

@@ -27,8 +27,8 @@ class RaceLauncher(EvaluatorLauncher):
     def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
         """Run every program of the grid, in order, until a race is found."""
         # lazily: a whole executor, which few programs use
-        from tilework.oracles.evaluator.evaluation_errors import EvaluationError
         from tilework.oracles.evaluator.races import RaceFound, RaceMemory, granule_of
+        from tilework.oracles.evaluator.rules import EvaluationError
 
         memory = RaceMemory(prod(grid), granule_of(function), foreign=True)
         try:

@@ -1,9 +1,10 @@
 """Rules of the `ttc` dialect: nests over buffers. A buffer is an array that is changed in place.
 
-A nest is executed on many indices at once: its arguments are arrays of indices, and the scalar code of its body works on
-arrays. Since the order of the indices is not defined, a nest that could depend on it (it both reads and writes) runs in
-pieces, the last one first: a value that one index writes and another one reads then comes out wrong, as it would in
-machine code. Reductions are done when all indices have been visited.
+A nest is executed on many indices at once: its arguments are arrays of indices, and the scalar code of its body works
+on arrays. The order of the indices is not defined, so a nest that could depend on it (it both reads and writes) runs in
+pieces, the last one first: a value that one index writes and another one reads is then wrong, as it would be in machine
+code. Reductions are done when all indices have been visited.
+
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +19,9 @@ from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.arith_rules import constant_array
 from tilework.oracles.evaluator.combine_rules import reduced, scanned
 from tilework.oracles.evaluator.dot_rules import product
-from tilework.oracles.evaluator.evaluation_errors import Fault
-from tilework.oracles.evaluator.floats import storage
+from tilework.oracles.evaluator.rules import ELEMENTWISE, Fault, evaluates, rules
 from tilework.oracles.evaluator.shape_rules import eval_gather, eval_sort_runs, histogram
-from tilework.oracles.evaluator.table import ELEMENTWISE, evaluates, rules
+from tilework.oracles.evaluator.values import storage
 
 if TYPE_CHECKING:
     from tilework.oracles.evaluator.machine import Machine
@@ -34,7 +34,7 @@ Indices = list[Array]
 
 @evaluates(ttc.AllocOp)
 def eval_alloc(machine: "Machine", op: Operation) -> Array:
-    """Full of bytes that no kernel expects, so that a read before a write is seen."""
+    """Fill the buffer with unlikely bytes, so that a read before a write is detected."""
     type = op.results[0].type
     assert isinstance(type, ttc.BufferType), type
     buffer = np.empty(type.shape, storage(type.element))
@@ -52,7 +52,7 @@ rules(
 
 @evaluates(ttc.WriteOp)
 def eval_write(machine: "Machine", op: Operation, value: Array, buffer: Array, *indices: Array) -> None:
-    if not any(np.ndim(index) for index in indices):  # one place, whatever the indices of the nest
+    if not any(np.ndim(index) for index in indices):  # one element, whatever the indices of the nest
         value = np.asarray(value).reshape(-1)[-1]
     buffer = seen_by(buffer, indices)
     buffer[checked(buffer, indices)] = value
@@ -64,12 +64,12 @@ def element(buffer: Array, indices: Sequence[Array]) -> Array:
 
 
 def seen_by(buffer: Array, indices: Sequence[Array]) -> Array:
-    """The buffer, or its elements row by row where there is one index for all dimensions."""
+    """Return the buffer, flattened if there is one index for all dimensions."""
     return buffer.reshape(-1) if len(indices) < buffer.ndim else buffer
 
 
 def checked(buffer: Array, indices: Sequence[Array]) -> tuple[Array, ...]:
-    """Indices inside the buffer."""
+    """Check that the indices are in bounds."""
     for dimension, (index, size) in enumerate(zip(indices, buffer.shape, strict=True)):
         if np.any((index < 0) | (index >= size)):
             raise Fault(f"has an index outside dimension {dimension} of a buffer of shape {buffer.shape}")
@@ -89,7 +89,7 @@ def eval_nest(machine: "Machine", op: Operation) -> None:
         assert isinstance(fold, ttc.ReduceOp)
         count = len(seen[0])
         ordered = seen[::-1] if backwards else seen
-        sources = [join([part[number] for part in ordered], shape) for number in range(count)]
+        sources = [join([part[position] for part in ordered], shape) for position in range(count)]
         axis = ttc.reduced_axis(fold)
         assert axis is not None, "one index is folded"
         accumulators = [machine.values[operand] for operand in fold.accumulators]
@@ -111,12 +111,12 @@ def eval_fold(machine: "Machine", op: Operation, *operands: Array) -> None:
 
 
 def pieces(op: Operation, shape: tuple[int, ...]) -> Iterator[Indices]:
-    """Arrays of indices that together cover `shape`."""
+    """Yield arrays of indices that together cover `shape`."""
     grids = [np.asarray(grid, dtype=np.int32) for grid in np.indices(shape)]
     block = op.regions[0].block
     if not all(type(inner) in ELEMENTWISE or type(inner) in ON_ARRAYS for inner in block.ops):
-        for place in np.ndindex(*shape):
-            yield [np.asarray(index, dtype=np.int32) for index in place]
+        for position in np.ndindex(*shape):
+            yield [np.asarray(index, dtype=np.int32) for index in position]
         return
     if not is_order_visible(block.ops) or shape[0] < 2:
         yield grids
@@ -127,14 +127,14 @@ def pieces(op: Operation, shape: tuple[int, ...]) -> Iterator[Indices]:
 
 
 def runs_backwards(op: Operation) -> bool:
-    """Atomics give values back in order, so nests with them run forwards."""
+    """Return True if the pieces run backwards. Atomics return values in order, so nests with them run forwards."""
     kinds = {type(inner) for inner in op.regions[0].block.ops}
     is_whole = all(kind in ELEMENTWISE or kind in ON_ARRAYS for kind in kinds)
     return is_whole and not kinds & ATOMICS and is_order_visible(op.regions[0].block.ops)
 
 
 def is_order_visible(ops: Any) -> bool:
-    """Some index could see what another one wrote."""
+    """Return True if an index could see what another one wrote."""
     loads, stores, read, written = False, False, set[SSAValue](), set[SSAValue]()
     for op in ops:
         kind = type(op)
