@@ -206,7 +206,8 @@ class Observer(Protocol):
 
 
 class Machine(BarrierWaits):
-    """The translated code of one kernel for one block shape. `run_block` executes one block; the translation is kept."""
+    """The translated code of one kernel for one block shape. `run_block` executes one block; the translation is
+    kept."""
 
     def __init__(
         self, module: PtxModule, kernel: Function, block: Block, symbols: dict[str, int], functions: dict[int, str],

@@ -280,7 +280,8 @@ class Watcher(Protocol):
 
 
 class Port:
-    """Access to one space of one block. `size` is its size in bytes; the arena's bounds are those of its allocations."""
+    """Access to one space of one block. `size` is its size in bytes; the arena's bounds are those of its
+    allocations."""
 
     def __init__(self, space: str, data: Bytes, size: int, watcher: Watcher | None = None) -> None:
         self.space, self.data, self.size, self.watcher = space, data, size, watcher
@@ -329,7 +330,8 @@ class Port:
         self, addresses: Array, values: Array, threads: Array, ins: Instruction | None = None,
         kind: str = "store", align: int | None = None,
     ) -> None:  # fmt: skip
-        """Write `values[i]` (a row of elements) to `addresses[i]`; of several threads at one address the last one wins."""
+        """Write `values[i]` (a row of elements) to `addresses[i]`; of several threads at one address the last one
+        wins."""
         if not len(addresses):
             return
         width, count = values.dtype.itemsize, values.shape[1]

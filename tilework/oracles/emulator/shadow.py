@@ -170,7 +170,8 @@ class Clocks:
     def learn_foreign(
         self, threads: Array, learn: Callable[[Foreign, tuple[Foreign, ...]], tuple[Foreign, tuple[Foreign, ...]]]
     ) -> None:
-        """Replace the clocks that threads have of other blocks by those that `learn` returns; most threads share them."""
+        """Replace the clocks that threads have of other blocks by those that `learn` returns; most threads share
+        them."""
         learned: dict[tuple[int, int], tuple[Any, Any]] = {}  # by identity; keeps the old values alive
         for thread in threads.tolist():
             before = self.foreign[thread], self.foreign_proxied[thread]
@@ -188,7 +189,8 @@ class Clocks:
                 self.learn_foreign(threads, lambda known, fenced, at=proxy: (known, fenced_for(at, known, fenced)))
 
     def visible(self, proxy: str, threads: Array, blocks: Array, agents: Array, steps: Array) -> Array:
-        """Return whether a fence has made a step of an agent of a block visible to the copies that each thread starts."""
+        """Return whether a fence has made a step of an agent of a block visible to the copies that each thread
+        starts."""
         row = PROXIES.index(proxy)
         return self.reached(self.proxied[row], lambda at: self.foreign_proxied[at][row], threads, blocks, agents, steps)
 

@@ -91,7 +91,8 @@ class TensorMap:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Elements copied in each dimension: the box divided by the element strides, which the first dimension ignores."""
+        """Elements copied in each dimension: the box divided by the element strides, which the first dimension
+        ignores."""
         return tuple(-(-size // step) for size, step in zip(self.box, (1, *self.steps[1:]), strict=True))
 
     @property
@@ -109,7 +110,8 @@ class TensorMap:
         return swizzled(plain.reshape(-1), SWIZZLES.index(self.swizzle))
 
     def rows(self, start: Sequence[int]) -> tuple[Array, Array]:
-        """Return (address of element `start[0]` of every row of the box at `start`, True if the row is in the tensor)."""
+        """Return (address of element `start[0]` of every row of the box at `start`, True if the row is in the
+        tensor)."""
         offsets, inside = np.zeros((), np.int64), np.ones((), bool)
         for dimension in range(1, self.rank):
             index = start[dimension] + np.arange(self.counts[dimension], dtype=np.int64) * self.steps[dimension]

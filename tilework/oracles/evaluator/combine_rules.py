@@ -87,8 +87,8 @@ def scanned_by_tree(machine: "Machine", region: Region, axis: int, step: int, so
 
 @evaluates(tt.MapElementwiseOp)
 def eval_map_elementwise(machine: "Machine", op: Operation, *sources: Array) -> list[Array]:
-    """Map `pack` neighbours at a time: the function's arguments are those of the first operand, then of the second, ...
-    """
+    """Map `pack` neighbours at a time: the function's arguments are those of the first operand, then of the second,
+    ..."""
     pack = machine.integer(op, "pack", 1)
     groups = [source.reshape(-1, pack) for source in sources]
     returned = apply(machine, op.regions[0], [group[:, lane] for group in groups for lane in range(pack)])

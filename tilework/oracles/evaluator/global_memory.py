@@ -146,8 +146,8 @@ class Memory:
                 extent.as_integers(1)[offset[:, None] + np.arange(size)] = spread
 
     def locate(self, pointer: Array, size: int, verb: str) -> list[tuple[Extent, Any, Array]]:
-        """Return (extent, lanes, offsets in bytes) of each extent that lanes access; a lane outside of all is a fault.
-        """
+        """Return (extent, lanes, offsets in bytes) of each extent that lanes access; a lane outside of all is a
+        fault."""
         if pointer.size == 0:
             return []
         first, last = int(pointer.min()) >> ADDRESS_BITS, int(pointer.max()) >> ADDRESS_BITS

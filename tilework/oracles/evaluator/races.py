@@ -73,8 +73,8 @@ class RaceFound(Exception):
 
 
 class Cells:
-    """The accesses to the memory from `start` to `end`: by kind of access the segment (0: none) and the id of the op.
-    """
+    """The accesses to the memory from `start` to `end`: by kind of access the segment (0: none) and the id of the
+    op."""
 
     def __init__(self, start: int, end: int, granule: int) -> None:
         self.start, self.end = start, end
@@ -177,8 +177,8 @@ class RaceMemory(Memory):
             raise Fault(f"waits for another program: it has looked {MOST_POLLS} times at what does not change")
 
     def cells_of(self, pointer: Array, size: int, verb: str) -> list[tuple[Extent, Cells, Array, Any]]:
-        """Return the cells of an access, those of one lane next to each other; scratch memory is private to a program.
-        """
+        """Return the cells of an access, those of one lane next to each other; scratch memory is private to a
+        program."""
         found = []
         for extent, lanes, offset in self.locate(pointer, size, verb):
             if extent.name == "scratch memory":

@@ -103,8 +103,8 @@ class BlockView:
         return replace(self, offsets=tuple(a + b for a, b in zip(self.offsets, steps, strict=True)))
 
     def at(self, offsets: tuple[int, ...], checked: tuple[int, ...]) -> tuple[Array, Array]:
-        """Return the addresses of the block at `offsets`, and which of them are in bounds in the `checked` dimensions.
-        """
+        """Return the addresses of the block at `offsets`, and which of them are in bounds in the `checked`
+        dimensions."""
         indices = [offset + np.arange(size, dtype=np.int64) for offset, size in zip(offsets, self.block, strict=True)]
         return self.of_indices(np.ix_(*indices), self.block, checked)
 

@@ -158,7 +158,8 @@ def is_ordered(interpreter: Interpreter, fn: Callable[..., Any]) -> bool:
 
 
 def programs_of(grid: tuple[int, int, int], is_ordered: bool) -> Sequence[tuple[int, int, int]]:
-    """Return the programs, the first axis outermost as in Triton's interpreter; innermost if the order is guaranteed."""
+    """Return the programs, the first axis outermost as in Triton's interpreter; innermost if the order is
+    guaranteed."""
     x, y, z = map(range, grid)
     programs = list(itertools.product(x, y, z))
     if SUM_ORDER.get() == "backward" and not is_ordered:  # atomics add in the order of programs

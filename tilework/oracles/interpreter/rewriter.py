@@ -160,7 +160,8 @@ class Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Lambda(no_arguments, self.visit(node)), node)
 
     def static_value(self, node: ast.expr) -> Any:
-        """Return the value of a name, or of an attribute of modules, outside of this function; None if it is unknown."""
+        """Return the value of a name, or of an attribute of modules, outside of this function; None if it is
+        unknown."""
         if isinstance(node, ast.Name):
             if node.id in self.assigned or node.id in self.parameters or node.id in self.imported:
                 return None

@@ -132,7 +132,8 @@ def loaded(group: "Workgroup", kind: Type, rows: Array, missing: Array | None, t
 
 
 def stored(group: "Workgroup", kind: Type, value: Value, threads: Array) -> tuple[Array, Array | None]:
-    """Return the bytes of these threads as in memory, and the reasons why they are undefined. The type has no padding."""
+    """Return the bytes of these threads as in memory, and the reasons why they are undefined. The type has no
+    padding."""
     rows, undefined = to_bytes(kind, value)
     rows = np.broadcast_to(rows, (group.threads, rows.shape[1]))[threads]
     if undefined is None:
@@ -521,7 +522,8 @@ def update(
     t: Translator, space: int, addresses: Array, threads: Array, kind: Type, ins: Instruction, change: Change,
     values: Sequence[Value]
 ) -> Value:  # fmt: skip
-    """Each thread replaces the value at its address by `change` of it and of its own `values`; return the old values."""
+    """Each thread replaces the value at its address by `change` of it and of its own `values`; return the old
+    values."""
     group, size = t.group, size_of(kind)
     before = np.zeros((len(addresses), size), np.uint8)
     missing = np.zeros((len(addresses), size), np.uint8)

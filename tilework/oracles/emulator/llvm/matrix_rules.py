@@ -114,7 +114,8 @@ def whole_rows(t: Translator, kind: Type, value: Value) -> Array:
 
 
 def operands(t: Translator, values: Iterable[Value], mask: Mask, ins: Instruction) -> Array | None:
-    """Return the reasons why the result is undefined: one undefined lane makes the result of the whole wave undefined."""
+    """Return the reasons why the result is undefined: one undefined lane makes the result of the whole wave
+    undefined."""
     group, active = t.group, t.group.active(mask)
     lanes = active.reshape(-1, group.wave)
     partial = lanes.any(axis=1) & ~lanes.all(axis=1) & ~group.is_ragged

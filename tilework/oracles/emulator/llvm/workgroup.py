@@ -269,7 +269,8 @@ class Code:
 
 
 class Workgroup:
-    """The translated code of one kernel for one workgroup size. `run` executes one workgroup; the translation is kept."""
+    """The translated code of one kernel for one workgroup size. `run` executes one workgroup; the translation is
+    kept."""
 
     def __init__(
         self, module: Module, kernel: Function, memory: Memory, symbols: dict[str, int], sizes: tuple[int, int, int],

@@ -159,7 +159,8 @@ def approximate_quotient(a: Array, b: Array) -> Array:
 
 @float_rule("neg")
 def negate(ins: Instruction, t: Translator) -> Op:
-    """Flip the sign. A NaN of f32 becomes the canonical one, and a NaN of f64 keeps its sign: an H200 adds 0 to do it."""
+    """Flip the sign. A NaN of f32 becomes the canonical one, and a NaN of f64 keeps its sign: an H200 adds 0 to do
+    it."""
     return sign_bits(ins, t, lambda bits, sign: bits ^ sign)
 
 
@@ -184,7 +185,8 @@ def sign_bits(ins: Instruction, t: Translator, function: Callable[[Array, Any], 
 
 @float_rule("min", "max")
 def extreme(ins: Instruction, t: Translator) -> Op:
-    """Return the other operand if one is NaN, unless `.NaN`; -0 is less than +0. Three operands are possible for f32."""
+    """Return the other operand if one is NaN, unless `.NaN`; -0 is less than +0. Three operands are possible for
+    f32."""
     _, format = type_and_format(ins)
     keeps_nan, xors = "NaN" in ins.modifiers, "xorsign" in ins.modifiers
     wants_max = ins.opcode == "max"

@@ -250,7 +250,8 @@ elementwise("brev")(lambda ins, a: reversed_bits(a))
 
 @elementwise("fns", types=(None, None, np.int32))
 def fns(ins: Instruction, value: Array, base: Array, offset: Array) -> Array:
-    """The index of the n-th set bit from `base`, upwards for n > 0 and downwards for n < 0; all ones if there is none."""
+    """The index of the n-th set bit from `base`, upwards for n > 0 and downwards for n < 0; all ones if there is
+    none."""
 
     def index(bits: int, start: int, n: int) -> int:
         indices = (start,) if n == 0 else range(start, 32) if n > 0 else range(start, -1, -1)

@@ -215,7 +215,8 @@ def from_integer(ins: Instruction, t: Translator, result: str, source: str) -> O
 
 
 def to_integer(ins: Instruction, t: Translator, result: str, source: str) -> Op:
-    """Round, then clamp to the range of the result; NaN is 0 (for 64-bit results the smallest integer, as in hardware)."""
+    """Round, then clamp to the range of the result; NaN is 0 (for 64-bit results the smallest integer, as in
+    hardware)."""
     format = Format.of(source)
     dtype = integer_type(ins, t, result)
     rounding = next((WHOLE[modifier] for modifier in ins.modifiers if modifier in WHOLE), None)
