@@ -15,8 +15,7 @@ from tilework import knobs
 from tilework.inspect.explain.compiled import why_compiled, why_tuned
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.recording import recorder as recording
-from tilework.runtime.recording.key_differences import compared, differences
-from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
+from tilework.runtime.recording.key_parts import KeyParts, compared, differences, parts_of, stored_parts
 from tilework.runtime.recording.recorder import Recorder, value_text
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tilework import forks
-from tilework.runtime.bundle import record_program
+from tilework.runtime.bundle import manifest
 from tilework.runtime.recording import recorder
 from tilework.targets.amd import libhip
 from tilework.targets.nvidia import libcuda
@@ -169,7 +169,7 @@ def test_a_property_that_another_thread_computes() -> None:
     assert all("from tilework.forks import" in path.read_text() for path in others)
 
 
-@pytest.mark.parametrize("lock", [recorder.RECORDING, record_program.INSTALLING, libcuda.FOUND.lock, libhip.FOUND.lock])
+@pytest.mark.parametrize("lock", [recorder.RECORDING, manifest.INSTALLING, libcuda.FOUND.lock, libhip.FOUND.lock])
 def test_a_lock_that_another_thread_holds(lock: Any) -> None:
     inside = threading.Event()
 

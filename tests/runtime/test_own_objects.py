@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tilework.runtime.bundle.own_objects import own_objects
+from tilework.aot.precompile import own_objects
 from tilework.targets.llvm.object_loader import MACHINES, Layout, Object, Unknown
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="they are made on Linux")

@@ -25,9 +25,8 @@ from tilework.errors import BundleError, NotRecorded
 from tilework.knobs.hooks import LISTENERS, SERVERS
 from tilework.runtime.bundle import bundle_targets, missing
 from tilework.runtime.bundle.bundle_file import Contents, Entry, write_bundle
-from tilework.runtime.bundle.manifest import append, read_manifest
+from tilework.runtime.bundle.manifest import append, read_manifest, record_into
 from tilework.runtime.bundle.needed import Needed
-from tilework.runtime.bundle.record_program import record_into
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.target import GPUTarget
 from tilework.tools.cli import main

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tilework.aot.compile_kernel import CompileArgs, compile_kernel, main
-from tilework.aot.grid import GridError, parse_expression, parse_grid
 from tilework.aot.link import LinkerError, link_headers
+from tilework.aot.signature import GridError, parse_expression, parse_grid
 from tilework.targets.cpu import standalone
 from tilework.tools import cli
 

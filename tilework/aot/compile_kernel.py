@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilework.aot.c_sources import EXTENSIONS, arguments_of, c_texts, grid_code, header_text
 from tilework.aot.find_kernels import executed, kernel_in
-from tilework.aot.gpu_source import EXTENSIONS, c_texts
-from tilework.aot.grid import parse_grid
-from tilework.aot.signature import Entry, Names, parse_signature, passed, source_of
+from tilework.aot.signature import Entry, Names, parse_grid, parse_signature, passed, source_of
 from tilework.compiler import compile
 from tilework.errors import CompilationError, TritonError
 from tilework.language.function import JITFunction, ascii_symbol
@@ -164,9 +163,7 @@ def cpu_files(
     kernel: JITFunction, entries: list[Entry], names: Names, grid: list[str], target: GPUTarget, options: dict[str, Any]
 ) -> dict[str, bytes]:
     """Header and object file, by extension. C arrays have no sizes, so that any two arguments may overlap."""
-    # lazily: loads LLVM
-    from tilework.aot.cpu_source import arguments_of, grid_code, header_text
-    from tilework.targets.cpu.standalone import standalone_object
+    from tilework.targets.cpu.standalone import standalone_object  # lazily: loads LLVM
 
     args = arguments_of(entries)
     backend = find_backend(GPUTarget("cpu", "host", 1))

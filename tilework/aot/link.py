@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilework.aot.gpu_source import HIP_WORDS
+from tilework.aot.c_sources import HIP_WORDS, includes
 
 desc = "Make one C interface of kernels that were compiled ahead of time: a function that chooses among them."
 HINTS = {"c": 1, "d": 16}
@@ -255,8 +255,6 @@ const char *{meta.orig_kernel_name}_error_string(TTresult code) {{
 def texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], target: str = "cuda") -> tuple[str, str]:
     """Header and source for all algorithms of all kernels."""
     if target == "cpu":
-        from tilework.aot.cpu_source import includes  # lazily: loads LLVM
-
         begin = includes()
     else:
         begin = "#include <cuda.h>\n#include <stdint.h>\n"

@@ -3,12 +3,17 @@
     made = precompile(read_manifest(["app.jsonl"]), [GPUTarget.parse("cuda:90"), GPUTarget("cpu", "native", 1)])
     made.contents, made.failures
 
-Every specialisation is compiled for every target, in processes of their own (`in_processes.py`): a kernel that fails, or that the
-compiler does not survive, is a failure with its name, and all others are there.
+Every specialisation is compiled for every target, in processes of their own (`in_processes.py`): a kernel that fails, or that
+crashes the compiler, is a failure with its name, and all others are there. The bundle also gets machine code of the runtime itself
+(`own_objects`), because a machine that only serves cannot compile it: the thread pool, and the native launcher for every layout of
+tuples that CPython has, for any processor of each kind, 120 KB in all. They are for Linux and made on Linux; a bundle that was made
+elsewhere has none, and its kernels for GPUs are launched by Python.
 """
 
+import hashlib
 import json
 import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,11 +24,12 @@ from tilework.aot.in_processes import results
 from tilework.runtime.bundle.bundle_file import PLAIN_SUFFIX, Contents, Entry
 from tilework.runtime.bundle.bundle_targets import LEVELS, described
 from tilework.runtime.bundle.needed import Needed, read_line
-from tilework.runtime.bundle.own_objects import own_objects
 from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS
 from tilework.runtime.devices.conditional_launch import unconditional
-from tilework.runtime.devices.host.own_code import layout_key
+from tilework.runtime.devices.host.own_code import layout_key, own_name
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING
+from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
+from tilework.runtime.launch.native.machine import NAME
 from tilework.target import UnknownTarget
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
@@ -225,3 +231,39 @@ def collected(
         blobs,
         {"python": ".".join(platform.python_version_tuple()[:2]), "layout": layout_key()},
     )
+
+
+MONOTONIC = 1  # the clock of Linux
+TUPLE_ITEMS = (24, 32)  # up to Python 3.13, and since: a tuple keeps its hash
+PROCESSORS = {"x86_64": ("x86-64", ""), "aarch64": ("generic", "+neon")}  # what all of them have, as LLVM calls it
+CACHED_AS = "tilework_own_objects"
+
+
+def own_objects() -> dict[str, bytes]:
+    """The objects by what `OwnObject` looks for; from the cache where it has them."""
+    if sys.platform != "linux":
+        return {}
+    import llvmlite  # lazily: who reads a bundle need not have it
+
+    key = hashlib.sha256(f"{CACHED_AS}-{triton_key()}-{llvmlite.__version__}".encode()).hexdigest()
+    if (found := load_entry(key, CACHED_AS)) is None:
+        made = {name.replace("/", "@"): data for name, data in compiled_objects().items()}
+        store_entry(key, CACHED_AS, found := {**made, f"{CACHED_AS}.json": b"{}"})
+    return {name.replace("@", "/"): data for name, data in found.items() if "@" in name}
+
+
+def compiled_objects() -> dict[str, bytes]:
+    # lazily: the compiler, which who reads a bundle need not have
+    from tilework.runtime.launch.native.code.launcher import launcher_text
+    from tilework.targets.cpu.run.pool import POOL_LEVEL
+    from tilework.targets.cpu.run.pool_code import pool_text
+    from tilework.targets.llvm.compile import LINUX, target_machine, to_object
+
+    made: dict[str, bytes] = {}
+    for processor, features in PROCESSORS.items():
+        machine = target_machine(LINUX.format(processor), *features)
+        texts = {"tilework_pool": (pool_text(processor), POOL_LEVEL)}
+        texts |= {f"{NAME}-{MONOTONIC}-{items}": (launcher_text(MONOTONIC, items), 0) for items in TUPLE_ITEMS}
+        for name, (text, level) in texts.items():
+            made[own_name(name, "linux", processor)] = to_object(text, level, machine)
+    return made

@@ -14,11 +14,11 @@ import re
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import Any
 
 from tilework.analysis.cost import Cost, loop_cost, occupancy, straight_cost, together
 from tilework.errors import CompilationError, StageError, TritonError
+from tilework.forks import cached_property
 from tilework.inspect.counters import Launch
 from tilework.ir import tt
 from tilework.ir.functions import functions, has_body, is_private

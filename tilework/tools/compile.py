@@ -15,11 +15,10 @@ import argparse
 import importlib.util
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilework.aot import command as aot
 from tilework.errors import StageError, TritonError, did_you_mean
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.python.jit import KernelInterface
@@ -54,7 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write KERNEL.STAGE files there; default: print, what is no text goes to .; with --aot a folder, or how the files begin",
     )
-    aot.add_arguments(parser)
+    add = parser.add_argument_group(
+        "ahead of time", "for C programs: a header, and a C source or an object (docs/aot.md)"
+    ).add_argument
+    add("--aot", action="store_true", help="write these instead of stages; -s may be given several times")
+    add("-n", "--kernel-name", help="the kernel, if the source is only FILE.py")
+    add("-g", "--grid", help='three C expressions, for example "(n + 1023) / 1024, 1, 1"')
+    add("-on", "--out-name", help="how the C functions begin; default: the kernel's name")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     )
     signature = (args.signature or [""])[-1]
     if args.aot:
-        for made in aot.compile_ahead(load_kernel(Path(path), kernel), args.signature or [""], args):
+        for made in compile_ahead(load_kernel(Path(path), kernel), args.signature or [""], args):
             print(made)
         return 0
     if args.output is not None and Path(args.output).exists() and not Path(args.output).is_dir():
@@ -111,6 +116,37 @@ def run(args: argparse.Namespace) -> int:
         note = f"note: no {', '.join(which)}: " if texts else ""
         print(f"tilework compile: {note}{error}", file=sys.stderr)
     return int(bool(missing))
+
+
+def compile_ahead(kernel: JITFunction, signatures: Sequence[str], args: argparse.Namespace) -> list[Path]:
+    """Write the files; those of several signatures are linked."""
+    # lazily: the compiler loads when something is compiled
+    from tilework.aot.compile_kernel import CompileArgs, write_kernel
+    from tilework.aot.link import link_headers
+
+    if not args.grid:
+        raise ValueError(
+            '--aot needs the launch grid: -g "(n + 1023) / 1024, 1, 1", three C expressions over the arguments'
+        )
+    if not any(signatures):
+        raise ValueError('--aot needs a signature: -s "*fp32:16, i32, 1024", an entry for each parameter')
+    if args.num_ctas != 1:
+        raise ValueError("--aot makes kernels without clusters: leave --num-ctas at 1")
+    name = args.out_name or kernel.__name__
+    base = Path(args.output) if args.output else Path(name)
+    if base.is_dir() or str(args.output or "").endswith("/"):
+        base.mkdir(parents=True, exist_ok=True)
+        base /= name
+    settings = {"debug": True} if args.debug else {}
+    numbers = {"num_warps": args.num_warps or 1, "num_stages": 3 if args.num_stages is None else args.num_stages}
+    made: list[Path] = []
+    variants = dict.fromkeys(signatures)
+    for signature in variants:
+        wanted = CompileArgs("", name, signature, args.grid, args.target, out_name=name, out_path=base, **numbers)
+        made += write_kernel(kernel, wanted, settings)[1]
+    if len(variants) > 1:
+        made += link_headers([path for path in made if path.suffix == ".h"], base)
+    return made
 
 
 def reasons(missing: Mapping[str, StageError]) -> dict[str, list[str]]:

@@ -21,8 +21,7 @@ from tilework.language.function import JITFunction
 from tilework.language.grid import grid_extent
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
-from tilework.runtime.recording.key_differences import Comparison, compared
-from tilework.runtime.recording.key_parts import KeyParts, parts_of
+from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of
 from tilework.runtime.recording.recorder import tuning_record, value_text
 from tilework.target import GPUTarget
 

@@ -15,8 +15,7 @@ from tilework.errors import NotRecorded
 from tilework.metrics import count
 from tilework.runtime.compile.compiler_presence import has_compiler
 from tilework.runtime.recording.callers import warn_user
-from tilework.runtime.recording.key_differences import Comparison, compared
-from tilework.runtime.recording.key_parts import KeyParts, parts_of
+from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of
 from tilework.runtime.recording.recorder import on_disk
 
 AGAIN = "record the program again (TILEWORK_RECORD=file) with such a launch, and compile it: tilework precompile file"

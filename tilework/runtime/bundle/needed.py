@@ -15,13 +15,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tilework.language.constant_text import is_of_language
 from tilework.language.function import JITFunction
-from tilework.language.portable_key import globals_of, is_portable, portable_key, portable_text
+from tilework.language.portable_key import is_portable, portable_key, portable_text
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.launch.python.specialize import FACTS, leaves_of
-from tilework.runtime.recording.source_parts import arguments_of
+from tilework.runtime.recording.source_parts import arguments_of, portable_parts
 
 VERSION = 1  # of the lines
 SMALL = "S"  # the fact that an array is small, which only some targets ask for
@@ -79,7 +78,7 @@ class Needed:
             "kernel": f"{self.fn.fn.__module__}.{self.fn.__qualname__}",
             "arguments": self.arguments,
             "others": {
-                **source_parts(self.fn),
+                **portable_parts(self.fn),
                 **{f"option {name}": text for name, text in self.options.items()},
                 **{f"environment {name}": text for name, text in self.environment.items()},
             },
@@ -113,7 +112,7 @@ class Needed:
             "facts": {leaf: letters for leaf, letters in self.facts.items() if letters},
             "options": {name: written_as(name, value) for name, value in self.given.items()},
             "environment": dict(self.environment),
-            "globals": {name.removeprefix("global "): text for name, text in source_parts(self.fn).items() if name.startswith("global ")},
+            "globals": {name.removeprefix("global "): text for name, text in portable_parts(self.fn).items() if name.startswith("global ")},
             "values": self.values,
             "key": self.key,
         }  # fmt: skip
@@ -163,24 +162,6 @@ def given_options(specialization: Specialization, defaults: Mapping[str, Any]) -
     }
 
 
-def source_parts(fn: Any) -> dict[str, str]:
-    """The text of a kernel, the functions that it calls, and the globals that they read, as parts of a key."""
-    parts = {"source": hashlib.sha256(f"{fn.src}{fn.noinline}".encode()).hexdigest()[:16]}
-    waiting, seen = [fn], {id(fn)}
-    for function in waiting:
-        parts |= {f"global {name}": text for name, text in globals_of(function).items()}
-        for other in function.dependencies.functions:
-            if id(other) not in seen and getattr(other, "fn", None) is not None and not is_ours(other):
-                seen.add(id(other))
-                parts[f"function {other.__qualname__}"] = hashlib.sha256(other.src.encode()).hexdigest()[:16]
-                waiting.append(other)
-    return parts
-
-
 def is_kernel(value: Any) -> bool:
     """Whether it is compiled and launched, and not something around a kernel, or interpreted."""
     return isinstance(value, JITFunction) and hasattr(value, "device_caches")
-
-
-def is_ours(function: Any) -> bool:
-    return is_of_language(function.fn)

@@ -148,7 +148,7 @@ def own_object(name: str) -> bytes | None:
 def begin() -> None:
     """What the environment asks for: TILEWORK_RECORD, TILEWORK_BUNDLE."""
     if knobs.runtime.record:
-        from tilework.runtime.bundle.record_program import record_into  # lazily: few ask
+        from tilework.runtime.bundle.manifest import record_into  # lazily: few ask
 
         record_into(knobs.runtime.record)
     asked = knobs.runtime.bundle

@@ -1,14 +1,18 @@
-"""What decides which code a launch needs, part by part: a specialisation as a value that can be compared and stored.
+"""The parts of a cache key: what decides which code a launch needs, and two keys compared in words.
 
     parts = parts_of(kernel.src, kernel.metadata, ...)
     parts.arguments["n"]        Argument(type="i32", facts="D", constant=None)          a multiple of 16
     parts.others["option num_warps"], parts.others["source"]        "4", "5e1f..."
+    found = compared(new, earlier)                    the nearest of the earlier ones, and what differs from it
+    found.differences[0].words                        "`n` = 1000 is not a multiple of 16, and 1024 was"
+    found.differences[0].help                         "@jit(do_not_specialize=['n']) makes one kernel for all values ..."
 
-The key of the cache is a hash of all of them; two hashes say that something differs, two of these say what
-(`key_differences.py`). The parts of a compilation are stored with its products, so that another process can compare too.
+The key of the cache is a hash of all parts; two hashes show that something differs, two `KeyParts` show what. The parts of a
+compilation are stored with its products, so that another process can compare too. Every kind of difference is a row of a table: a
+server that refuses a launch, because nothing recorded fits it, uses the same words as `tilework explain`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -79,3 +83,201 @@ def stored_parts(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> KeyPart
         others[f"option {option.name}"] = shortened(repr(tuple(value) if isinstance(value, list) else value))
     others |= {f"environment {key}": str(text) for key, text in metadata.items() if key.isupper()}
     return KeyParts.from_json({**own, "others": others})
+
+
+ONE_KERNEL = "makes one kernel for all values, which knows less about this one"
+NONE = Argument("")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One part of the key that is another one than before."""
+
+    part: str
+    name: str
+    before: str
+    after: str
+    words: str
+    help: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a launch needs, the nearest of what there was, and how they differ; no nearest one: there was none."""
+
+    new: KeyParts
+    nearest: KeyParts | None
+    differences: tuple[Difference, ...] = ()
+
+    def words(self) -> str:
+        """One sentence."""
+        if self.nearest is None:
+            return f"there is no other specialisation of {self.new.kernel}"
+        if not self.differences:
+            return "all parts of the key are the same"
+        return "; ".join(difference.words for difference in self.differences)
+
+
+def compared(new: KeyParts, earlier: Sequence[KeyParts]) -> Comparison:
+    """`new` against the nearest of the earlier specialisations, of equally near ones the latest."""
+    if not earlier:
+        return Comparison(new, None)
+    nearest = min(reversed(earlier), key=lambda old: distance(old, new))
+    return Comparison(new, nearest, differences(nearest, new))
+
+
+def distance(old: KeyParts, new: KeyParts) -> float:
+    """How much is different, without the words."""
+    changed = sum(old.arguments.get(name) != argument for name, argument in new.arguments.items())
+    others = [key for key, text in new.others.items() if old.others.get(key) != text]
+    missing = len(old.arguments.keys() - new.arguments.keys()) + len(old.others.keys() - new.others.keys())
+    return changed + missing + sum(WEIGHTS.get(key.partition(" ")[0], 1.0) for key in others)
+
+
+WEIGHTS = {"package": 2.5, "tools": 2.5, "target": 2.5, "source": 1.5, "line": 0.5, "file": 0.5}
+
+
+def differences(old: KeyParts, new: KeyParts) -> tuple[Difference, ...]:
+    """What is not the same, arguments first."""
+    found: list[Difference] = []
+    for name in dict.fromkeys((*new.arguments, *old.arguments)):
+        before, after = old.arguments.get(name, NONE), new.arguments.get(name, NONE)
+        if before != after:
+            found.append(argument_difference(name, before, after, old.values.get(name), new.values.get(name)))
+    for key in dict.fromkeys((*new.others, *old.others)):
+        before, after = old.others.get(key), new.others.get(key)
+        if before != after and not (key == "line" and old.others["source"] != new.others["source"]):
+            group, _, name = key.partition(" ")
+            found.append(PARTS[group](name, before, after))
+    return tuple(found)
+
+
+# ---- arguments
+
+
+def argument_difference(name: str, before: Argument, after: Argument, was: str | None, now: str | None) -> Difference:
+    """One argument of which the code knows another thing."""
+
+    def made(part: str, words: str, help: str = "") -> Difference:
+        return Difference(part, name, argument_key(before), argument_key(after), words, help)
+
+    is_now = f"`{name}` = {now}" if now is not None else f"`{name}`"
+    was_then = was if was is not None and was != now else "it"
+    if NONE in (before, after):
+        return made("parameter", f"`{name}` is {'no parameter any more' if after is NONE else 'a new parameter'}")
+    if after.declared and before.constant != after.constant:
+        words = f"the constant `{name}` is {after.constant}, not {before.constant}"
+        return made("constant", words, CONSTANT_HELP.format(name=name))
+    if (one := next((side for side in (before, after) if side.constant not in (None, "None")), None)) is not None:
+        words = (
+            f"`{name}` is {one.constant}, which the code takes as a constant; before it was {described(before, was)}"
+            if one is after
+            else f"{is_now} is not {one.constant}, which was a constant of the code"
+        )
+        return made(f"value {one.constant}", words, f"@jit(do_not_specialize=[{name!r}]) {ONE_KERNEL}")
+    if before.constant != after.constant:
+        return made("None", f"`{name}` is {described(after, now)}, not {described(before, was)}")
+    if before.type != after.type:
+        return made(*type_words(name, before.type, after.type, is_now))
+    return made(*fact_words(name, before, after, is_now, was_then))
+
+
+CONSTANT_HELP = (
+    "every value of a tl.constexpr is code of its own: pass `{name}` as an ordinary argument if the code need not know it,"
+    " or round it to few values (tilework.next_power_of_2)"
+)
+
+
+def argument_key(argument: Argument) -> str:
+    """``i32:D``, ``constexpr=256``: a part of the key as a text."""
+    return (
+        f"{argument.type}={argument.constant}" if argument.constant is not None else f"{argument.type}:{argument.facts}"
+    )
+
+
+def described(argument: Argument, value: str | None) -> str:
+    """``an i32 (1000)``."""
+    if argument.constant is not None:
+        return argument.constant
+    if argument.type.startswith("*"):
+        return f"a pointer to {argument.type.lstrip('*').removeprefix('k')}"
+    return f"any {argument.type}" + (f" ({value})" if value is not None else "")
+
+
+def type_words(name: str, before: str, after: str, is_now: str) -> tuple[str, ...]:
+    if before.startswith("*") and after.startswith("*"):
+        return "dtype", f"`{name}` points to {after[1:]}, not to {before[1:]}", DTYPE_HELP
+    if before[:1] in "iu" and after[:1] in "iu" and before[1:].isdecimal() and after[1:].isdecimal():
+        help = f"annotate it, `{name}: tl.int64`, and there is one kernel for both"
+        return "width", f"{is_now} is an {after}, not an {before}", help
+    return "dtype", f"{is_now} is {after}, not {before}"
+
+
+DTYPE_HELP = "another dtype always needs other code: convert the array, if it was not meant to differ"
+
+
+def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_then: str) -> tuple[str, ...]:
+    letters = set(before.facts) ^ set(after.facts)
+    is_pointer = after.type.startswith("*")
+    if letters == {"S"}:
+        holds = "has less than 2 GiB" if "S" in after.facts else "has 2 GiB or more"
+        return (
+            "size",
+            f"`{name}` {holds}, and before it was the other way round",
+            "arrays on both sides of 2 GiB need a kernel each",
+        )
+    holds, one = "D" in after.facts, f"@jit(do_not_specialize_on_alignment=[{name!r}]) {ONE_KERNEL}"
+    if is_pointer:
+        words = f"the address of `{name}` is {'a' if holds else 'not a'} multiple of 16 bytes, and before it was{' not' if holds else ''}"
+        better = "slice at multiples of 16 bytes, copy what is not aligned, or "
+        return "divisibility by 16", words, one if holds else better + one
+    words = f"{is_now} is {'a' if holds else 'not a'} multiple of 16, and {was_then} was{' not' if holds else ''}"
+    return (
+        "divisibility by 16",
+        words,
+        one if holds else f"pad it to a multiple of 16, which is faster code, too; or {one}",
+    )
+
+
+# ---- everything else: a row for each group of parts
+
+
+def plain(part: str, words: str, help: str = "") -> Callable[[str, str | None, str | None], Difference]:
+    def row(name: str, before: str | None, after: str | None) -> Difference:
+        old, new = ("not set" if text is None else text for text in (before, after))
+        text = words.format(name=name, before=old, after=new).replace(", not not set", ", and was not set")
+        return Difference(part, name, old, new, text, help.format(name=name))
+
+    return row
+
+
+OPTION = plain("option", "the option {name} is {after}, not {before}", "give it the same value in every launch")
+OVERLAP = plain(
+    "option",
+    "its arguments overlap ({name} is {after}), so that it loads and stores in program order",
+    "pass arrays of their own, if speed matters",
+)
+PARTS: dict[str, Callable[[str, str | None, str | None], Difference]] = {
+    "option": lambda name, before, after: (OVERLAP if name == "may_alias" else OPTION)(name, before, after),
+    "environment": plain(
+        "environment",
+        "the variable {name} is {after}, not {before}: it changes what is compiled",
+        "set it to the same value in every process, and before the first launch",
+    ),
+    "source": plain("source", "the text of the kernel has changed"),
+    "line": plain("moved", "the kernel has moved from line {before} to line {after}: lines are a part of the code, for messages"),
+    "file": plain("moved", "the file of the kernel is {after}, not {before}: it is a part of the code, for messages"),
+    "function": plain("function", "the function `{name}`, which it calls, has changed or moved"),
+    "global": plain("global", "the global {name} is {after}, not {before}", "pass {name} as an argument, if it changes often"),
+    "target": plain("target", "it is compiled for {after}, not for {before}"),
+    "tools": plain("tools", "the tools that make the code are others: {after}, not {before}"),
+    "package": plain("package", "tilework is another version, or its own files have changed"),
+    "tuning": plain(
+        "tuning key", "`{name}`, which is in `key=`, is {after}, not {before}", "leave {name} out of `key=`, or round it before the launch, if the best configuration does not depend on it"
+    ),
+    "dtype": plain("tuning key", "`{name}` is an array of {after}, not of {before}"),
+    "device": plain("tuning key", "the device is {after}, not {before}"),
+}  # fmt: skip

@@ -24,8 +24,7 @@ from tilework.forks import held_at_fork
 from tilework.knobs.hooks import LISTENERS, WORKERS, above
 from tilework.runtime.kernel_cache.key import file_stem
 from tilework.runtime.recording.callers import user_calls
-from tilework.runtime.recording.key_differences import Comparison, compared
-from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_parts
+from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of, stored_parts
 
 LONGEST_VALUE = 60
 

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from tilework.language.constant_text import constant_text, module_of
+from tilework.language.constant_text import constant_text, is_of_language
 from tilework.language.function import JITCallable
 from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.launch.python.specialize import leaves_of, letters
@@ -40,26 +40,42 @@ def arguments_of(source: Any, text: Callable[[Any], str]) -> dict[str, dict[str,
 
 
 def code_parts(fn: JITCallable) -> dict[str, str]:
-    """The text of a kernel and its place, the functions that it calls, with theirs, and the globals that they read."""
+    """The parts of a key that the code of a kernel has, with its file and lines, which messages of compiled code contain."""
     if fn.fn is None:  # it was pickled without its text
         return {"source": fn.cache_key, "line": "", "file": ""}
     parts = {"source": digest(fn.src, str(getattr(fn, "noinline", False))), "line": str(fn.def_line), "file": fn._place}
-    waiting, seen = [fn], {id(fn)}
-    for function in waiting:
+    for function in code_of(fn):
+        if function is not fn:
+            parts[f"function {function.__qualname__}"] = digest(function.src, str(function.def_line), function._place)
         found = function.dependencies
         for (name, _), (value, _) in found.global_values.items():
             parts[f"global {name}"] = shortened(constant_text(value))
         for other in (*found.functions, *found.plain_functions, *found.classes):
-            if id(other) in seen:
-                continue
-            seen.add(id(other))
-            name = f"function {getattr(other, '__qualname__', repr(other))}"
             if not isinstance(other, JITCallable) or other.fn is None:
-                parts[name] = digest(constant_text(other))
-            elif not module_of(other.fn).startswith("tilework."):  # ours are a part of the package
-                parts[name] = digest(other.src, str(other.def_line), other._place)
-                waiting.append(other)
+                parts[f"function {getattr(other, '__qualname__', repr(other))}"] = digest(constant_text(other))
     return parts
+
+
+def portable_parts(fn: JITCallable) -> dict[str, str]:
+    """`code_parts` without files and lines, the same on every machine."""
+    from tilework.language.portable_key import globals_of  # lazily: only bundles need it
+
+    parts = {"source": digest(fn.src, str(getattr(fn, "noinline", False)))}
+    for function in code_of(fn):
+        if function is not fn:
+            parts[f"function {function.__qualname__}"] = digest(function.src)
+        parts |= {f"global {name}": text for name, text in globals_of(function).items()}
+    return parts
+
+
+def code_of(fn: JITCallable) -> list[JITCallable]:
+    """A kernel and the jit functions that it calls, each once, without those of the language, which are a part of the package."""
+    found = [fn]
+    for function in found:
+        for other in function.dependencies.functions:
+            if isinstance(other, JITCallable) and other.fn is not None and not is_of_language(other.fn):
+                found += [] if any(other is known for known in found) else [other]
+    return found
 
 
 def digest(*texts: str) -> str:
