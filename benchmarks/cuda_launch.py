@@ -200,7 +200,7 @@ def without_driver(kernel: Any) -> Any:
     from tilework.targets.llvm.compile import jit_load, to_object  # loads LLVM
 
     code = jit_load(to_object(NO_DRIVER), ["launch"])
-    for entry in kernel[(1,)].__self__[0][1:]:
+    for entry in kernel[(1,)].__self__[0][native.FIRST_ENTRY :]:
         struct.pack_into("<q", entry[native.RECORD], native.LAUNCH_CALL, code["launch"])
     return code
 

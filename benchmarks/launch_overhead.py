@@ -7,6 +7,7 @@ Beside it: what Python itself takes for a call with the same arguments, and for 
 
 import importlib
 import importlib.util
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import tilework.language as tl
 from tilework.targets.cpu.pipeline import device
 
 ROUNDS, CALLS = 15, 2000
+MANY = (20, 2000)
 BUDGET_US, NATIVE_BUDGET_US = 15.0, 1.0
 
 
@@ -60,6 +62,22 @@ def per_call(call: Callable[[], Any]) -> float:
     return statistics.median(times) * 1e6
 
 
+def many_specialisations(count: int, arrays: list[np.ndarray]) -> float:
+    """Microseconds of a launch of one of `count` specialisations, which share the code of the first."""
+    kernel = tilework.jit(native_empty.fn)
+    first = kernel[(1,)](*arrays, BLOCK=0)
+    kernel.compile_for = lambda specialization, target, backend, kernels, warmup: kernels.setdefault(
+        specialization.key, first
+    )
+    launch = kernel[(1,)]
+    for _ in range(2):
+        for number in range(count):
+            launch(*arrays, BLOCK=number)
+    numbers = itertools.cycle(range(count))
+    step = per_call(lambda: next(numbers))
+    return per_call(lambda: launch(*arrays, BLOCK=next(numbers))) - step
+
+
 def native_rows() -> list[tuple[str, float, float | None]]:
     """Launches of a kernel in machine code, whose body is empty; the budget is above an empty native call."""
     arrays = [np.zeros(1024, "f4") for _ in range(6)]
@@ -83,6 +101,8 @@ def native_rows() -> list[tuple[str, float, float | None]]:
     rows.append(("native: bound, nothing changes", per_call(bound), NATIVE_BUDGET_US))
     rows.append(("native: bound, two arguments change", per_call(lambda: bound(first, first)), NATIVE_BUDGET_US))
     rows.append(("native: bound, two change by name", per_call(lambda: bound(x=first, c=first)), NATIVE_BUDGET_US))
+    for count in MANY:
+        rows.append((f"native: {count} specialisations in turn", many_specialisations(count, arrays), NATIVE_BUDGET_US))
     rows.append(("an empty native call, len(())", per_call(lambda: len(())), None))
     return rows
 

@@ -276,7 +276,7 @@ def test_nothing_leaks(cuda: EmulatedCuda) -> None:
     k = Bound(cuda, six, x, (y, 12345678), target, 2, 2, 2)
     k.used()
     k.used(y, d=1000)
-    watched = [x, y, target, target.base, target.shape, k.args[1], k.state[1], *filter(None, k.state[1]), k.bound]
+    watched = [x, y, target, target.base, target.shape, k.args[1], k.state[2], *filter(None, k.state[2]), k.bound]
 
     def counts() -> list[int]:
         cuda.launches.clear()

@@ -469,7 +469,7 @@ def test_nothing_leaks(cuda: EmulatedCuda) -> None:
     k(*args)
     k(*args)
     assert k.slow == 1
-    watched = (x, *args[:5], x.dtype, source.shape, k.state[1], *filter(None, k.state[1]), driver.active)
+    watched = (x, *args[:5], x.dtype, source.shape, k.state[2], *filter(None, k.state[2]), driver.active)
     cuda.launches.clear()
     cuda_device.synchronize()
     gc.collect()

@@ -19,6 +19,7 @@ from tilework import knobs
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.launch.native import entries as native_entry
+from tilework.runtime.launch.native import kernel_launch
 from tilework.runtime.launch.native import layout as launcher_layout
 from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.launch.native.code import host_launch as launcher_host
@@ -381,7 +382,7 @@ def test_nothing_leaks() -> None:
     k, x, y = axpy()
     kernel = k[(1,)](x, y, 60, 1.0, BLOCK=64)
     number, scale, grid = 12345678, float("1.25"), (1,)
-    watched = (x, y, x.dtype, kernel, number, scale, grid, k.state, k.state[1], None, True, "x", np.ndarray, int, float)
+    watched = (x, y, x.dtype, kernel, number, scale, grid, k.state, k.state[2], None, True, "x", np.ndarray, int, float)
 
     def calls(count: int) -> None:
         launch = k[grid]
@@ -400,9 +401,52 @@ def test_nothing_leaks() -> None:
     assert before[:7] == after[:7]
 
 
+def many_source(x, n, m, N: tl.constexpr):
+    pass
+
+
+def test_thousands_of_specialisations_launch_in_machine_code() -> None:
+    k, x, y = Counted(many_source), floats(64), np.zeros(64)
+    first = k[(1,)](x, 2, 2, N=0)
+    k.kernel.compile_for = lambda specialization, target, backend, kernels, warmup: kernels.setdefault(
+        specialization.key, first
+    )
+    calls = [(array, n, m, number) for array in (x, y) for n in (2, 16) for m in (2, 16) for number in range(250)]
+    for array, n, m, number in calls:
+        k[(1,)](array, n, m, N=number)
+    slow = k.slow
+    assert slow >= len(calls)
+    for array, n, m, number in calls:
+        k[(1,)](array, n + 32 * (n > 1), m, N=number)
+    assert k.slow == slow
+    k[(1,)](x, 2, 2, N=250)
+    k[(1,)](x, 2, 2, N=True)
+    k[(1,)](x, 2, 2, N=1.0)
+    assert k.slow == slow + 3
+
+
+def test_entries_that_never_fit_are_not_made_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    k, x, y = axpy()
+    made, describe = [], kernel_launch.describe
+
+    def counted(*args: Any) -> Any:
+        made.append(1)
+        return describe(*args)
+
+    monkeypatch.setattr(kernel_launch, "describe", counted)
+    for _ in range(200):
+        k.kernel._globals = dict(k.kernel._globals or {})  # which every entry watches
+        k[(1,)](x, y, 60, 1.0, BLOCK=64)
+    assert k.slow > 200 and len(made) < 20
+    k[(1,)](x, y, 60, 1.0, BLOCK=32)
+    slow = k.slow
+    k[(1,)](x, y, 60, 1.0, BLOCK=32)
+    assert k.slow == slow
+
+
 def test_kernels_are_collected() -> None:
     k = axpy()[0]
-    assert len(k.state) == 2
+    assert len(k.state) == launcher_layout.FIRST_ENTRY + 1
     gone = weakref.ref(k.kernel)
     del k
     gc.collect()

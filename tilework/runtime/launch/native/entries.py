@@ -7,6 +7,7 @@ that cannot change, tuples and host descriptors of these. `kernel[grid]` (`kerne
 
 import ctypes
 import struct
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,13 +15,17 @@ from typing import Any
 
 from tilework.language import core as tl
 from tilework.runtime.devices.dlpack import Tensor, described, exchange_api
+from tilework.runtime.launch.facts import ITEM, MULTIPLE, ONE, WIDTH
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.launch_log import Logged, last_launch
-from tilework.runtime.launch.native.machine import address, has_versions, watch
+from tilework.runtime.launch.native.machine import address, has_versions, make_key, set_context, watch
 from tilework.runtime.launch.python.specialize import LIMIT, small_address
 
-MOST_ENTRIES = 16
-MOST_DESCRIPTIONS = 200  # of one kernel: one that needs more is not launched alike
+FEW_KEYS = 4  # of a kernel: the entries of more are found by their key
+MOST_ALIKE = 16  # entries with one key
+MOST_KEYS = 1 << 14  # of a kernel: then all are forgotten
+# a key whose entries did not fit so often is described anew only at every so many launches
+TRIES, TRIED_AGAIN = 16, 64
 
 INT_RANGES = {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 ANY_INT = (-(2**63), 2**63 - 1)
@@ -76,6 +81,17 @@ class Proof:
     find: Callable[[bytes], bytes | None]
 
 
+def integer_mode(facts: int, value: int) -> int:
+    """The integers that a launch cannot tell from this one, as a set of bits for `guard_int`."""
+    if not facts & ONE:
+        return native.ONE | native.MULTIPLE | native.OTHER
+    if value == 1:
+        return native.ONE
+    if not facts & MULTIPLE:
+        return native.MULTIPLE | native.OTHER
+    return native.OTHER if value % 16 else native.MULTIPLE
+
+
 class Undescribable(Exception):
     """No guard can be written for a launch."""
 
@@ -87,9 +103,36 @@ def is_useful(entry: tuple[Any, ...]) -> bool:
     return all(holder.get(key, native.MISSING) is value for holder, key, value in triples)
 
 
-def with_entry(entries: list[tuple[Any, ...]], made: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Entries with a new one in front; those that nothing fits any more go, and the oldest."""
-    return [made, *filter(is_useful, entries)][:MOST_ENTRIES]
+class Entries:
+    """The entries of a kernel, in the list `state` that the machine code reads: one by one while they are few, else by key.
+
+    `python` is called for a launch that fits none of them. `facts` are those of the kernel's parameters, by name.
+    """
+
+    def __init__(self, python: Callable[..., Any], facts: Mapping[str, int]) -> None:
+        self.by_key: dict[int, list[tuple[Any, ...]]] = {}
+        self.index = self.by_key, bytearray(facts.values()), dict(facts)
+        self.state: list[Any] = [python, None]
+        self.key, self.made = make_key(self.index), Counter[int]()
+
+    def is_wanted(self, key: int) -> bool:
+        """Return True if a launch that fitted no entry is worth an entry: not if one after the other was of no use."""
+        return self.made[key] < TRIES or self.made[key] % TRIED_AGAIN == 0
+
+    def add(self, key: int, made: tuple[Any, ...] | None) -> None:
+        """Add the entry of a launch with this key, if there is one; those that nothing fits any more go, and the oldest."""
+        self.made[key] += 1
+        if made is None:
+            return
+        if len(self.by_key) >= MOST_KEYS:
+            self.by_key.clear()
+            self.made.clear()
+        alike = self.by_key.setdefault(key, [])
+        alike[:] = [made, *filter(is_useful, alike)][:MOST_ALIKE]
+        if len(self.by_key) > FEW_KEYS:
+            self.state[native.INDEX :] = [self.index]
+        else:
+            self.state[native.INDEX :] = [None, *(entry for entries in self.by_key.values() for entry in entries)]
 
 
 def entry_of(
@@ -241,12 +284,16 @@ class Guards:
         self.add("guard_tuple", value, None, source, mode=len(value), slot=native.OBJECTS + first)
         return first
 
-    def argument(self, param: Any, type: Any, spec: Any, key: Any, value: Any, source: int | None) -> None:
-        """One argument, or an item of a tuple; without a source it is a default, and only its parameters are counted."""
+    def argument(self, facts: int, type: Any, spec: Any, key: Any, value: Any, source: int | None) -> None:
+        """One argument, or an item of a tuple, and which facts about it count (`facts.py`).
+
+        Without a source it is a default, and only its parameters are counted.
+        """
         if isinstance(type, tuple):
             first = None if source is None else self.tuple(value, source)
             for index, (inner, of_spec, of_key, item) in enumerate(zip(type, spec, key, value, strict=True)):
-                self.argument(param, inner, of_spec, of_key, item, None if first is None else first + index)
+                inside = ITEM if facts else facts
+                self.argument(inside, inner, of_spec, of_key, item, None if first is None else first + index)
         elif type == "constexpr" or spec == "constexpr":
             if type != spec:
                 raise Undescribable
@@ -259,13 +306,13 @@ class Guards:
         else:
             self.used += 1
             if source is not None:
-                self.number_or_memory(param, spec, key, value, source, self.used - 1)
+                self.number_or_memory(facts, spec, key, value, source, self.used - 1)
 
-    def number_or_memory(self, param: Any, spec: str, key: Any, value: Any, source: int, parameter: int) -> None:
+    def number_or_memory(self, facts: int, spec: str, key: Any, value: Any, source: int, parameter: int) -> None:
         cls, kind, slot = type(value), self.device.kinds[parameter], self.device.places[parameter]
         if kind == "ptr":
             mode = native.MULTIPLE if key is not None and "D" in key else native.OTHER
-            if key is None or param.do_not_specialize_on_alignment:
+            if not facts & MULTIPLE:
                 mode = native.MULTIPLE | native.OTHER
             guard = self.memory(value, mode, slot, source, parameter)
             if key is not None and "S" in key and guard == "guard_dlpack":
@@ -273,14 +320,11 @@ class Guards:
             elif key is not None and "S" in key:
                 self.add("guard_asked", value, small_address, source, mode=mode, slot=slot)
         elif cls is int and kind in INT_KINDS:
-            forced = bool(param.annotation_type)
-            if not forced and spec not in INT_RANGES:
+            if facts & WIDTH and spec not in INT_RANGES:
                 raise Undescribable
-            mode = {"D": native.MULTIPLE, "": native.OTHER, "1": native.ONE}.get(key, 7)
-            if not forced and key is not None and param.do_not_specialize_on_alignment:
-                mode = native.MULTIPLE | native.OTHER
-            low, high = ANY_INT if forced else INT_RANGES[spec]
-            if not forced and spec == "i64":  # beyond 32 bits, on the same side of zero as the one that was seen
+            mode = integer_mode(facts, value)
+            low, high = INT_RANGES[spec] if facts & WIDTH else ANY_INT
+            if facts & WIDTH and spec == "i64":  # beyond 32 bits, on the same side of zero as the one that was seen
                 low, high = (2**31, 2**63 - 1) if value > 0 else (-(2**63), -(2**31) - 1)
             self.add("guard_int", value, None, source, low=low, high=high, mode=mode, slot=slot)
             self.numbers.append((slot, value))
@@ -302,6 +346,7 @@ class Guards:
         if (found := self.device.memory_of(value)) is None:
             raise Undescribable
         name, low, high, expected = found
+        note_class(name, value, high)
         numbers = {"stored": int(stored > 0), "mask": max(stored - 1, 0), "other": self.ends.get(parameter, 0)}
         self.add(name, value, expected, source, low=low, high=high, mode=mode, slot=slot, **numbers)
         self.ended |= self.ends.keys() & {parameter}
@@ -365,6 +410,16 @@ class Guards:
         room = (ctypes.c_int64 * (words + len(numbers)))(*[0] * words, *numbers)
         self.kept.append(room)
         return ctypes.addressof(room)
+
+
+def note_class(guard: str, value: Any, function: int) -> None:
+    """Let keys tell arrays and tensors apart by their elements."""
+    cls = type(value)
+    if guard == "guard_array":
+        set_context("array", id(cls))
+    elif guard == "guard_dlpack":
+        set_context("parameter" if cls.__name__ == "Parameter" else "tensor", id(cls))
+        set_context("describe", function)
 
 
 def is_describable(value: Any, memory_of: Callable[[Any], Memory | None]) -> bool:

@@ -16,19 +16,19 @@ from weakref import WeakSet
 
 from tilework import knobs
 from tilework.language import core as tl
-from tilework.language.function import ON_CHANGE
+from tilework.language.function import ON_CHANGE, JITCallable
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
+from tilework.runtime.launch.facts import VALUE, facts_of
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.entries import (
     CONSTANTS,
-    MOST_DESCRIPTIONS,
+    Entries,
     Guards,
     Undescribable,
     entry_of,
     is_describable,
-    with_entry,
 )
 from tilework.runtime.launch.native.launch_log import is_refusing
 from tilework.runtime.launch.native.machine import MADE, machine, make_binder
@@ -69,27 +69,28 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
         return None
     if machine(waits=False) is None:
         return None if MADE else fn.by_python
-    state: list[Any] = []
-    state.append(python_path(fn, tuned, state))
-    bind = fn.__dict__["_bind_grid"] = make_binder(state)
+    is_kernel = isinstance(fn, JITCallable)
+    kernel, exact = (fn, ()) if is_kernel else (fn.fn, fn.keys)
+    facts = {param.name: VALUE if param.name in exact else facts_of(param) for param in kernel.params}
+    entries = Entries(fn.run, facts)
+    entries.state[native.PYTHON] = python_path(fn, tuned, entries)
+    bind = fn.__dict__["_bind_grid"] = make_binder(entries.state)
     return bind
 
 
-def python_path(fn: Any, tuned: TunedOf, state: list[Any]) -> Callable[..., Any]:
+def python_path(fn: Any, tuned: TunedOf, entries: Entries) -> Callable[..., Any]:
     """What is called for a launch that fits no entry: launch, then describe it."""
-    left = MOST_DESCRIPTIONS
 
     @untraced
     def launch(grid: Any, /, *args: Any, **kwargs: Any) -> Any:
-        nonlocal left
         if driver._host is not None and (elsewhere := driver.elsewhere(fn, args, kwargs)) is not None:
             with elsewhere:
                 return launch(grid, *args, **kwargs)
         kernel = fn.run(*args, grid=grid, warmup=False, **kwargs)
-        facts = tuned(args, kwargs) if left and not is_watched() else None
-        if facts is not None and (entry := describe(fn, kernel, grid, args, kwargs, facts)) is not None:
-            left -= 1
-            state[1:] = with_entry(state[1:], entry)
+        if not is_watched() and entries.is_wanted(entries.key(*args, **kwargs)):
+            adds = tuned(args, kwargs)
+            made = None if adds is None else describe(fn, kernel, grid, args, kwargs, adds)
+            entries.add(entries.key(*args, **kwargs), made)  # asked again: keys tell more of classes that are described
         return kernel
 
     return launch
@@ -142,7 +143,7 @@ def describe(
         ):
             source = positions.get(param.name)
             is_exact = source is not None and param.name in tuned.exact
-            guards.argument(param, type_, spec, of_key, value, None if is_exact else source)
+            guards.argument(facts_of(param), type_, spec, of_key, value, None if is_exact else source)
             if source is not None and is_exact:
                 guards.constant(value, source)
         for name in options.keys() & positions:

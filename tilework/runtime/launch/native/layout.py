@@ -41,6 +41,7 @@ CONTEXT = (
     "int",
     "str",
     "tuple",
+    "float",
     "none",
     "missing",
     "definition",
@@ -48,13 +49,20 @@ CONTEXT = (
     "digits",
     "changes",  # how many watched dictionaries have seen so far, or 0 where nobody tells
     "log",
+    # classes of arrays and tensors, once an entry has one, and the function that describes tensors
+    *("array", "tensor", "parameter", "describe"),
     "dictionary",  # where an object has its dictionary, in bytes, or 0
 )
 
 OTHER, MULTIPLE, ONE = 1, 2, 4  # which integers (or addresses) a guard lets through: a set of bits
 SAME, SAME_INT, SAME_TEXT, SAME_FLOAT = range(4)  # how constants are compared if they are not the same object
 
-EXPORTS = ("launch", "launch_bound", "bind", "dictionary_changes", "launch.context", *GUARDS, *ROUTINES)
+EXPORTS = ("launch", "launch_bound", "launch_key", "bind", "dictionary_changes", "launch.context", *GUARDS, *ROUTINES)
+
+# the list of a kernel: what to call when nothing fits, the index of its entries if they are many (else None), or the entries
+PYTHON, INDEX, FIRST_ENTRY = range(3)
+# an index: positions in the tuple
+INDEX_TABLE, INDEX_FACTS, INDEX_NAMED = range(3)
 
 # entry: positions in the tuple
 KERNEL, KEYWORDS, WATCHED, CONTENTS, RECORD, FAULT_CALL, DEVICE_CALL, NAMES, META, KEPT = range(10)

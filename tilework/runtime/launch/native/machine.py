@@ -42,6 +42,7 @@ class Machine(NamedTuple):
     bind: MethodDefinition
     launch: MethodDefinition
     bound: MethodDefinition
+    key: MethodDefinition
     constants: tuple[Any, ...]  # what the context points to
     watcher: int | None  # who is told of changes of dictionaries
 
@@ -83,14 +84,15 @@ def load_machine() -> Machine:
     library = load_object(launcher_object(time.CLOCK_MONOTONIC, tuple_items()).take(), native.EXPORTS)
     launch = MethodDefinition(b"launch", library["launch"], FASTCALL_KEYWORDS, None)
     bound = MethodDefinition(b"launch", library["launch_bound"], FASTCALL_KEYWORDS, None)
+    key = MethodDefinition(b"launch_key", library["launch_key"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
-    constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, None, native.MISSING)
+    constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, float, None, native.MISSING)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     numbers = [*map(id, constants), ctypes.addressof(launch), int(dictionaries_have_versions()), digits()]
     context[: len(numbers)] = numbers
     context[native.CONTEXT.index("dictionary")] = dictionary_place()
     attach(library["launch.context"] + 8 * native.CONTEXT.index("log"))
-    made = Machine(library, bind, launch, bound, constants, watcher_of(library))
+    made = Machine(library, bind, launch, bound, key, constants, watcher_of(library))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))  # launches may outlive this module when a process ends
     return made
 
@@ -270,6 +272,19 @@ def make_binder(state: list[Any]) -> Callable[[Any], Callable[..., Any]]:
     loaded = machine()
     assert loaded is not None, "who asks has seen that there is a launcher"
     return make_function(loaded.bind, [state, None])  # and the launch of the last grid
+
+
+def make_key(index: tuple[Any, ...]) -> Callable[..., int]:
+    """The function from the arguments of a launch to their key, by an index (`code/keys.py`)."""
+    loaded = machine()
+    assert loaded is not None, "entries are made for a launcher that is loaded"
+    return make_function(loaded.key, index)
+
+
+def set_context(name: str, word: int) -> None:
+    """Let the machine code know an address."""
+    place = address("launch.context") + 8 * native.CONTEXT.index(name)
+    ctypes.c_int64.from_address(place).value = word
 
 
 def make_bound(state: list[Any], bound: BoundLaunch) -> Callable[..., Any]:

@@ -11,21 +11,20 @@ shall be, on a GPU the context; a stream has descriptions of its own.
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
+from tilework.runtime.launch.facts import NOTHING
+from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.entries import (
-    MOST_DESCRIPTIONS,
+    Entries,
     Guards,
     Undescribable,
     entry_of,
     is_describable,
-    with_entry,
 )
 from tilework.runtime.launch.native.machine import machine, make_binder
 
 MOST_GRIDS = 64
-CHOSEN_ALREADY = SimpleNamespace(annotation_type=True, do_not_specialize_on_alignment=False)  # any integer fits
 
 
 class OneStream:
@@ -53,9 +52,9 @@ def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None =
             launches.clear()
             binders.clear()
         if stream not in binders:
-            state: list[Any] = []
-            state.append(python_path(launcher, function, stream, state, check))
-            binders[stream] = make_binder(state)
+            entries = Entries(launcher, {str(position): NOTHING for position in range(len(launcher.signature))})
+            entries.state[native.PYTHON] = python_path(launcher, function, stream, entries, check)
+            binders[stream] = make_binder(entries.state)
         launches[x, y, z, stream] = launch = binders[stream]((x, y, z))
         return launch
 
@@ -80,21 +79,19 @@ def repeated(launcher: Any, function: Any, check: Callable[[Any], None] | None =
 
 
 def python_path(
-    launcher: Any, function: Any, stream: int, state: list[Any], check: Callable[[Any], None] | None
+    launcher: Any, function: Any, stream: int, entries: Entries, check: Callable[[Any], None] | None
 ) -> Callable[..., None]:
     """What is called for a launch that fits no entry: launch, then describe it."""
-    left = MOST_DESCRIPTIONS
 
     def launch(grid: tuple[int, int, int], /, *args: Any) -> None:
-        nonlocal left
         if len(args) != (count := len(launcher.signature)):
             raise TypeError(f"{launcher.name} takes {count} arguments, constants included, and is given {len(args)}")
         if check is not None:
             check(args)
         launcher(*grid, stream, function, None, None, None, None, *args)
-        if left and (entry := describe(launcher, function, stream, args)) is not None:
-            left -= 1
-            state[1:] = with_entry(state[1:], entry)
+        if entries.is_wanted(entries.key(*args)):
+            made = describe(launcher, function, stream, args)
+            entries.add(entries.key(*args), made)
 
     return launch
 
@@ -108,7 +105,7 @@ def describe(launcher: Any, function: Any, stream: int, args: tuple[Any, ...]) -
     guards = Guards(adds, len(args))
     try:
         for position, (type, arg) in enumerate(zip(launcher.signature, args, strict=True)):
-            guards.argument(CHOSEN_ALREADY, type, *unspecialised(type), arg, position)
+            guards.argument(NOTHING, type, *unspecialised(type), arg, position)
         guards.finish()
     except Undescribable:
         return None

@@ -24,11 +24,10 @@ from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.language.parameters import KernelParam
+from tilework.runtime.launch.facts import MULTIPLE, ONE, VALUE, facts_of, is_converted
 from tilework.runtime.launch.python.specialize import Spec, specialize
 
 Binder = Callable[..., tuple[tuple[Any, ...], tuple[Spec, ...], tuple[Any, ...], dict[str, Any]]]
-
-FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 
 def make_binder(
@@ -107,14 +106,14 @@ def kind(value: Any) -> Any:
 
 def spec_expression(param: KernelParam) -> str:
     """The Python expression that specialises one parameter."""
-    name, forced = param.name, param.annotation_type
-    if param.is_constexpr:
+    name, forced, facts = param.name, param.annotation_type, facts_of(param)
+    if facts & VALUE:
         return f'("constexpr", {name})'
     if forced and not forced.startswith("*"):
-        if forced == "u1" or forced in FLOATS or forced.startswith("fp8"):
-            return f'("{forced}", None)'
-        return f'__forced_int("{forced}", {name}, {not param.do_not_specialize})'
-    flags = f"{param.is_const}, {not param.do_not_specialize}, {not param.do_not_specialize_on_alignment}"
+        return (
+            f'("{forced}", None)' if is_converted(forced) else f'__forced_int("{forced}", {name}, {bool(facts & ONE)})'
+        )
+    flags = f"{param.is_const}, {bool(facts & ONE)}, {bool(facts & MULTIPLE)}"
     if forced:
         return f'("{forced}", __specialize({name}, {flags})[1])'
     return f"__specialize({name}, {flags})"

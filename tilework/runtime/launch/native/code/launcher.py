@@ -1,7 +1,8 @@
 """The launcher: LLVM text of functions that Python calls as it calls functions written in C.
 
 `launch(self, args, nargs, kwnames)` is `kernel[grid](*args)`. `self` is the tuple ``(state, grid)``, and `state` a list:
-first what to call when nothing fits, then entries, each of which describes one way in which the kernel was launched:
+first what to call when nothing fits, then the index of the entries if they are many (`keys.py`), or else the entries, each of which
+describes one way in which the kernel was launched:
 
     (kernel, keyword names, watched, contents, record, fault, device call, names, meta, kept)
 
@@ -20,7 +21,7 @@ processes.
 """
 
 from tilework.runtime.launch.native import layout
-from tilework.runtime.launch.native.code import bound_launch, descriptor_guards, gpu_launch, host_launch  # noqa: F401  # register functions
+from tilework.runtime.launch.native.code import bound_launch, descriptor_guards, gpu_launch, host_launch, keys  # noqa: F401  # register functions
 from tilework.runtime.launch.native.code.guards import (
     GUARDS,
     YES,
@@ -96,6 +97,24 @@ def fits(b: Writer, entry: Value, record: Value, args: Value, nargs: Value, kwna
     b.finish(YES)
 
 
+def record_of(b: Writer, entry: Value) -> Value:
+    return b.at(b.item(entry, layout.RECORD), layout.BYTES_START, ptr)
+
+
+@routine("ptr first_fit(ptr entries, i64 first, ptr args, i64 nargs, ptr kwnames, ptr frame)")
+def first_fit(b: Writer, entries: Value, first: Value, *call: Value) -> None:
+    """The first entry of a list that a call fits, a new reference, or NULL."""
+    with b.loop(first, b.size(entries)) as index:
+        b.need(b.icmp("slt", index, b.size(entries)))  # what a guard called may have removed entries
+        entry = b.load(ptr, b.gep(b.at(entries, layout.LIST_ITEMS, ptr), index, ptr))
+        b.keep_here(entry)
+        with b.if_(b.icmp("ne", b.run("fits", entry, record_of(b, entry), *call), 0)):
+            b.ret(entry)
+        b.api("PyErr_Clear", result=void)
+        b.drop(entry)
+    b.finish(NULL)
+
+
 @routine("ptr missed(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames)")
 def missed(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value) -> None:
     """The Python path, ``state[0](grid, *args, **kwargs)``."""
@@ -140,7 +159,7 @@ def launch(b: Writer, self: Value, *call: Value) -> None:
 @routine("ptr launch_with(ptr state, ptr grid, ptr args, i64 nargs, ptr kwnames)")
 def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value, kwnames: Value) -> None:
     """Run the first entry that fits, or the Python path."""
-    slots, chosen, numbers = b.alloca(i64, layout.FRAME_WORDS, align=64), b.alloca(ptr), b.alloca(ptr)
+    slots, chosen = b.alloca(i64, layout.FRAME_WORDS, align=64), b.alloca(ptr)
     sizes = b.gep(slots, 8 * layout.FRAME)
     (called,) = b.if_else(b.is_object(b.context("log")), lambda: [b.run("now")], lambda: [num(0)])
     plain = b.icmp("ne", b.run("extent", grid, sizes), 0)
@@ -149,17 +168,17 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
     missed, matched, ready = b.new_block("missed"), b.new_block("matched"), b.new_block("ready")
     usable = b.if_else(plain, lambda: [constant(i32, 1)], lambda: [b.api("PyCallable_Check", grid, result=i32)])[0]
     b.need(b.icmp("ne", usable, 0), missed)
-    with b.loop(1, b.size(state)) as index:
-        b.need(b.icmp("slt", index, b.size(state)), missed)  # what a guard called may have removed entries
-        entry = b.load(ptr, b.gep(b.at(state, layout.LIST_ITEMS, ptr), index, ptr))
-        b.keep_here(entry)
-        b.store(entry, chosen)
-        record = b.at(b.item(entry, layout.RECORD), layout.BYTES_START, ptr)
-        b.store(record, numbers)
-        found = b.run("fits", entry, record, args, nargs, kwnames, slots)
-        b.need(b.icmp("eq", found, 0), matched)
-        b.api("PyErr_Clear", result=void)
-        b.drop(entry)
+    call = [args, nargs, kwnames]
+    first = b.run("first_fit", state, num(layout.FIRST_ENTRY), *call, slots)
+    b.store(first, chosen)
+    b.need(b.is_null(first), matched)
+    index = b.load(ptr, b.gep(b.at(state, layout.LIST_ITEMS, ptr), 8 * layout.INDEX))
+    b.need(is_class(b, index, "tuple"), missed)
+    entries = b.run("entries_of", index, *call)
+    with b.if_(b.is_object(entries)):
+        b.store(b.run("first_fit", entries, num(0), *call, slots), chosen)
+        b.drop(entries)
+    b.need(b.is_null(b.load(ptr, chosen)), matched)
     b.br(missed)
 
     b.enter(missed)
@@ -167,11 +186,11 @@ def launch_with(b: Writer, state: Value, grid: Value, args: Value, nargs: Value,
 
     b.enter(matched)
     entry = b.load(ptr, chosen)
+    record = record_of(b, entry)
     b.need(b.not_(plain), ready)
-    write_ask(b, entry, b.load(ptr, numbers), slots, sizes, ready)
+    write_ask(b, entry, record, slots, sizes, ready)
 
     b.enter(ready)
-    record = b.load(ptr, numbers)
     total = b.mul(b.mul(b.at(sizes, 0), b.at(sizes, 8)), b.at(sizes, 16))
     run = b.at(record, layout.RUN, ptr)
     clear_log_words(b, sizes)
