@@ -11,7 +11,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, AxisInfo, axis_info
-from tilework.analysis.axis_lattice import MAX, join
+from tilework.analysis.axis_transfer import MAX, join
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.locations import unknown

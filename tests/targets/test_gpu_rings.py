@@ -46,7 +46,7 @@ def test_a_block_that_is_alone_has_two() -> None:
 
 def test_the_emulator_finds_the_barrier_that_three_buffers_lack(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_barrier, "AHEAD", 1)
-    monkeypatch.setattr(ring_slots, "turns_left", lambda body: 0)
+    monkeypatch.setattr(ring_slots, "iterations_in_flight", lambda body: 0)
     text = text_of(64, 32, 32)
     with pytest.raises(CheckFailed, match="used before its wait: cp"):
         run(text, 64, 32, 32)

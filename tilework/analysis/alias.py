@@ -1,12 +1,12 @@
-"""Which buffers of shared memory each memory descriptor may name.
+"""The buffers of shared memory that each memory descriptor may refer to.
 
     %a = ttg.local_alloc : () -> !ttg.memdesc<2x64xf16, ...>             {%a}
     %b = ttg.memdesc_index %a[%i]                                        {%a}
     %c = scf.if %p { scf.yield %b } else { scf.yield %other }            {%a, %other}
 
-A buffer is known by the value its `ttg.local_alloc` gives. Views name the memory of their operand; arguments and
-results of loops and branches name all that may come in. A descriptor that is poison, or an argument of a function,
-names none.
+A buffer is identified by the result of its `ttg.local_alloc`. Views refer to the memory of their operand; arguments and
+results of loops and branches refer to all that may flow in. A descriptor that is poison, or an argument of a function,
+refers to none.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ VIEWS = frozenset(
 
 
 def aliases(root: Operation) -> Aliases:
-    """The buffers behind every memory descriptor under `root`; those that name none are absent."""
+    """Return the buffers of every memory descriptor under `root`; those that refer to none are absent."""
     buffers: list[SSAValue] = []
     edges: dict[SSAValue, list[SSAValue]] = {}
     for op in ops_in_order(*root.regions):
@@ -51,7 +51,7 @@ def aliases(root: Operation) -> Aliases:
 
 
 def value_flows(op: Operation) -> Sequence[Pair]:
-    """(source, target) for each value that `op` passes on as it is, or a part of: views, loops, branches, yields."""
+    """Return (source, target) for each value that `op` passes on, or a part of it: views, loops, branches, yields."""
     kind = type(op)
     if kind in VIEWS:
         return [(op.operands[0], op.results[0])]

@@ -1,43 +1,169 @@
-"""Where in shared memory each buffer lies.
+"""The offset of each buffer in shared memory, and of the scratch memory of a program in global memory.
 
-Three kinds of buffers: what `ttg.local_alloc` makes lives as long as a value names it; the scratch memory of an op
-(`scratch.py`) lives for that op; a call has the whole frame of the function it calls. Two buffers may share bytes
-unless they live at the same time, or in two regions that run at the same time. What a `ttg.local_dealloc` in such a region frees
-is free from there on, for that region: others that know the buffer are done with it by then.
+There are three kinds of buffers: a `ttg.local_alloc` is live as long as a value refers to it; the scratch memory of an
+op (`scratch.py`) is live during that op; a call has the whole frame of the function it calls. Two buffers may share
+bytes unless they are live at the same time, or in two regions that run concurrently. A `ttg.local_dealloc` in such a
+region frees a buffer from there on, for that region: others that know the buffer are done with it by then.
 
     %m = ttg.local_alloc %x      4096 bytes, live [0, 3)         offset 0
     %y = ttg.convert_layout %x   4096 bytes, live [1, 2)         offset 4096
     %z = ttg.local_load %m       -
     %r = tt.reduce %x            512 bytes, live [3, 4)          offset 0 again
 
-Large buffers are placed first. `first_fit` keeps a list of free corners, each an offset with an interval of time in
+Liveness is an interval of op numbers. Ops are numbered in program order, those inside of an op before the op itself:
+
+    %m = ttg.local_alloc %x          0
+    scf.for ... {
+      %v = ttg.local_load %m         1
+      scf.yield                      2
+    }                                3        %m is live in [0, 4): until the loop is over
+
+A value is live from its definition to its last use in each block, through all blocks between them, so also around loops
+of branches. A buffer is live while any value that may refer to it is.
+
+Large buffers are allocated first. `first_fit` keeps a list of free corners, each an offset with an interval of time in
 which everything above it is still free, and puts into the lowest corner the first buffer that fits there without
-covering another corner's time. That may still leave conflicts with what is not in the time of the corner, so
+covering another corner's time. That may still leave conflicts with buffers outside of the time of the corner, so
 `separate` then moves buffers up, one colour of the interference graph after the other, until there is none.
+
+Global scratch memory is not shared:
+
+    %0 = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32}      offset 0
+    tt.call @helper()                                                              offset 128: the frame of @helper
+    tt.call @helper()                                                              offset 256: its frame for this call
+
+The contents, such as a descriptor, outlive the next call. An op in a loop uses the same bytes in every iteration.
+Offsets are relative to the frame of the function.
+
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import Aliases, aliases
-from tilework.analysis.liveness import FOREVER, Interval, Numbers, buffer_lifetimes, number_ops
 from tilework.analysis.scratch import ALIGNMENTS, SCRATCH_ALIGNMENT, scratch_size
+from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import shared_of
-from tilework.ir.functions import callee_of, callees_first, functions_by_name, has_body, modules
+from tilework.ir.functions import (
+    callee_of,
+    callees_first,
+    functions_by_name,
+    has_body,
+    is_private,
+    modules,
+    ops_in_order,
+)
 from tilework.ir.module_facts import partition_warps
+from tilework.ir.nesting import end_of, predecessors
 from tilework.ir.types import bit_width
 from tilework.layouts.queries import shape_per_cta
 from tilework.target import Target
 
 
+@dataclass(frozen=True)
+class Interval:
+    """The integers from `start` up to `end`, without `end`."""
+
+    start: int
+    end: int
+
+    def overlaps(self, other: "Interval") -> bool:
+        return self.start < other.end and other.start < self.end
+
+    def join(self, other: "Interval") -> "Interval":
+        return Interval(min(self.start, other.start), max(self.end, other.end))
+
+
+Numbering = dict[Operation, int]
+FOREVER = 1 << 62
+
+
+def number_ops(root: Operation) -> Numbering:
+    """Number every op under `root`, and `root`: in program order, bodies first."""
+    numbers: Numbering = {}
+
+    def visit(op: Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    visit(inner)
+        numbers[op] = len(numbers)
+
+    visit(root)
+    return numbers
+
+
+def buffer_lifetimes(known: Aliases, numbers: Numbering) -> dict[SSAValue, Interval]:
+    """Return the interval of each buffer: that of all values which may refer to it."""
+    found: dict[SSAValue, Interval] = {}
+    for value, buffers in known.items():
+        live = lifetime(value, numbers)
+        for buffer in buffers:
+            found[buffer] = found[buffer].join(live) if buffer in found else live
+    return found
+
+
+def lifetime(value: SSAValue, numbers: Numbering) -> Interval:
+    """Return the smallest interval that contains every op at which `value` is live."""
+    owner = value.owner
+    home = owner if isinstance(owner, Block) else owner.parent
+    assert home is not None and home.parent is not None, "the value is defined inside of a function"
+    last_uses = last_use_per_block(value, home.parent, numbers)
+    start = first_number(home, numbers) if isinstance(owner, Block) else numbers[owner]
+    if len(home.parent.blocks) == 1:
+        return Interval(start, max(last_uses.get(home, start), start) + 1)
+    return spanning(home, start, last_uses, numbers)
+
+
+def first_number(block: Block, numbers: Numbering) -> int:
+    """Return the number of the first op, or of the first op inside of it."""
+    op = block.first_op
+    assert op is not None, "a block ends with a terminator"
+    while op.regions and op.regions[0].blocks and (inner := op.regions[0].blocks[0].first_op) is not None:
+        op = inner
+    return numbers[op]
+
+
+def last_use_per_block(value: SSAValue, region: Region, numbers: Numbering) -> dict[Block, int]:
+    """Return the last op of each block of `region` that uses `value`, itself or inside of it."""
+    found: dict[Block, int] = {}
+    for use in value.uses:
+        op: Operation | None = use.operation
+        while op is not None and op.parent_region() is not region:
+            op = op.parent_op()
+        if op is not None and op.parent is not None:
+            found[op.parent] = max(found.get(op.parent, -1), numbers[op])
+    return found
+
+
+def spanning(home: Block, start: int, last_uses: dict[Block, int], numbers: Numbering) -> Interval:
+    """Return the interval over several blocks: from `home`, through all blocks on the way to a use."""
+    live_in = live_in_blocks(home, last_uses)
+    low, high = start, max(last_uses.get(home, start), start)
+    for block in live_in | {home}:
+        if any(successor in live_in for successor in end_of(block).successors):
+            high = max(high, numbers[end_of(block)])
+        if block is not home:
+            low = min(low, first_number(block, numbers))
+            high = max(high, last_uses.get(block, high))
+    return Interval(low, high + 1)
+
+
+def live_in_blocks(home: Block, last_uses: Iterable[Block]) -> set[Block]:
+    """Return the blocks at whose start the value is still needed."""
+    before = predecessors(home.parent.blocks if home.parent is not None else ())
+    uses = (block for block in last_uses if block is not home)
+    return set(reached(uses, lambda block: (previous for previous in before.get(block, ()) if previous is not home)))
+
+
 @dataclass(eq=False)
 class Buffer:
-    """Bytes that belong to `owner`. `regions` are the regions around it that run beside others."""
+    """Bytes that belong to `owner`. `regions` are the regions around it that run concurrently with others."""
 
     owner: Operation
     kind: str  # "explicit", "scratch" or "call"
@@ -46,10 +172,10 @@ class Buffer:
     live: Interval
     regions: tuple[tuple[Operation, int], ...] = ()
     offset: int = 0
-    freed_in: Operation | None = None  # the op with regions that the buffer is handed to, and freed in
+    freed_in: Operation | None = None  # the op with regions that the buffer is passed to, and freed in
 
     def meets(self, other: "Buffer") -> bool:
-        """Whether both are in use at the same time; what passes values to regions does so before these run."""
+        """Return True if both are in use at the same time; values are passed to regions before these run."""
         passes = other.owner is self.freed_in or self.owner is other.freed_in
         return passes or self.live.overlaps(other.live) or run_together(self, other)
 
@@ -78,21 +204,21 @@ class Allocation:
 
     @property
     def alignment(self) -> int:
-        """What the start of the memory must be a multiple of, wherever a caller puts it."""
+        """The alignment of the memory, wherever a caller puts it."""
         return max((buffer.alignment for buffer in self.buffers), default=1)
 
     def buffers_of(self, value: SSAValue) -> list[Buffer]:
-        """The buffers that a memory descriptor may name."""
+        """Return the buffers that a memory descriptor may refer to."""
         return [self.explicit[buffer] for buffer in self.known.get(value, ())]
 
 
 def allocations(root: ModuleOp, target: Target) -> list[Allocation]:
-    """The allocation of every function with a body, of the modules inside `root` too."""
+    """Return the allocation of every function with a body, including the modules inside of `root`."""
     return [found for module in modules(root) for found in module_allocation(module, target).values()]
 
 
 def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]:
-    """The allocation of the functions with a body that stand in `module` itself by name, callees before callers."""
+    """Return the allocation of the functions with a body of `module` itself by name, callees before callers."""
     functions = {name: function for name, function in functions_by_name(module).items() if has_body(function)}
     done: dict[str, Allocation] = {}
     for name in callees_first(functions):
@@ -101,18 +227,19 @@ def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]
 
 
 def function_allocation(function: Operation, target: Target, frames: dict[str, Allocation]) -> Allocation:
-    """Place the buffers of one function; `frames` are those of the functions it calls."""
+    """Allocate the buffers of one function; `frames` are those of the functions it calls."""
     numbers = number_ops(function)
     known = aliases(function)
     buffers = collect(function, numbers, known, target, frames)
-    size = place(buffers)
+    size = assign_offsets(buffers)
     return Allocation(function, buffers, size, known)
 
 
 def collect(
-    function: Operation, numbers: Numbers, known: Aliases, target: Target, frames: dict[str, Allocation]
+    function: Operation, numbers: Numbering, known: Aliases, target: Target, frames: dict[str, Allocation]
 ) -> list[Buffer]:
-    """All buffers that have bytes: what is allocated, then what the function and its ops need, in program order."""
+    """Return all buffers that have bytes: allocations, then the scratch memory of the function and its ops, in program
+    order."""
     lifetimes = buffer_lifetimes(known, numbers)
     explicit: list[Buffer] = []
     temporary: list[Buffer] = []
@@ -130,7 +257,7 @@ def collect(
             size, kind = (frame.size, "call") if frame is not None else (0, "call")
             alignment = max(alignment, frame.alignment) if frame is not None else alignment
         elif op is function:
-            size, kind = partition_warps(op), "scratch"  # a byte for each: where it reads what to do next
+            size, kind = partition_warps(op), "scratch"  # a byte for each: the state from which it reads its next task
         else:
             size, kind = scratch_size(op, target), "scratch"
         if size:
@@ -141,8 +268,8 @@ def collect(
     return explicit + temporary
 
 
-def end_with_dealloc(buffer: Buffer, numbers: Numbers) -> None:
-    """Let a buffer that is made around a `ttg.warp_specialize`, and freed in one region of it, end there."""
+def end_with_dealloc(buffer: Buffer, numbers: Numbering) -> None:
+    """Let a buffer that is allocated outside of a `ttg.warp_specialize`, and freed in one region of it, end there."""
     for use in buffer.owner.results[0].uses:
         inside = async_regions(use.operation)
         if type(use.operation) is ttg.LocalDeallocOp and len(inside) > len(buffer.regions):
@@ -151,7 +278,8 @@ def end_with_dealloc(buffer: Buffer, numbers: Numbers) -> None:
 
 
 def async_regions(op: Operation) -> tuple[tuple[Operation, int], ...]:
-    """The regions of `ttg.warp_specialize` around `op`, each with its number: 0 is the default, then the partitions."""
+    """Return the regions of `ttg.warp_specialize` around `op`, each with its index: 0 is the default, then the
+    partitions."""
     found: list[tuple[Operation, int]] = []
     inner, outer = op, op.parent_op()
     while outer is not None:
@@ -166,12 +294,12 @@ def async_regions(op: Operation) -> tuple[tuple[Operation, int], ...]:
 
 
 def run_together(a: Buffer, b: Buffer) -> bool:
-    """Whether the two are in different regions of one op that runs them beside each other."""
+    """Return True if the two are in different regions of one op that runs them concurrently."""
     return any(first is second and i != j for first, i in a.regions for second, j in b.regions)
 
 
 def explicit_bytes(op: Operation) -> int:
-    """The bytes of a `ttg.local_alloc` in one block, with padding."""
+    """Return the bytes of a `ttg.local_alloc` in one block, with padding."""
     memory = op.results[0].type
     assert isinstance(memory, ttg.MemDescType)
     encoding = shared_of(memory)
@@ -184,7 +312,7 @@ def explicit_bytes(op: Operation) -> int:
 
 
 def explicit_alignment(op: Operation) -> int:
-    """What the op asks for, or what the encoding needs."""
+    """Return the alignment of the op, or that of its encoding."""
     if (given := op.properties.get("alignment")) is not None:
         return given.value.data  # pyright: ignore[reportAttributeAccessIssue]
     encoding = shared_of(op.results[0].type)
@@ -192,8 +320,8 @@ def explicit_alignment(op: Operation) -> int:
     return encoding.alignment
 
 
-def place(buffers: Sequence[Buffer]) -> int:
-    """Give every buffer an offset; the bytes that are needed in all."""
+def assign_offsets(buffers: Sequence[Buffer]) -> int:
+    """Give every buffer an offset; return the total size."""
     if not buffers:
         return 0
     ordered = sorted(buffers, key=lambda buffer: -buffer.size)
@@ -203,12 +331,12 @@ def place(buffers: Sequence[Buffer]) -> int:
 
 
 def aligned(offset: int, alignment: int) -> int:
-    """The next multiple of `alignment`."""
+    """Return the next multiple of `alignment`."""
     return -(-offset // alignment) * alignment
 
 
 def first_fit(buffers: Sequence[Buffer]) -> None:
-    """The first offsets: each buffer into the lowest corner in whose time it lives."""
+    """Assign the first offsets: each buffer into the lowest corner in whose time it is live."""
     corners: list[tuple[int, Interval]] = [(0, Interval(0, FOREVER))]
     left = list(buffers)
     while left:
@@ -248,7 +376,7 @@ def separate(buffers: Sequence[Buffer]) -> None:
 
 
 def interference(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """For each buffer, the others it must not share bytes with but does."""
+    """Return for each buffer the others with which it must not share bytes but does."""
     found: list[list[int]] = [[] for _ in buffers]
     for i, a in enumerate(buffers):
         for j in range(i + 1, len(buffers)):
@@ -260,9 +388,64 @@ def interference(buffers: Sequence[Buffer]) -> list[list[int]]:
 
 
 def coloured(conflicts: Sequence[Sequence[int]]) -> list[int]:
-    """The smallest colour for each buffer that no neighbour before it has."""
+    """Return the smallest colour for each buffer that no neighbour before it has."""
     colours: list[int] = []
     for index, neighbours in enumerate(conflicts):
         taken = {colours[other] for other in neighbours if other < index}
         colours.append(next(colour for colour in range(len(conflicts) + 1) if colour not in taken))
     return colours
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The bytes that a function needs, and their alignment."""
+
+    size: int
+    alignment: int
+
+
+@dataclass
+class GlobalScratch:
+    """The frames of functions by name; the offsets of the allocations and calls that need memory."""
+
+    frames: dict[str, Frame] = field(default_factory=dict)
+    offsets: dict[Operation, int] = field(default_factory=dict)
+
+    def whole(self, kernels: list[str]) -> Frame:
+        """Return what a program of any of the `kernels` needs."""
+        frames = [self.frames[name] for name in kernels]
+        alignment = max((frame.alignment for frame in frames), default=1)
+        return Frame(aligned(max((frame.size for frame in frames), default=0), alignment), alignment)
+
+
+def global_scratch(module: ModuleOp) -> GlobalScratch:
+    """Lay out the frames of all functions, callees first."""
+    functions = functions_by_name(module)
+    found = GlobalScratch()
+    for name in callees_first(functions):
+        found.frames[name] = lay_out(functions[name], found)
+    return found
+
+
+def lay_out(function: Operation, found: GlobalScratch) -> Frame:
+    end, alignment = 0, 1
+    for op in ops_in_order(*function.regions):
+        if type(op) is ttg.GlobalScratchAllocOp:
+            needed = Frame(integer_property(op, "nbytes"), integer_property(op, "alignment"))
+        elif type(op) is tt.CallOp:
+            needed = found.frames.get(callee_of(op), Frame(0, 1))  # a recursive function has no memory
+        else:
+            continue
+        if needed.size:
+            found.offsets[op] = aligned(end, needed.alignment)
+            end, alignment = found.offsets[op] + needed.size, max(alignment, needed.alignment)
+    return Frame(aligned(end, alignment), alignment)
+
+
+def integer_property(op: Operation, name: str) -> int:
+    return op.properties[name].value.data  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def public_functions(module: ModuleOp) -> list[str]:
+    """Return the names of the kernels."""
+    return [name for name, function in functions_by_name(module).items() if not is_private(function)]

@@ -1,4 +1,4 @@
-"""How the elements of integers and pointers lie along each axis: consecutive, aligned, equal.
+"""Contiguity, divisibility and constancy of integers and pointers along each axis.
 
     %b = arith.muli %pid, %c64 : i32                      divisibility 64
     %r = tt.make_range {start = 0, end = 64}              contiguity 64
@@ -6,13 +6,13 @@
     %q = tt.addptr %splat_of_p, %o                        contiguity 64, divisibility 16 (bytes, from %p)
 
 so 64 neighbouring elements of `%q` are one block of memory that starts at a multiple of 16 bytes: with f32 a thread may
-move four at once (`AxisFacts.alignment`). Meaning of the numbers: `axis_lattice.py`.
-The rule of each op: `axis_transfer.py`.
+move four at once (`AxisFacts.alignment`). `axis_transfer.py` defines the facts and the rule of each op.
 
 Facts come from the ops, from the attributes `tt.contiguity`, `tt.divisibility` and `tt.constancy` of function
-arguments, and from the same attributes of ops, which are promises of the author and replace what was computed. Values
-carried by a loop (or a branch back) start optimistic and are weakened until they hold: the join of what enters and what
-comes around. A function called within the module gets, per scalar argument, what holds at all its calls; nothing flows back.
+arguments, and from the same attributes of ops, which are promises of the user and replace what was computed. Values
+carried by a loop (or a branch back) start optimistic and are weakened until they hold: the join of the initial and the
+yielded facts. A function called within the module gets, per scalar argument, what holds at all its calls; nothing flows
+back.
 
 Cost: one walk, and one more per round of a loop (two or three).
 """
@@ -25,8 +25,7 @@ from xdsl.dialects import cf, scf
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, DictionaryAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilework.analysis.axis_lattice import AxisInfo, join, unknown
-from tilework.analysis.axis_transfer import TRANSFER, moved, pointee_bytes
+from tilework.analysis.axis_transfer import TRANSFER, AxisInfo, join, moved, pointee_bytes, unknown
 from tilework.ir import tt, ttg
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order, symbol_of
 from tilework.ir.nesting import end_of
@@ -38,42 +37,42 @@ __all__ = ["AxisFacts", "AxisInfo", "axis_info"]
 
 
 class AxisFacts:
-    """The facts about every value of a module; read them with `of` or with one of the questions below it."""
+    """The facts about every value of a module; read them with `of` or with one of the queries below it."""
 
     def __init__(self, known: dict[SSAValue, AxisInfo]) -> None:
         self.known = known
 
     def of(self, value: SSAValue) -> AxisInfo:
-        """The fact about `value`; nothing is known about values the analysis did not reach."""
+        """Return the fact about `value`; nothing is known about values that the analysis did not reach."""
         info = self.known.get(value)
         return unknown(value.type) if info is None else info
 
     def alignment(self, pointers: SSAValue, order: Sequence[int]) -> int:
-        """How many elements, along the fastest axis of `order`, form one aligned block of memory."""
+        """Return the number of elements, along the fastest axis of `order`, that form one aligned block of memory."""
         return aligned(self.of(pointers), pointee_bytes(pointers.type), order[0])
 
     def alignment_from(self, base: SSAValue, offsets: SSAValue, order: Sequence[int]) -> int:
-        """The same of the elements at `offsets` from the pointer `base`."""
+        """Like `alignment`, for the elements at `offsets` from the pointer `base`."""
         size, shape, start = pointee_bytes(base.type), shape_of(offsets.type), self.of(base)
         everywhere = AxisInfo((1,) * len(shape), start.divisibility * len(shape), shape)
         return aligned(moved(everywhere, self.of(offsets), size), size, order[0])
 
     def contiguity(self, pointers: SSAValue, order: Sequence[int], per_thread: Sequence[int]) -> int:
-        """`alignment`, limited to the elements a thread holds side by side."""
+        """Return `alignment`, limited to the contiguous elements of a thread."""
         return min(self.alignment(pointers, order), per_thread[order[0]])
 
     def mask_alignment(self, mask: SSAValue, order: Sequence[int]) -> int:
-        """How many neighbouring elements share one mask bit."""
+        """Return the number of neighbouring elements that share one mask bit."""
         return max(self.of(mask).constancy[order[0]], 1)
 
 
 def aligned(info: AxisInfo, size: int, axis: int) -> int:
-    """How many elements of `size` bytes form one aligned block of memory along an axis."""
+    """Return the number of elements of `size` bytes that form one aligned block of memory along an axis."""
     return min(max(info.divisibility[axis] // size, 1), info.contiguity[axis])
 
 
 def axis_info(root: Operation) -> AxisFacts:
-    """The facts about all values under `root`: a module, or one function."""
+    """Return the facts about all values under `root`: a module, or one function."""
     facts = AxisFacts({})
     tables = [functions_by_name(module) for module in modules(root)] or [{symbol_of(root): root}]
     for functions in tables:
@@ -89,7 +88,7 @@ def axis_info(root: Operation) -> AxisFacts:
 
 
 def enter_function(facts: AxisFacts, function: Operation, calls: Sequence[Operation]) -> None:
-    """Seed the arguments from their attributes, or from the calls of the function."""
+    """Initialise the facts of the arguments from their attributes, or from the calls of the function."""
     if not function.regions[0].blocks:
         return
     attributes = function.properties.get("arg_attrs")
@@ -104,16 +103,16 @@ def enter_function(facts: AxisFacts, function: Operation, calls: Sequence[Operat
 
 
 def with_hints(info: AxisInfo, attributes: Mapping[str, Attribute]) -> AxisInfo:
-    """`info` with the vectors that the author promised."""
+    """Return `info` with the vectors that the user promised."""
     for name, field in HINTS:
         if (hint := attributes.get(name)) is not None:
-            info = info._replace(**{field: hint_numbers(hint, len(info.contiguity))})
+            info = info._replace(**{field: hint_values(hint, len(info.contiguity))})
     return info
 
 
 @cache
-def hint_numbers(hint: Attribute, rank: int) -> tuple[int, ...]:
-    """One number per axis, from ``16 : i32`` or ``dense<[1, 16]> : tensor<2xi32>``."""
+def hint_values(hint: Attribute, rank: int) -> tuple[int, ...]:
+    """Return an integer per axis, from ``16 : i32`` or ``dense<[1, 16]> : tensor<2xi32>``."""
     if isinstance(hint, IntegerAttr):
         return (hint.value.data,) * rank
     assert isinstance(hint, DenseIntOrFPElementsAttr), f"an axis hint is an integer or dense, not {hint}"
@@ -141,7 +140,7 @@ def run_region(facts: AxisFacts, region: Region) -> None:
 
 
 def branches(block: Block) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
-    """The blocks that may come after `block`, with the values it hands over."""
+    """Yield the successors of `block` with the values it passes to them."""
     terminator = end_of(block)
     if isinstance(terminator, cf.BranchOp):
         yield terminator.successors[0], tuple(terminator.operands)
@@ -151,7 +150,7 @@ def branches(block: Block) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
 
 
 def meet(facts: AxisFacts, targets: Sequence[SSAValue], values: Sequence[SSAValue]) -> bool:
-    """Weaken `targets` to hold for `values` too; True if one changed."""
+    """Weaken `targets` to hold for `values` too; return True if one changed."""
     changed = False
     known = facts.known
     for target, value in zip(targets, values, strict=True):
@@ -165,7 +164,7 @@ def meet(facts: AxisFacts, targets: Sequence[SSAValue], values: Sequence[SSAValu
 
 
 def run_block(facts: AxisFacts, block: Block) -> None:
-    """One walk over the ops of `block`, loops and branches included."""
+    """Walk over the ops of `block`, including loops and branches."""
     known, of = facts.known, facts.of
     for op in block.ops:
         kind = type(op)
@@ -182,7 +181,7 @@ def run_block(facts: AxisFacts, block: Block) -> None:
 
 
 def run_for(facts: AxisFacts, op: Operation) -> None:
-    """The induction variable is a multiple of what divides both the first value and the step."""
+    """The induction variable is a multiple of the gcd of the lower bound and the step."""
     (body,) = op.regions[0].blocks
     lower, _, step, *initial = op.operands
     divisor = gcd(facts.of(lower).divisibility[0], facts.of(step).divisibility[0])
@@ -197,7 +196,7 @@ def run_for(facts: AxisFacts, op: Operation) -> None:
 
 
 def run_while(facts: AxisFacts, op: Operation) -> None:
-    """What the condition hands over enters the body and leaves the loop; the body hands back to the condition."""
+    """The values of the condition enter the body and leave the loop; those of the body go back to the condition."""
     (before,), (after,) = (region.blocks for region in op.regions)
     start(facts, before.args, tuple(op.operands))
     while True:
@@ -210,7 +209,7 @@ def run_while(facts: AxisFacts, op: Operation) -> None:
 
 
 def run_if(facts: AxisFacts, op: Operation) -> None:
-    """A result is what either branch yields, or what the one branch yields that a constant condition leaves."""
+    """A result is what either branch yields, or the branch that a constant condition selects."""
     yields: list[Sequence[SSAValue]] = []
     for region in op.regions:
         for block in region.blocks:
@@ -225,7 +224,7 @@ def run_if(facts: AxisFacts, op: Operation) -> None:
 
 
 def run_mask(facts: AxisFacts, op: Operation) -> None:
-    """A predicated body: its results are what it returns, where it ran."""
+    """The results of a predicated body are the values it returns if it ran."""
     (body,) = op.regions[0].blocks
     run_block(facts, body)
     start(facts, op.results, tuple(end_of(body).operands))

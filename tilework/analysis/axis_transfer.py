@@ -1,45 +1,149 @@
-"""What each op does to the axis facts of its operands (`axis_lattice.py`).
+"""Facts about the elements of integers and pointers along each axis, and the rule of each op.
+
+A fact (`AxisInfo`) describes every dimension of an integer or pointer value by three integers. The tensor
+
+    [[10, 11, 12, 13, 18, 19, 20, 21],
+     [20, 21, 22, 23, 28, 29, 30, 31]]        contiguity = [1, 4], divisibility = [1, 2], constancy = [1, 1]
+
+- contiguity: the dimension splits into aligned runs of that many elements, each one more than the last;
+- divisibility: divides the **first** element of every such run (in bytes for pointers);
+- constancy: the dimension splits into aligned runs of that many equal elements;
+- constant: the value of all elements, if it is known, as an unsigned integer of the element's width.
+
+A rule that shortens the runs must not keep a divisor that only held at the start of the longer ones: `at_run_starts`.
 
     %r = tt.make_range {start = 0, end = 64}      contiguity 64
     %s = tt.splat %n (a multiple of 16)           divisibility 16, constancy 64
     arith.addi %s, %r                             contiguity 64, divisibility 16
     arith.muli %s, %r                             contiguity 1, divisibility 16: neighbours are %n apart
-    arith.cmpi slt, %r, %s                        constancy 16: the answer changes at a multiple of 16 only
+    arith.cmpi slt, %r, %s                        constancy 16: the result changes only at multiples of 16
 
-`TRANSFER` maps an op class to its rule; an op without a rule is unknown (`pessimistic`). Integers may overflow: divisors are
-powers of two, runs that begin at their multiples do not cross the ends of a type, and what is negative is seen as `naturals.py` sees it.
+`TRANSFER` maps an op class to its rule; an op without a rule is unknown (`pessimistic`). Integers may overflow:
+divisors are powers of two, runs that begin at their multiples do not cross the ends of a type, and `non_negative.py`
+decides which values are not negative.
+
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import gcd
+from typing import NamedTuple
 
 from xdsl.dialects import arith, builtin, ub
 from xdsl.ir import Attribute, Operation
 
-from tilework.analysis.axis_lattice import (
-    MAX,
-    AxisInfo,
-    Numbers,
-    at_run_starts,
-    dimensions,
-    each,
-    is_constant,
-    merge,
-    of_constant,
-    pessimistic,
-    power_of_two_divisor,
-    product,
-    signed,
-    spans,
-    undefined,
-    unknown,
-)
-from tilework.analysis.naturals import is_natural
+from tilework.analysis.non_negative import is_non_negative
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import EVALUATE, SGE, SGT, SLE, SLT, UGE, UGT, ULE, ULT, compare, predicate_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_float, shape_of
+
+MAX = 1 << 62  # divides zero; products saturate here
+
+PerAxis = tuple[int, ...]
+
+
+class AxisInfo(NamedTuple):
+    """The facts about one value, an integer per dimension; a scalar has one dimension of one element."""
+
+    contiguity: PerAxis
+    divisibility: PerAxis
+    constancy: PerAxis
+    constant: int | None = None
+
+    def __str__(self) -> str:
+        contiguity, divisibility, constancy = (", ".join(map(str, values)) for values in self[:3])
+        constant = "<none>" if self.constant is None else self.constant
+        return (
+            f"contiguity = [{contiguity}], divisibility = [{divisibility}], "
+            f"constancy = [{constancy}], constant_value = {constant}"
+        )
+
+
+@cache
+def dimensions(type: Attribute) -> PerAxis:
+    """Return the shape of a tensor; a scalar counts as one dimension of one element."""
+    return shape_of(type) or (1,)
+
+
+@cache
+def pessimistic(rank: int) -> AxisInfo:
+    """Nothing is known."""
+    return AxisInfo((1,) * rank, (1,) * rank, (1,) * rank)
+
+
+def unknown(type: Attribute) -> AxisInfo:
+    """Nothing is known about a value of `type`."""
+    return pessimistic(len(dimensions(type)))
+
+
+@cache
+def undefined(rank: int) -> AxisInfo:
+    """Everything holds: the value of a poison, neutral in `join`."""
+    return AxisInfo((MAX,) * rank, (MAX,) * rank, (MAX,) * rank)
+
+
+def power_of_two_divisor(value: int) -> int:
+    """Return the lowest set bit; `MAX` for zero: 24 gives 8."""
+    return min(value & -value, MAX) if value else MAX
+
+
+def of_constant(value: int, type: Attribute) -> AxisInfo:
+    """All elements of `type` are `value` (taken modulo the width)."""
+    value &= (1 << bit_width(type)) - 1
+    shape = dimensions(type)
+    rank = len(shape)
+    return AxisInfo((1,) * rank, (power_of_two_divisor(value),) * rank, shape, value)
+
+
+def join(a: AxisInfo, b: AxisInfo) -> AxisInfo:
+    """Return what holds of a value that is either `a` or `b`."""
+    if a == b:
+        return a
+    constant = a.constant if a.constant == b.constant else None
+    return merge(a, b, each(gcd, a.contiguity, b.contiguity), each(gcd, a.constancy, b.constancy), constant)
+
+
+def merge(a: AxisInfo, b: AxisInfo, contiguity: PerAxis, constancy: PerAxis, constant: int | None) -> AxisInfo:
+    """Return the facts of runs of `contiguity` elements, each taken whole from `a` or from `b`."""
+    divisibility = each(gcd, at_run_starts(a, contiguity), at_run_starts(b, contiguity))
+    return AxisInfo(contiguity, divisibility, constancy, constant)
+
+
+def at_run_starts(info: AxisInfo, contiguity: PerAxis) -> PerAxis:
+    """Return the divisors of `info` at the starts of runs of `contiguity` elements.
+
+    In 8, 9, 10, 11 the run of four starts at a multiple of 8, but its runs of two only at multiples of 2.
+    """
+    return tuple(
+        divisor if run % own == 0 or own == MAX else gcd(divisor, own, run)
+        for divisor, own, run in zip(info.divisibility, info.contiguity, contiguity, strict=True)
+    )
+
+
+def each(function: Callable[[int, int], int], a: PerAxis, b: PerAxis) -> PerAxis:
+    return tuple(map(function, a, b))
+
+
+def product(a: int, b: int) -> int:
+    return min(a * b, MAX)
+
+
+def signed(value: int, type: Attribute) -> int:
+    """Interpret an unsigned integer of the width of `type` as signed."""
+    width = bit_width(type)
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def is_constant(info: AxisInfo, value: int) -> bool:
+    return info.constant == value
+
+
+def spans(runs: PerAxis, type: Attribute) -> tuple[bool, ...]:
+    """Return per dimension whether one run covers it."""
+    return tuple(run >= size for run, size in zip(runs, dimensions(type), strict=True))
+
 
 MAX_RANGE = 1 << 30  # the divisor of the 32-bit start of a range, when it is zero
 
@@ -66,7 +170,7 @@ def splat(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 
 def copy(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-    """Casts; one between ranks (`builtin.unrealized_conversion_cast`) keeps nothing."""
+    """Casts; a cast between ranks (`builtin.unrealized_conversion_cast`) keeps nothing."""
     (info,) = known
     if len(info.contiguity) != len(dimensions(op.results[0].type)):
         return unknown(op.results[0].type)
@@ -124,7 +228,7 @@ def expand_dims(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 def transpose(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = known
     order = op.properties["order"].get_values()  # pyright: ignore
-    contiguity, divisibility, constancy = (tuple(numbers[axis] for axis in order) for numbers in info[:3])
+    contiguity, divisibility, constancy = (tuple(values[axis] for axis in order) for values in info[:3])
     return AxisInfo(contiguity, divisibility, constancy, info.constant)
 
 
@@ -147,19 +251,19 @@ def load(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 
 
 def pointee_bytes(type: Attribute) -> int:
-    """The size of what a pointer (or a tensor of them) points at; 1 for any other type."""
+    """Return the size of the pointee of a pointer (or a tensor of them); 1 for any other type."""
     element = element_type(type)
     return max(1, bit_width(element.pointee) // 8) if isinstance(element, PointerType) else 1
 
 
 def add(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-    """Also `tt.addptr`, whose offset counts elements and whose result counts bytes."""
+    """The rule also of `tt.addptr`, whose offset counts elements and whose result counts bytes."""
     a, b = known
     return moved(a, b, pointee_bytes(op.results[0].type))
 
 
 def moved(a: AxisInfo, b: AxisInfo, size: int) -> AxisInfo:
-    """`a` + `b` * `size`."""
+    """Return the facts of `a` + `b` * `size`."""
     contiguity = tuple(
         max(gcd(ka, cb), gcd(ca, kb))
         for ca, ka, cb, kb in zip(a.contiguity, a.constancy, b.contiguity, b.constancy, strict=True)
@@ -169,7 +273,7 @@ def moved(a: AxisInfo, b: AxisInfo, size: int) -> AxisInfo:
     return AxisInfo(contiguity, divisibility, each(gcd, a.constancy, b.constancy))
 
 
-def at_run_starts_in_units(info: AxisInfo, contiguity: Numbers, unit: int) -> Numbers:
+def at_run_starts_in_units(info: AxisInfo, contiguity: PerAxis, unit: int) -> PerAxis:
     """`at_run_starts` of a value whose runs step by `unit`: a pointer steps by the size of its pointee."""
     if unit == 1:
         return at_run_starts(info, contiguity)
@@ -196,8 +300,8 @@ def multiply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     return AxisInfo((1,) * len(divisibility), divisibility, each(gcd, a.constancy, b.constancy))
 
 
-def in_every_element(info: AxisInfo) -> Numbers:
-    """The divisor of all elements, not only of those that start a run."""
+def in_every_element(info: AxisInfo) -> PerAxis:
+    """Return the divisor of all elements, not only of those that start a run."""
     return tuple(1 if run > 1 else divisor for run, divisor in zip(info.contiguity, info.divisibility, strict=True))
 
 
@@ -215,11 +319,11 @@ def divide(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     return AxisInfo((1,) * len(a.contiguity), divisibility, constancy)
 
 
-def aligned_groups(op: Operation, a: AxisInfo, b: AxisInfo) -> Numbers:
-    """How many elements of `a` lie between two multiples of `b`; 1 unless `a` is one run and `b` uniform.
+def aligned_groups(op: Operation, a: AxisInfo, b: AxisInfo) -> PerAxis:
+    """Return the number of elements of `a` between two multiples of `b`; 1 unless `a` is one run and `b` uniform.
 
-    Their quotients are equal and their rests a run: 32, 33, ... 47 divided by a multiple of 16. Not so -16, -15, ... -1: a quotient is
-    rounded towards zero, so that the first of them is in a group of its own.
+    Their quotients are equal and their remainders a run: 32, 33, ... 47 divided by a multiple of 16. That does not hold
+    for -16, -15, ... -1: a quotient is rounded towards zero, so that the first of them is in a group of its own.
     """
     type = op.results[0].type
     groups = tuple(
@@ -234,12 +338,12 @@ def aligned_groups(op: Operation, a: AxisInfo, b: AxisInfo) -> Numbers:
         )
     )
     is_unsigned = op.__class__ in (arith.DivUIOp, arith.RemUIOp)
-    is_rounded_down = max(groups) == 1 or is_unsigned or is_natural(op.operands[0])
+    is_rounded_down = max(groups) == 1 or is_unsigned or is_non_negative(op.operands[0])
     return groups if is_rounded_down else (1,) * len(groups)
 
 
 def magnitude_power_of_two(value: int, type: Attribute) -> int | None:
-    """2**k for the constants 2**k and -2**k, else None."""
+    """Return 2**k for the constants 2**k and -2**k, else None."""
     magnitude = abs(signed(value, type))
     return magnitude if magnitude and magnitude & (magnitude - 1) == 0 else None
 
@@ -289,7 +393,7 @@ LESS_OR_GREATER_EQUAL = frozenset({SLT, SGE, ULT, UGE})
 
 
 def compare_ranges(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-    """`16*i + (0..15) < n` has one answer for all 16 elements when 16 divides `n`."""
+    """`16*i + (0..15) < n` has one result for all 16 elements if 16 divides `n`."""
     a, b = known
     type = op.operands[0].type
     if not shape_of(type):
@@ -330,23 +434,23 @@ def select(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
 def extremum(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
     """Two runs keep their distance, so the smaller (greater) one is smaller in all its elements.
 
-    Not so where one crosses an end of its type: -2, -1, 0, 1 without sign. Natural numbers do not, nor does a run that begins at a multiple
-    of its length.
+    That does not hold for a run that crosses an end of its type: -2, -1, 0, 1 as unsigned. Non-negative integers do not
+    cross it, nor does a run that begins at a multiple of its length.
     """
     a, b = known
     contiguity = each(gcd, a.contiguity, b.contiguity)
-    if max(contiguity) > 1 and not all(map(is_natural, op.operands)):
+    if max(contiguity) > 1 and not all(map(is_non_negative, op.operands)):
         contiguity = each(gcd, contiguity, each(gcd, a.divisibility, b.divisibility))
     return merge(a, b, contiguity, each(gcd, a.constancy, b.constancy), None)
 
 
 def of_constants(rule: Rule) -> Rule:
-    """The rule of an op that can be computed where both operands are known."""
+    """Return a rule that computes the op if both operands are constant."""
 
     def apply(op: Operation, known: Sequence[AxisInfo]) -> AxisInfo:
-        type, numbers = op.results[0].type, [info.constant for info in known]
-        if None not in numbers:
-            a, b = (signed(number, type) for number in numbers if number is not None)
+        type, constants = op.results[0].type, [info.constant for info in known]
+        if None not in constants:
+            a, b = (signed(constant, type) for constant in constants if constant is not None)
             if (value := EVALUATE[op.__class__](a, b, bit_width(type))) is not None:
                 return of_constant(value, type)
         return rule(op, known)

@@ -1,39 +1,143 @@
-"""What code costs at least: the cycles that each resource of a multiprocessor is busy with it (docs/cost-model.md).
+"""Lower bounds of the cost of code: the cycles that each resource of a multiprocessor is busy with it
+(docs/cost-model.md).
 
     found = loop_cost(loop)                       found.limit       "tensor cores"
     found.cycles["tensor cores"]    1024.0        found.bound       1024.0 cycles per iteration and block, at least
-    found.serial                    1024.0        if nothing inside of a block overlaps but copies: dots, then the rest
+    found.serial                    1024.0        if nothing in a block overlaps but copies: dots, then the rest
     occupancy(loop, registers=188)                Occupancy(blocks=1, limit="registers")
 
-128x256 += 128x64 @ 64x256 in f16 on an H200: 2097152 multiply-adds at 2048 a cycle. All blocks of a multiprocessor share it, so that
-`bound` is also the time between the ends of iterations of any two of its blocks, as long as there are enough of them.
+128x256 += 128x64 @ 64x256 in f16 on an H200: 2097152 multiply-adds at 2048 a cycle. All blocks of a multiprocessor
+share it, so `bound` is also the time between the ends of iterations of any two of its blocks, as long as there are
+enough of them.
 
-The rates are those of the module's `Target`; a target without rates has no costs. An estimate from below: addresses and masks count once per 16 bytes,
-branches as if they were taken, and what is loaded for dots comes from L2 (other programs read it too), everything else from DRAM.
-Stage: TTGIR. Cost: one walk over what is asked about.
+The rates are those of the module's `Target`; a target without rates has no costs. An estimate from below: addresses and
+masks count once per 16 bytes, branches as taken, and operands of dots come from L2 (other programs read them too),
+everything else from DRAM.
+
+The cost of moving a tile from one layout to another, and to global memory:
+
+    128x128 f16 of tensor cores, 8 warps, to [1, 8] elements of a thread   65536 bytes of shared memory, 2 barriers
+        stored in that layout                                              64 instructions, 1024 sectors
+        stored as it was computed, [1, 2]                                  256 instructions, 2048 half sectors
+
+A thread that has two neighbours of 2 bytes writes 4 bytes, four of them 16 bytes of a row. L2 has to read the rest of
+such a sector from DRAM, and may have written it before the other half comes. A trip through shared memory costs the
+bytes that it writes and reads there, with bank conflicts; all warps wait for each other, before it is read and before
+it is written again, unless each reads what it has written itself.
+
+DRAM delivers 17.8 bytes per cycle to a multiprocessor, 700 cycles after a request, and a block lives about 3.5 times as
+long as it waits for its tiles: blocks that hold 43 KB of tiles together keep DRAM busy (`keep_dram_busy`). Stage:
+TTGIR. Cost: one walk over the code.
+
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects import arith, math, scf
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.allocation import module_allocation
-from tilework.analysis.move_cost import LANES, SECTOR, accesses, trip
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
+from tilework.ir.effects import is_pure
 from tilework.ir.encodings import distributed_of, layout_of, spread_of, tensor_core_of
 from tilework.ir.functions import function_around, ops_in_order, symbol_of
-from tilework.ir.module_facts import find_num_warps, find_target, partition_warps
-from tilework.ir.nesting import LOOPS
+from tilework.ir.module_facts import find_num_warps, find_target, num_warps, partition_warps
+from tilework.ir.nesting import LOOPS, loop_around
 from tilework.ir.rewrite import defining_op
 from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, is_float, is_tensor, shape_of, tile_bits
+from tilework.layouts.conversion import conversion, shared_plan
+from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order
+from tilework.layouts.swizzle import span_size
+from tilework.layouts.to_linear import MEMO
 from tilework.target import Rates
+
+SECTOR = 32  # bytes of a request to L2
+LANES = 32
+WORD = 4  # bytes of a register
+
+
+class Trip(NamedTuple):
+    """The cost for all threads of converting a tile to another layout."""
+
+    kind: str  # `layouts/conversion.py`
+    shared_bytes: int = 0  # through the banks of shared memory; conflicts count as more bytes
+    instructions: int = 0  # of warps
+    barriers: int = 0  # of all warps
+    scratch: int = 0  # bytes of shared memory that it occupies
+
+
+def trip(source: LinearLayout, result: LinearLayout, bits: int, matrices: tuple[bool, bool]) -> Trip:
+    """Return the cost of a conversion, on a GPU whose warps load and store matrices or not."""
+    kind = conversion(source, result).kind
+    if kind == "shuffle":
+        count = held_bytes(result, bits) // (LANES * WORD) or 1
+        return Trip(kind, count * LANES * WORD, count)
+    if kind not in ("warp", "shared", "cluster"):
+        return Trip(kind)
+    plan = shared_plan(source, result, bits, *matrices)
+    written, read = held_bytes(source, bits), held_bytes(result, bits)
+    moved = written * (1 + plan.write_conflicts) + read * (1 + plan.read_conflicts)
+    each = LANES * max(plan.vector * bits // 8, 1)
+    return Trip(kind, moved, (written + read) // each or 1, 0 if kind == "warp" else 2 * plan.reps, plan.bytes)
+
+
+def held_bytes(layout: LinearLayout, bits: int) -> int:
+    """Return the bytes that all threads have in their registers."""
+    registers = sum(map(bool, layout.by_in["register"]))
+    return ((max(bits, 8) // 8) << registers) * layout.in_size("lane") * layout.in_size("warp")
+
+
+class Accesses(NamedTuple):
+    """The accesses of a store of a tile to global memory."""
+
+    instructions: int  # of warps
+    sectors: int  # written, once for each instruction
+    are_full: bool  # an instruction writes all of a sector
+
+    @property
+    def dram_bytes(self) -> int:
+        """The DRAM traffic: partial sectors are read, and written each time."""
+        return self.sectors * SECTOR * (1 if self.are_full else 2)
+
+
+@lru_cache(maxsize=MEMO)
+def accesses(layout: LinearLayout, fastest: int, most: int, bits: int) -> Accesses:
+    """Return the accesses of a store in `layout`, of memory contiguous along the dimension `fastest`, with at most
+    `most` elements of a thread per access.
+
+    >>> from tilework.layouts.encodings import NvidiaMma
+    >>> from tilework.layouts.to_linear import to_linear
+    >>> accesses(to_linear(NvidiaMma(3, 0, (4, 1), (16, 64, 16)), (64, 64)), 1, 8, 16)
+    Accesses(instructions=64, sectors=512, are_full=False)
+    """
+    levels = dict(layout.bases)
+    registers, warps = [vector for vector in levels["register"] if any(vector)], levels["warp"]
+    run = 1
+    while run < most and registers and registers[0][fastest] == run and sum(map(bool, registers[0])) == 1:
+        registers, run = registers[1:], 2 * run
+    shift = max(SECTOR * 8 // max(bits, 8), 1).bit_length() - 1
+    lanes = [sector_at(layout, vector, fastest, shift) for vector in levels["lane"]]
+    each, touched = 1 << len(registers), 1 << span_size(lanes)
+    written = (run << sum(map(any, levels["lane"]))) * max(bits, 8) // 8
+    return Accesses(each << len(warps), each * touched << sum(map(any, warps)), written >= touched * SECTOR)
+
+
+def sector_at(layout: LinearLayout, coordinates: tuple[int, ...], fastest: int, shift: int) -> int:
+    """Return the index of a sector: the higher bits of the coordinate along `fastest`, and the other dimensions."""
+    index = 0
+    for dim, value in enumerate(coordinates):
+        index = index * layout.outs[dim][1] + (value >> shift if dim == fastest else value)
+    return index
+
 
 TENSOR, MUFU, ISSUE, SHARED, L2, DRAM = "tensor cores", "MUFU", "issue slots", "shared memory", "L2", "DRAM"
 RESOURCES = (TENSOR, MUFU, ISSUE, SHARED, L2, DRAM)  # of equal ones the first is the limit
@@ -47,8 +151,8 @@ class Cost:
 
     cycles: Mapping[str, float]
     macs: int = 0  # multiply-adds of its dots
-    drains: bool = False  # whether it waits for all of its dots before it goes on
-    latency: float = 0.0  # cycles that a block waits for memory, once; less, if copies were started iterations before
+    drains: bool = False  # it waits for all of its dots before it continues
+    latency: float = 0.0  # cycles that a block waits for memory; less if copies were started iterations before
 
     @property
     def limit(self) -> str:
@@ -60,42 +164,44 @@ class Cost:
 
     @property
     def serial(self) -> float:
-        """What one block needs by itself: dots and the rest one after the other, if it waits for them; and what memory takes."""
+        """The cycles that one block needs by itself: dots and the rest one after the other, if it waits for them; and
+        memory latency."""
         rest = max(self.cycles[MUFU], self.cycles[ISSUE])
         return max(self.bound, self.latency, self.cycles[TENSOR] + rest if self.drains else 0)
 
     def estimate(self, blocks: int) -> float:
-        """What an iteration of a block takes of a multiprocessor that has `blocks`: one may run while another waits."""
+        """Return the cycles per iteration of a multiprocessor with `blocks` blocks: one may run while another waits."""
         return max(self.bound, self.serial / max(blocks, 1))
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many blocks a multiprocessor runs at the same time, and what keeps it from running more."""
+    """The number of concurrent blocks of a multiprocessor, and the resource that limits it."""
 
     blocks: int
     limit: str
 
 
 def loop_cost(loop: Operation) -> Cost | None:
-    """The cost of one iteration of a loop, without the loops in it; None for a target without rates."""
+    """Return the cost of one iteration of a loop, without the loops in it; None for a target without rates."""
     return code_cost(own_ops(loop), loop)
 
 
 def straight_cost(function: Operation) -> Cost | None:
-    """The cost of what a function does once."""
+    """Return the cost of the code of a function outside of loops."""
     return code_cost(own_ops(function), function)
 
 
 def together(costs: Sequence[Cost]) -> Cost:
-    """The cost of what runs at the same time: the partitions of a warp-specialized loop. None of them waits for another's dots."""
+    """Return the cost of concurrent code: the partitions of a warp-specialized loop. None of them waits for another's
+    dots."""
     cycles = {name: sum(cost.cycles[name] for cost in costs) for name in RESOURCES}
     latency = max(cost.latency for cost in costs)
     return Cost(cycles, sum(cost.macs for cost in costs), len(costs) == 1 and costs[0].drains, latency)
 
 
 def own_ops(op: Operation) -> list[Operation]:
-    """What is inside of `op`, but not inside of a loop in it."""
+    """Return the ops inside of `op`, but not inside of a loop in it."""
     found: list[Operation] = []
     for region in op.regions:
         for block in region.blocks:
@@ -107,15 +213,14 @@ def own_ops(op: Operation) -> list[Operation]:
 
 
 def hot_loops(function: Operation) -> list[Operation]:
-    """The innermost loops, in program order."""
+    """Return the innermost loops, in program order."""
     loops = [op for op in ops_in_order(*function.regions) if type(op) in LOOPS]
     return [loop for loop in loops if not any(type(inner) in LOOPS for inner in ops_in_order(*loop.regions))]
 
 
 def occupancy(op: Operation, registers: int | None = None, shared: int | None = None) -> Occupancy | None:
-    """Blocks per multiprocessor of the kernel around `op`, with as many registers per thread, at least its accumulators, and
-    bytes of shared memory; without a number the code as it is says how many.
-    """
+    """Return the blocks per multiprocessor of the kernel around `op`, with so many registers per thread, at least its
+    accumulators, and bytes of shared memory; the default is the code as it is."""
     rates = find_target(op).rates
     if rates is None:
         return None
@@ -123,22 +228,23 @@ def occupancy(op: Operation, registers: int | None = None, shared: int | None = 
     warps = (find_num_warps(function) or 1) + partition_warps(function)
     module = function.parent_op()
     if shared is None:
-        shared = module_allocation(module, find_target(op))[symbol_of(function)].size  # pyright: ignore[reportArgumentType]
+        assert isinstance(module, ModuleOp)
+        shared = module_allocation(module, find_target(op))[symbol_of(function)].size
     needed = max(registers or 0, carried_registers(function), 24)
     limits = find_target(op).limits
     per_warp = -(-needed // 8) * 8 * LANES
-    rooms = {
+    capacities = {
         "shared memory": rates.shared_memory // (shared + rates.reserved_shared),
         "registers": limits.registers // (per_warp * warps),
         "threads": rates.warps // warps,
         "blocks": rates.blocks,
     }
-    limit = min(rooms, key=lambda name: rooms[name])
-    return Occupancy(rooms[limit], limit)
+    limit = min(capacities, key=lambda name: capacities[name])
+    return Occupancy(capacities[limit], limit)
 
 
 def carried_registers(function: Operation) -> int:
-    """The registers of a thread that the floats carried by one loop take."""
+    """Return the registers of a thread that the floats carried by one loop take."""
     carried = [
         sum(
             registers(arg.type) * bit_width(arg.type) // 32 for arg in op.body.block.args[1:] if is_float_tile(arg.type)
@@ -154,12 +260,12 @@ def is_float_tile(type: Attribute) -> bool:
 
 
 def registers(type: Attribute) -> int:
-    """The elements of a tensor that one thread has."""
+    """Return the elements of a tensor that one thread has."""
     return layout_of(type).in_size("register")
 
 
 def code_cost(ops: Sequence[Operation], around: Operation) -> Cost | None:
-    """The cost of some ops of one kernel."""
+    """Return the cost of some ops of one kernel."""
     rates = find_target(around).rates
     if rates is None:
         return None
@@ -179,19 +285,19 @@ def is_loading(ops: Iterable[Operation]) -> bool:
 
 
 def iterations_ahead(ops: Iterable[Operation]) -> int:
-    """How many iterations before their use tiles are asked for: one less than there are buffers; 1 for loads."""
+    """Return how many iterations before their use tiles are requested: one less than there are buffers; 1 for loads."""
     buffers = [ring for op in ops if type(op) in COPIES if (ring := ring_size(op)) is not None]
     loads = any(type(op) is tt.LoadOp and is_tensor(op.results[0].type) for op in ops)
     return 1 if loads or not buffers else max(min(buffers) - 1, 1)
 
 
 def copied_to(op: Operation) -> SSAValue:
-    """The shared memory that a copy writes, which stands behind its barrier."""
+    """Return the shared memory that a copy writes, the operand after its barrier."""
     return next(value for value in reversed(op.operands) if is_memdesc(value.type))
 
 
 def ring_size(op: Operation) -> int | None:
-    """The buffers that a copy writes in turn."""
+    """Return the number of buffers of the ring that a copy writes."""
     view = defining_op(copied_to(op))
     return shape_of(view.operands[0].type)[0] if isinstance(view, ttg.MemDescIndexOp) else None
 
@@ -201,7 +307,7 @@ def pending(wait: Operation) -> int:
 
 
 def address_ops(ops: Iterable[Operation]) -> set[Operation]:
-    """What only addresses and masks are computed with."""
+    """Return the ops that only compute addresses and masks."""
 
     def makers(op: Operation) -> list[Operation]:
         indices = (value for value in op.operands if is_index(value.type))
@@ -215,7 +321,7 @@ def is_index(type: Attribute) -> bool:
 
 
 class Meter:
-    """Counts what ops need."""
+    """Counts the resources that ops need."""
 
     def __init__(self, rates: Rates, warps: int, addresses: set[Operation], matrices: tuple[bool, bool]) -> None:
         self.rates, self.warps, self.addresses, self.matrices = rates, warps, addresses, matrices
@@ -224,11 +330,12 @@ class Meter:
 
     def cycles(self) -> dict[str, float]:
         rates = self.rates
-        per_cycle = {MUFU: rates.mufu, ISSUE: rates.issues, SHARED: rates.shared_bytes, L2: rates.l2_bytes, DRAM: rates.dram_bytes}  # fmt: skip
+        per_cycle = {MUFU: rates.mufu, ISSUE: rates.issues, SHARED: rates.shared_bytes}
+        per_cycle |= {L2: rates.l2_bytes, DRAM: rates.dram_bytes}
         return {TENSOR: self.tensor_cycles} | {name: self.used[name] / rate for name, rate in per_cycle.items()}
 
     def add(self, op: Operation) -> None:
-        """One op, once."""
+        """Count one op."""
         kind = type(op)
         if (rule := RULES.get(kind)) is not None:
             rule(self, op)
@@ -247,18 +354,18 @@ class Meter:
         if op in self.addresses:
             instructions /= WIDEST // 2
         elif is_float(element_type(type_)) and bit_width(type_) == 16:
-            instructions /= 2  # two in one word
+            instructions /= 2  # two in one register
         self.used[ISSUE] += count * instructions
         self.used[MUFU] += count * LANES * mufu
 
     def move(self, type_: Attribute, *resources: str) -> None:
-        """A tile through some resources."""
+        """Count a tile through some resources."""
         size = tile_bits(type_) / 8
         for name in resources:
             self.used[name] += size
 
     def instructions(self, type_: Attribute) -> None:
-        """Accesses of threads to a tile."""
+        """Count the accesses of threads to a tile."""
         self.used[ISSUE] += tile_bits(type_) / 8 / (WIDEST * LANES)
 
 
@@ -270,7 +377,7 @@ def load(meter: Meter, op: Operation) -> None:
 
 
 def feeds_dot(value: SSAValue, depth: int = 4) -> bool:
-    """Whether a tile becomes an operand of a dot without being computed with."""
+    """Return True if a tile becomes an operand of a dot without being computed with."""
     for use in value.uses:
         op = use.operation
         if type(op) in DOTS and use.index < 2:
@@ -296,7 +403,7 @@ def store(meter: Meter, op: Operation) -> None:
 
 
 def copy_in(meter: Meter, op: Operation) -> None:
-    """From global to shared memory: what dots read, mostly, which comes from L2."""
+    """A copy from global to shared memory: mostly operands of dots, which come from L2."""
     target = copied_to(op).type
     meter.move(target, L2, SHARED)
     if type(op) is ttg.AsyncCopyGlobalToLocalOp:
@@ -352,12 +459,15 @@ def dot(meter: Meter, op: Operation) -> None:
 
 COPIES = frozenset({ttg.AsyncCopyGlobalToLocalOp, ttng.AsyncTMACopyGlobalToLocalOp})
 DOTS = frozenset({tt.DotOp, tt.DotScaledOp, ttng.WarpGroupDotOp})
-PASSING = frozenset({ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.MemDescTransOp, tt.TransOp, tt.FpToFpOp, arith.ExtFOp, arith.TruncFOp})  # fmt: skip
+PASSING = frozenset({
+    ttg.ConvertLayoutOp, ttg.LocalAllocOp, ttg.LocalLoadOp, ttg.MemDescTransOp, tt.TransOp, tt.FpToFpOp,
+    arith.ExtFOp, arith.TruncFOp,
+})  # fmt: skip
 ACCESSES = frozenset({tt.LoadOp, tt.StoreOp, tt.AtomicRMWOp, tt.AtomicCASOp, ttg.AsyncCopyGlobalToLocalOp})
 FREE = frozenset({
-    arith.ConstantOp, arith.BitcastOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.BitcastOp, tt.SplitOp, tt.JoinOp,
-    tt.UnsplatOp, tt.CatOp, tt.MakeRangeOp, ttng.WarpGroupDotWaitOp, ttg.MemDescIndexOp, ttg.MemDescTransOp, ttg.MemDescSubsliceOp,
-    scf.IfOp, scf.ForOp, scf.WhileOp,
+    arith.ConstantOp, arith.BitcastOp, tt.SplatOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp,
+    tt.BitcastOp, tt.SplitOp, tt.JoinOp, tt.UnsplatOp, tt.CatOp, tt.MakeRangeOp, ttng.WarpGroupDotWaitOp,
+    ttg.MemDescIndexOp, ttg.MemDescTransOp, ttg.MemDescSubsliceOp, scf.IfOp, scf.ForOp, scf.WhileOp,
 })  # fmt: skip
 # (instructions, of them MUFU) per element; anything else is one instruction
 WEIGHTS: dict[type[Operation], tuple[float, int]] = {
@@ -398,3 +508,52 @@ RULES: dict[type[Operation], Rule] = {
     tt.DotOp: dot,
     ttng.WarpGroupDotOp: dot,
 }
+
+
+OTHERS = 16  # registers of a thread besides its parts of tiles
+LIVES = 3.5  # lifetime of a block / time it waits for its tiles
+
+
+def keep_dram_busy(op: Operation, tiles: Iterable[Attribute], taken: int, shared: int | None) -> bool:
+    """Return True if the blocks around `op` that load `tiles` keep DRAM busy, with `taken` registers of a thread for
+    tiles, and `shared` bytes (None: as they are)."""
+    rates, fitting = find_target(op).rates, occupancy(op, OTHERS + taken, shared)
+    if rates is None or fitting is None:
+        return False
+    requested = fitting.blocks * sum(map(tile_registers, tiles)) * 4 * LANES * num_warps(op)
+    return requested >= busy_bytes(rates)
+
+
+def busy_bytes(rates: Rates) -> float:
+    """Return the bytes that the blocks of a multiprocessor have to hold together to keep DRAM busy."""
+    return LIVES * rates.memory_cycles * rates.dram_bytes
+
+
+def comes_at_once(op: Operation) -> bool:
+    """Return True if all loads of the tile that `op` writes to shared memory should be issued before any of it is
+    written.
+
+    ptxas targets so few registers that a multiprocessor is full of warps, 32, and loads a tile that needs more in
+    parts, each when the previous one is written: a block waits for memory several times. In a loop the pipeliner
+    decides.
+    """
+    rates = find_target(op).rates
+    if rates is None or loop_around(op) is not None:
+        return False
+    first = defining_op(op.operands[0])
+    loads = [made for made in reached([first] if first is not None else [], makers) if type(made) is tt.LoadOp]
+    tiles = [load.results[0].type for load in loads]
+    taken, full = sum(map(tile_registers, tiles)), find_target(op).limits.registers // (rates.warps * LANES)
+    return OTHERS + taken > full and keep_dram_busy(op, tiles, taken, None)
+
+
+def makers(op: Operation) -> list[Operation]:
+    """Return the ops that compute the tile operands of `op` in registers."""
+    if not is_pure(op) or op.regions:
+        return []
+    return [made for operand in op.operands if is_tensor(operand.type) and (made := defining_op(operand)) is not None]
+
+
+def tile_registers(type: Attribute) -> int:
+    """Return the registers of a thread that a tile takes."""
+    return registers(type) * bit_width(type) // 32 if is_tensor(type) else 0

@@ -1,4 +1,4 @@
-"""Which block dominates which: every path from the entry to B passes through A.
+"""Dominators: block A dominates block B if every path from the entry to B passes through A.
 
     ^bb0
    /    \\            ^bb0 dominates all; ^bb1 and ^bb2 dominate only themselves,
@@ -13,7 +13,7 @@ from tilework.ir.nesting import successors
 
 
 def dominator_children(region: Region) -> dict[Block, list[Block]]:
-    """The dominator tree of the reachable blocks: each block with the blocks it immediately dominates."""
+    """Return the dominator tree of the reachable blocks: each block with the blocks it immediately dominates."""
     order = reverse_postorder(region)
     position = {block: i for i, block in enumerate(order)}
     parents: dict[Block, list[Block]] = {block: [] for block in order}
@@ -39,7 +39,7 @@ def dominator_children(region: Region) -> dict[Block, list[Block]]:
 
 
 def reverse_postorder(region: Region) -> list[Block]:
-    """The reachable blocks, each before those it reaches unless there is a loop."""
+    """Return the reachable blocks, each before those it reaches unless there is a loop."""
     entry = region.first_block
     assert entry is not None, "a region with control flow has an entry block"
     finished: list[Block] = []

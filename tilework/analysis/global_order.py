@@ -1,26 +1,26 @@
-"""What orders the two ways to global memory: the loads and stores of threads, and the copies of TMA.
+"""The order of the two ways to access global memory: loads and stores of threads, and copies of TMA.
 
-    tt.descriptor_store %d, %v          TMA writes some time later: whoever reads it waits until all of it is there
+    tt.descriptor_store %d, %v          TMA writes some time later: readers wait until the store is complete
     %x = tt.descriptor_load %d          a full wait before it, by the thread that starts the copies
     %y = tt.load %p                     the same memory: a full wait, and a barrier for the other threads
-    tt.store %p, %z                     what threads write is hidden from TMA: behind it a proxy fence and a barrier
+    tt.store %p, %z                     writes of threads are not visible to TMA: a proxy fence and a barrier after it
     %w = tt.descriptor_load %d
 
-A pair of accesses needs this if the first may be followed by the second, in the same iteration of the loops around them or in a
-later one, and if they may touch the same memory. What is known of that is where addresses come from (`origins.py`):
+A pair of accesses needs this if the second may follow the first, in the same iteration of the loops around them or in a
+later one, and if they may access the same memory, judged by the provenance of their addresses (`provenance.py`):
 
-- the same parameter of the kernel, or the same table of pointers, or an unknown place: the same memory;
-- two different ones: not the same memory, when it comes to waits for TMA. Loads are pipelined past stores under this assumption,
-  too. A barrier (`tl.debug_barrier`) and an atomic that releases wait for all that TMA writes;
-- a fence is cheap, so it is also put behind stores through other parameters, except where the store and the copy are in the same
-  innermost loop. An atomic that acquires, and a barrier, count as stores to everything.
+- the same parameter of the kernel, or the same table of pointers, or an unknown address: the same memory;
+- two different ones: not the same memory, for waits for TMA. Loads are pipelined past stores under this assumption,
+  too. A barrier (`tl.debug_barrier`) and an atomic that releases wait for all writes of TMA;
+- a fence is cheap, so it is also put after stores through other parameters, unless the store and the copy are in the
+  same innermost loop. An atomic that acquires, and a barrier, count as stores to everything.
 
-Two stores of TMA through the same parameter are in order only if they write the same block; those of a loop that goes through
-blocks run side by side. Waits are put before the outermost loop that has the second access but not the first, fences behind the
+Two stores of TMA through the same parameter are ordered only if they write the same block; those of a loop over blocks
+overlap. Waits are put before the outermost loop that has the second access but not the first, fences after the
 outermost that has the first but not the second.
 
-A program that a cluster of blocks runs has its copies and its loads and stores in several of them: there who writes what another access
-has read waits for that as well, and each wait has a barrier, of the cluster.
+If a cluster of blocks runs a program, its copies and its loads and stores are in several of them: there a write to
+memory that another access has read waits for that as well, and each wait has a barrier of the cluster.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.analysis.origins import UNKNOWN, Origins, memory_origins
+from tilework.analysis.provenance import UNKNOWN, Provenance, memory_provenance
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order
@@ -49,9 +49,10 @@ FOREIGN = frozenset({tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp})
 
 @dataclass
 class GlobalOrder:
-    """Ops with a full wait for TMA before them, and whether a barrier follows it; ops with a fence and a barrier behind them.
+    """Ops with a full wait for TMA before them, and whether a barrier follows it; ops with a fence and a barrier after
+    them.
 
-    A barrier has its fence in front, and needs no other.
+    A barrier op has its fence in front, and needs no other.
     """
 
     waits: dict[Operation, bool] = field(default_factory=dict)
@@ -60,25 +61,25 @@ class GlobalOrder:
 
 @dataclass(frozen=True)
 class Access:
-    """What an op does to global memory: through TMA or not, reading or writing."""
+    """An access of an op to global memory: through TMA or not, reading or writing."""
 
     op: Operation
     by_tma: bool
     writes: bool
-    origins: frozenset[int]
+    parameters: frozenset[int]
 
 
 def global_order(module: ModuleOp) -> GlobalOrder:
-    """The waits and fences of a module of TTGIR; none without TMA."""
+    """Return the waits and fences of a module of TTGIR; none without TMA."""
     found = GlobalOrder()
     if not any(type(op) in COPIES_IN or type(op) in COPIES_OUT for op in ops_in_order(*module.regions)):
         return found
-    origins = memory_origins(module)
+    provenance = memory_provenance(module)
     copies: set[Operation] = set()
     for functions in map(functions_by_name, modules(module)):
         known: dict[str, list[Access]] = {}
         for name in callees_first(functions):
-            known[name] = accesses_of(functions[name], origins, known)
+            known[name] = accesses_of(functions[name], provenance, known)
         for name, function in functions.items():
             order(known[name], found, num_ctas(function) > 1)
             copies.update(access.op for access in known[name] if access.by_tma)
@@ -86,26 +87,26 @@ def global_order(module: ModuleOp) -> GlobalOrder:
     return found
 
 
-def accesses_of(function: Operation, origins: Origins, known: Mapping[str, Sequence[Access]]) -> list[Access]:
-    """The accesses of a function in program order; a call makes those of its callee."""
+def accesses_of(function: Operation, provenance: Provenance, known: Mapping[str, Sequence[Access]]) -> list[Access]:
+    """Return the accesses of a function in program order; a call makes those of its callee."""
     own: list[Access] = []
     for op in ops_in_order(*function.regions):
         if type(op) is tt.CallOp:
             own += dict.fromkeys(replace(one, op=op) for one in known.get(callee_of(op), ()))
         else:
-            own += access_of(op, origins)
+            own += access_of(op, provenance)
     return own
 
 
-def access_of(op: Operation, origins: Origins) -> Iterator[Access]:
+def access_of(op: Operation, provenance: Provenance) -> Iterator[Access]:
     kind = type(op)
     if kind in COPIES_IN or kind in COPIES_OUT:
-        yield Access(op, True, kind in COPIES_OUT, origins.get(op.operands[0], EVERYTHING))
+        yield Access(op, True, kind in COPIES_OUT, provenance.get(op.operands[0], EVERYTHING))
     elif kind in LOADS or kind is tt.StoreOp:
-        yield Access(op, False, kind is tt.StoreOp, origins.get(op.operands[0], EVERYTHING))
+        yield Access(op, False, kind is tt.StoreOp, provenance.get(op.operands[0], EVERYTHING))
     elif kind in ATOMICS:
         sem = MemSemantic(op.properties["sem"].value.data)  # pyright: ignore[reportAttributeAccessIssue]
-        own = origins.get(op.operands[0], EVERYTHING)
+        own = provenance.get(op.operands[0], EVERYTHING)
         yield Access(op, False, False, EVERYTHING if sem in RELEASES else own)
         yield Access(op, False, True, EVERYTHING if sem in ACQUIRES else own)
     elif kind in BARRIERS or (kind in FOREIGN and not op.properties["pure"].value.data):  # pyright: ignore
@@ -118,34 +119,34 @@ ACQUIRES = frozenset({MemSemantic.ACQUIRE, MemSemantic.ACQ_REL})
 
 
 def order(accesses: Sequence[Access], found: GlobalOrder, in_clusters: bool) -> None:
-    """Note what the accesses of one function need."""
+    """Record what the accesses of one function need."""
     if not any(access.by_tma for access in accesses):
         return
-    places = {access.op: Place(access.op, number) for number, access in enumerate(accesses)}
+    positions = {access.op: Position(access.op, index) for index, access in enumerate(accesses)}
     for first in accesses:
         if not (first.writes or in_clusters):
             continue
         for second in accesses:
-            if not (first.by_tma or second.by_tma) or not places[first.op].reaches(places[second.op]):
+            if not (first.by_tma or second.by_tma) or not positions[first.op].reaches(positions[second.op]):
                 continue
             if not first.writes and not (second.writes and may_meet(first, second)):
                 continue
             if not first.writes or (first.by_tma and waits(first, second)):
-                _, before = between(places[first.op], places[second.op])
+                _, before = between(positions[first.op], positions[second.op])
                 has_barrier = (in_clusters or not second.by_tma) and type(before) not in BARRIERS
                 found.waits[before] = found.waits.get(before, False) or has_barrier
-            elif not first.by_tma and is_hidden(first, second, places):
-                behind, _ = between(places[first.op], places[second.op])
+            elif not first.by_tma and is_hidden(first, second, positions):
+                behind, _ = between(positions[first.op], positions[second.op])
                 found.fences[behind] = None
 
 
 def may_meet(first: Access, second: Access) -> bool:
-    """Whether two accesses are through the same parameter, as far as is known."""
-    return UNKNOWN in first.origins or UNKNOWN in second.origins or bool(first.origins & second.origins)
+    """Return True if two accesses may be through the same parameter."""
+    return UNKNOWN in first.parameters or UNKNOWN in second.parameters or bool(first.parameters & second.parameters)
 
 
 def waits(first: Access, second: Access) -> bool:
-    """Whether what TMA writes in `first` must be there before `second`."""
+    """Return True if the writes of TMA in `first` must be complete before `second`."""
     if not may_meet(first, second):
         return False
     if second.by_tma and second.writes:
@@ -154,20 +155,20 @@ def waits(first: Access, second: Access) -> bool:
 
 
 def write_same_block(first: Operation, second: Operation) -> bool:
-    """Whether two copies to global memory surely meet; two reductions of the same kind may, in any order."""
+    """Return True if two copies to global memory surely overlap; two reductions of the same kind may, in any order."""
     if type(first) is type(second) is ttng.AsyncTMAReduceOp and first.properties["kind"] == second.properties["kind"]:
         return False
     if ttng.AsyncTMAScatterOp in (type(first), type(second)):
         return first is second or first.operands[1:3] == second.operands[1:3]
-    places, others = first.operands[1:-1], second.operands[1:-1]
-    if len(places) != len(others):
+    indices, others = first.operands[1:-1], second.operands[1:-1]
+    if len(indices) != len(others):
         return True
     loop = loop_around(first)
     if first is second:
-        return loop is not None and not any(is_defined_in(index, loop) for index in places)
+        return loop is not None and not any(is_defined_in(index, loop) for index in indices)
     shape = shape_of(first.operands[-1].type)
-    sizes = (1,) * (len(places) - len(shape)) + tuple(shape)
-    return all(overlap(one, other, size) for one, other, size in zip(places, others, sizes, strict=True))
+    sizes = (1,) * (len(indices) - len(shape)) + tuple(shape)
+    return all(overlap(one, other, size) for one, other, size in zip(indices, others, sizes, strict=True))
 
 
 def overlap(one: SSAValue, other: SSAValue, size: int) -> bool:
@@ -177,69 +178,71 @@ def overlap(one: SSAValue, other: SSAValue, size: int) -> bool:
     return first is not None and second is not None and abs(first - second) < size
 
 
-def is_hidden(first: Access, second: Access, places: dict[Operation, "Place"]) -> bool:
-    """Whether what threads write in `first` must be made visible to the copy `second`."""
+def is_hidden(first: Access, second: Access, positions: dict[Operation, "Position"]) -> bool:
+    """Return True if the writes of threads in `first` must be made visible to the copy `second`."""
     if not second.by_tma:
         return False
     if may_meet(first, second):
         return True
-    loop = places[first.op].innermost
-    return loop is None or loop is not places[second.op].innermost or has_loops(loop)
+    loop = positions[first.op].innermost
+    return loop is None or loop is not positions[second.op].innermost or has_loops(loop)
 
 
 def has_loops(loop: Operation) -> bool:
     return any(type(op) in LOOPS for op in loop.walk() if op is not loop)
 
 
-class Place:
-    """Where an op stands: the blocks around it and the op in each that has it, from the function in."""
+class Position:
+    """The position of an op: the blocks around it and the op in each that contains it, from the function inwards."""
 
-    def __init__(self, op: Operation, number: int) -> None:
-        self.number = number
-        self.way: list[tuple[Block, Operation]] = []
+    def __init__(self, op: Operation, index: int) -> None:
+        self.index = index
+        self.path: list[tuple[Block, Operation]] = []
         at: Operation | None = op
         while at is not None and type(at) is not tt.FuncOp:
             assert at.parent is not None
-            self.way.append((at.parent, at))
+            self.path.append((at.parent, at))
             at = at.parent_op()
-        self.way.reverse()
+        self.path.reverse()
         self.innermost = loop_around(op)
 
-    def common(self, other: "Place") -> int:
-        """How many blocks the two have in common."""
+    def common(self, other: "Position") -> int:
+        """Return the number of blocks that the two have in common."""
         count = 0
-        for (mine, _), (theirs, _) in zip(self.way, other.way, strict=False):
+        for (mine, _), (theirs, _) in zip(self.path, other.path, strict=False):
             if mine is not theirs:
                 break
             count += 1
         return count
 
-    def reaches(self, other: "Place") -> bool:
-        """Whether the other op may run after this one."""
+    def reaches(self, other: "Position") -> bool:
+        """Return True if the other op may run after this one."""
         count = self.common(other)
         if not count:  # blocks of a function
             return True
-        pairs = zip(self.way[:count], other.way, strict=False)
+        pairs = zip(self.path[:count], other.path, strict=False)
         if any(mine is theirs and type(mine) in LOOPS for (_, mine), (_, theirs) in pairs):
             return True
-        (_, mine), (_, theirs) = self.way[count - 1], other.way[count - 1]
+        (_, mine), (_, theirs) = self.path[count - 1], other.path[count - 1]
         if mine is theirs:  # the two sides of a branch, or one op
             return False
-        return self.number < other.number
+        return self.index < other.index
 
 
-def between(first: Place, second: Place) -> tuple[Operation, Operation]:
-    """(behind which op, before which op): on every way from the first to the second, in as few loops as possible."""
+def between(first: Position, second: Position) -> tuple[Operation, Operation]:
+    """Return (after which op, before which op): on every path from the first to the second, in as few loops as
+    possible."""
     start = max(first.common(second) - 1, 0)
-    if first.way[start][1] is second.way[start][1]:
+    if first.path[start][1] is second.path[start][1]:
         start += 1
-    behind = next((op for _, op in first.way[start:] if type(op) in LOOPS), first.way[-1][1])
-    before = next((op for _, op in second.way[start:] if type(op) in LOOPS), second.way[-1][1])
+    behind = next((op for _, op in first.path[start:] if type(op) in LOOPS), first.path[-1][1])
+    before = next((op for _, op in second.path[start:] if type(op) in LOOPS), second.path[-1][1])
     return behind, before
 
 
 def drop_repeated(found: GlobalOrder, copies: set[Operation]) -> None:
-    """Of fences in one block without one of `copies` between them keep only the last; a barrier that is there already serves."""
+    """Of fences in one block without one of `copies` between them keep only the last; an existing barrier serves
+    too."""
     for op in list(found.fences):
         following = op.next_op
         while following is not None and not any(inner in copies for inner in following.walk()):

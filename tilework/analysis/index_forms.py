@@ -1,39 +1,57 @@
-"""What integers and pointers of TTIR and TTGIR are, as polynomials of what a launch knows.
+"""Integers and pointers of TTIR and TTGIR as polynomials of values that a launch knows.
 
-    rows = (pid * 128 + tl.arange(0, 128))[:, None] * stride       stride*r0 + 128*pid*stride          (r0 counts along dimension 0)
-    ptrs = a_ptr + rows + tl.arange(0, 64)[None, :]                a_ptr + stride*r0 + 128*pid*stride + r1
-    ptrs += 64                        (in ``for k in range(n)``)   ... + 64*k
+    rows = (pid * 128 + tl.arange(0, 128))[:, None] * stride     stride*r0 + 128*pid*stride    (r0: index along dim 0)
+    ptrs = a_ptr + rows + tl.arange(0, 64)[None, :]              a_ptr + stride*r0 + 128*pid*stride + r1
+    ptrs += 64                        (in ``for k in range(n)``) ... + 64*k
 
-A polynomial maps monomials (sorted numbers of atoms) to coefficients. Atoms are scalars that are not sums and products of others
-(arguments, program numbers, counters of loops, quotients), and remainders of tiles (`Wrapped`). The number -1-d stands for the place
+A polynomial maps monomials (sorted ids of atoms) to coefficients. Atoms are scalars that are not sums and products of
+others (arguments, program ids, loop counters, quotients), and remainders of tiles (`Wrapped`). The id -1-d is the index
 along dimension d. A pointer is a polynomial in elements, of which its base is an atom.
 
-Polynomials are over the integers: they are what a program computes as long as nothing overflows. `computed` lists the intermediate
-values for which that has to be shown. Facts only; cost: what is asked for, once.
+Polynomials are over the integers: they equal what a program computes as long as nothing overflows. `computed` lists the
+intermediate values for which that has to be shown.
+
+`LaunchExpressions` writes them as data, for what a launch has to compute before a kernel may do something that depends
+on its arguments:
+
+    expressions = LaunchExpressions(forms)
+    expressions.of(form)            # the index of a node, or None if a launch cannot know the value
+    expressions.nodes               # [["arg", 3], ["pid", 0], ["poly", [[128, [1]]]], ...]
+
+    ["arg", i]  ["pid", axis]  ["programs", axis]  ["place", size]    an argument; program id, grid size; 0 to size - 1
+    ["loop", low, high, step]                                         the counter of a loop
+    ["poly", [[coefficient, [node, ...]], ...]]                       a sum of products
+    ["div" | "rem" | "min" | "max", left, right]                      as the ops of signed integers
+    ["wrapped" | "inside", start, size, block]                        `Wrapped`
+
+Nodes come after those that they refer to. `runtime/devices/cuda/launch_proof.py` evaluates for each the interval of its
+values in all programs and iterations. They can be written as JSON. Facts only; cost: the queried values, once.
+
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.analysis.value_flows import reached, sources_of
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.integer_ops import SLT, predicate_of
-from tilework.ir.nesting import end_of, is_defined_in
+from tilework.ir.nesting import body_of, end_of, is_defined_in
 from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import axis_of, bit_width, is_float, shape_of
 
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]
-DEEPEST = 8  # sums between what a loop carries and what it yields
+DEEPEST = 8  # sums between a carried value and the yielded one
 
 
 def plus(one: Poly, two: Poly, factor: int = 1) -> Poly:
-    """`one` + `factor` * `two`."""
+    """Return `one` + `factor` * `two`."""
     total = dict(one)
     for monomial, coefficient in two.items():
         total[monomial] = total.get(monomial, 0) + factor * coefficient
@@ -49,8 +67,8 @@ def times(one: Poly, two: Poly) -> Poly:
     return {monomial: coefficient for monomial, coefficient in total.items() if coefficient}
 
 
-def place(dim: int) -> int:
-    """The atom that counts along a dimension."""
+def axis_atom(dim: int) -> int:
+    """Return the atom that counts along a dimension."""
     return -1 - dim
 
 
@@ -58,16 +76,17 @@ def frozen(poly: Poly) -> tuple[tuple[Monomial, int], ...]:
     return tuple(sorted(poly.items()))
 
 
-def has_places(poly: Poly) -> bool:
-    return any(number < 0 for monomial in poly for number in monomial)
+def has_axis_atoms(poly: Poly) -> bool:
+    return any(atom < 0 for monomial in poly for atom in monomial)
 
 
 @dataclass(frozen=True)
 class Wrapped:
-    """The first place of a tile of `block` that is kept inside of `size` in one of two ways, of which the launch must see that they do nothing inside.
+    """The first index of a tile of `block` that is kept below `size` in one of two ways. The launch must check that the
+    tile itself is contiguous.
 
-    "wrapped"   ``(start + arange) % size`` is ``start % size + arange`` where `size` is a multiple of `block`, as `start` is
-    "inside"    ``where(start + arange < size, start + arange, ...)`` is ``start + arange`` where that is always less
+        "wrapped"   ``(start + arange) % size`` is ``start % size + arange`` if both are multiples of `block`
+        "inside"    ``where(start + arange < size, start + arange, ...)`` is ``start + arange`` if that is always less
     """
 
     way: str
@@ -80,21 +99,21 @@ Atom = SSAValue | Wrapped
 
 
 class IndexForms:
-    """The polynomials of the values of a function, found when they are asked for."""
+    """The polynomials of the values of a function, computed on demand."""
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
-        self.numbers: dict[Atom, int] = {}
+        self.ids: dict[Atom, int] = {}
         self.known: dict[SSAValue, Poly | None] = {}
 
     def atom(self, atom: Atom) -> Poly:
-        if (number := self.numbers.get(atom)) is None:
-            number = self.numbers[atom] = len(self.atoms)
+        if (atom_id := self.ids.get(atom)) is None:
+            atom_id = self.ids[atom] = len(self.atoms)
             self.atoms.append(atom)
-        return {(number,): 1}
+        return {(atom_id,): 1}
 
     def of(self, value: SSAValue) -> Poly | None:
-        """The polynomial of an integer or a pointer; None for tiles that are none."""
+        """Return the polynomial of an integer or a pointer; None for tiles that have none."""
         if value not in self.known:
             found = self.find(value)
             self.known[value] = self.atom(value) if found is None and not shape_of(value.type) else found
@@ -104,59 +123,59 @@ class IndexForms:
         op = defining_op(value)
         if op is None:
             return self.carried(value) if isinstance(value, BlockArgument) else None
-        if bit_width(value.type) == 1:  # of a sign that is a bit nothing of this holds
+        if bit_width(value.type) == 1:  # polynomials do not hold for a single bit
             return None
         if type(op) is arith.ConstantOp:
-            number = None if is_float(value.type) else constant_value(value)
-            return None if number is None else ({(): int(number)} if number else {})
+            constant = None if is_float(value.type) else constant_value(value)
+            return None if constant is None else ({(): int(constant)} if constant else {})
         rule = RULES.get(type(op))
         return None if rule is None else rule(self, op)
 
     def carried(self, argument: BlockArgument) -> Poly | None:
-        """What a loop carries and moves by the same amount in each iteration: initial value + amount * iterations."""
+        """A value that a loop carries and moves by the same amount in each iteration: initial value + amount *
+        iterations."""
         loop = argument.block.parent_op()
         if type(loop) is not scf.ForOp or argument.index == 0:
             return None
-        self.known[argument] = (
-            None if shape_of(argument.type) else self.atom(argument)
-        )  # for who depends on it in the loop
+        # for values of the loop that depend on it
+        self.known[argument] = None if shape_of(argument.type) else self.atom(argument)
         low, _, step, *initial = loop.operands
         start, first, stride = self.of(initial[argument.index - 1]), self.of(low), self.of(step)
         amount = self.moved(end_of(argument.block).operands[argument.index - 1], argument, DEEPEST)
         if start is None or first is None or amount is None or stride is None or stride.keys() != {()}:
             return None
-        if has_places(amount) or any(coefficient % stride[()] for coefficient in amount.values()):
+        if has_axis_atoms(amount) or any(coefficient % stride[()] for coefficient in amount.values()):
             return None
-        if not all(self.is_outside(number, loop) for monomial in amount for number in monomial):
+        if not all(self.is_outside(atom_id, loop) for monomial in amount for atom_id in monomial):
             return None
         iterations = plus(self.atom(argument.block.args[0]), first, -1)
         per_step = {monomial: coefficient // stride[()] for monomial, coefficient in amount.items()}
         return plus(start, times(per_step, iterations))
 
-    def moved(self, value: SSAValue, origin: SSAValue, depth: int) -> Poly | None:
-        """`value` - `origin`, if that is a sum."""
-        if value is origin:
+    def moved(self, value: SSAValue, base: SSAValue, depth: int) -> Poly | None:
+        """Return `value` - `base`, if that is a sum."""
+        if value is base:
             return {}
         op = defining_op(value)
         if op is None or not depth or type(op) not in (tt.AddPtrOp, arith.AddiOp, arith.SubiOp):
             return None
         ways = [(0, 1)] if type(op) is not arith.AddiOp else [(0, 1), (1, 0)]
         for old, new in ways:
-            if (before := self.moved(op.operands[old], origin, depth - 1)) is not None:
+            if (before := self.moved(op.operands[old], base, depth - 1)) is not None:
                 more = self.of(op.operands[new])
                 return None if more is None else plus(before, more, -1 if type(op) is arith.SubiOp else 1)
         return None
 
-    def is_outside(self, number: int, loop: Operation) -> bool:
-        """Whether an atom does not change in a loop."""
-        atom = self.atoms[number]
+    def is_outside(self, atom_id: int, loop: Operation) -> bool:
+        """Return True if an atom does not change in a loop."""
+        atom = self.atoms[atom_id]
         if isinstance(atom, Wrapped):
             return all(self.is_outside(n, loop) for part in (atom.start, atom.size) for m, _ in part for n in m)
         return not is_defined_in(atom, loop)
 
-    def is_launch_constant(self, number: int) -> bool:
-        """Whether an atom is the same in all programs and known when they are launched."""
-        if number < 0 or isinstance(atom := self.atoms[number], Wrapped):
+    def is_launch_constant(self, atom_id: int) -> bool:
+        """Return True if an atom is the same in all programs and known at launch."""
+        if atom_id < 0 or isinstance(atom := self.atoms[atom_id], Wrapped):
             return False
         op = defining_op(atom)
         if op is None:
@@ -166,11 +185,11 @@ class IndexForms:
         return type(op) in QUOTIENTS and all(self.is_constant(self.of(operand)) for operand in op.operands)
 
     def is_constant(self, poly: Poly | None) -> bool:
-        """Whether a polynomial is the same in all programs and known when they are launched."""
-        return poly is not None and all(self.is_launch_constant(number) for monomial in poly for number in monomial)
+        """Return True if a polynomial is the same in all programs and known at launch."""
+        return poly is not None and all(self.is_launch_constant(atom_id) for monomial in poly for atom_id in monomial)
 
     def computed(self, *roots: SSAValue) -> Iterator[SSAValue]:
-        """The sums, differences, products and narrowed integers that `roots` are computed from, each once."""
+        """Yield the sums, differences, products and truncated integers from which `roots` are computed, each once."""
 
         def sources(value: SSAValue) -> Sequence[SSAValue]:
             if (op := defining_op(value)) is not None:
@@ -205,24 +224,24 @@ def same(forms: IndexForms, op: Operation) -> Poly | None:
 
 def make_range(forms: IndexForms, op: Operation) -> Poly | None:
     start, end = (op.properties[name].value.data for name in ("start", "end"))  # pyright: ignore
-    return plus({(): start} if start else {}, {(place(0),): 1} if end - start > 1 else {})
+    return plus({(): start} if start else {}, {(axis_atom(0),): 1} if end - start > 1 else {})
 
 
 def expand_dims(forms: IndexForms, op: Operation) -> Poly | None:
     source, axis = forms.of(op.operands[0]), axis_of(op)
     if source is None:
         return None
-    moved = {number: number - (number <= place(axis)) for monomial in source for number in monomial}
-    return {tuple(sorted(moved[number] for number in monomial)): value for monomial, value in source.items()}
+    moved = {atom: atom - (atom <= axis_atom(axis)) for monomial in source for atom in monomial}
+    return {tuple(sorted(moved[atom] for atom in monomial)): value for monomial, value in source.items()}
 
 
 def remainder(forms: IndexForms, op: Operation) -> Poly | None:
-    """Of a tile that starts at a multiple of its size."""
+    """The remainder of a tile that starts at a multiple of its size."""
     return kept(forms, "wrapped", *op.operands)
 
 
 def select(forms: IndexForms, op: Operation) -> Poly | None:
-    """What is less than a bound, else something that is never used."""
+    """A value that is less than a bound, else one that is never used."""
     condition, value, _ = op.operands
     test = defining_op(condition)
     if type(test) is not arith.CmpiOp or predicate_of(test) != SLT or test.operands[0] is not value:
@@ -231,17 +250,17 @@ def select(forms: IndexForms, op: Operation) -> Poly | None:
 
 
 def kept(forms: IndexForms, way: str, tile: SSAValue, bound: SSAValue) -> Poly | None:
-    """A tile of neighbours that something keeps below a bound known at launch; see `Wrapped`."""
+    """Return a contiguous tile that is kept below a bound known at launch; see `Wrapped`."""
     shape, start, size = shape_of(tile.type), forms.of(tile), forms.of(bound)
-    if not shape or start is None or size is None or has_places(size) or not forms.is_constant(size):
+    if not shape or start is None or size is None or has_axis_atoms(size) or not forms.is_constant(size):
         return None
-    places = {monomial: value for monomial, value in start.items() if any(number < 0 for number in monomial)}
-    if len(places) != 1 or list(places.values()) != [1] or len(along := next(iter(places))) != 1:
+    along_axis = {monomial: value for monomial, value in start.items() if any(atom < 0 for atom in monomial)}
+    if len(along_axis) != 1 or list(along_axis.values()) != [1] or len(along := next(iter(along_axis))) != 1:
         return None
-    block, rest = shape[place(along[0])], plus(start, places, -1)
+    block, rest = shape[axis_atom(along[0])], plus(start, along_axis, -1)
     if way == "wrapped" and any(value % block for value in rest.values()):
         return None
-    return plus(places, forms.atom(Wrapped(way, frozen(rest), frozen(size), block)))
+    return plus(along_axis, forms.atom(Wrapped(way, frozen(rest), frozen(size), block)))
 
 
 RULES: dict[type[Operation], Callable[[IndexForms, Operation], Poly | None]] = {
@@ -269,7 +288,7 @@ QUOTIENTS: dict[type[Operation], str] = {
 
 
 def divided(poly: Poly, divisor: Poly) -> tuple[Poly, Poly]:
-    """(quotient, rest) by a polynomial of one monomial: the terms that it divides, and the others."""
+    """Return (quotient, rest) by a polynomial of one monomial: the terms that it divides, and the others."""
     ((factors, coefficient),) = divisor.items()
     quotient: Poly = {}
     rest: Poly = {}
@@ -283,10 +302,108 @@ def divided(poly: Poly, divisor: Poly) -> tuple[Poly, Poly]:
 
 
 def without(monomial: Monomial, factors: Monomial) -> Monomial | None:
-    """`monomial` / `factors`, if it is one."""
+    """Return `monomial` / `factors`, if `factors` divides it."""
     left = list(monomial)
     for factor in factors:
         if factor not in left:
             return None
         left.remove(factor)
     return tuple(left)
+
+
+Node = list[Any]
+
+
+class LaunchExpressions:
+    """Nodes of expressions, each once."""
+
+    def __init__(self, forms: IndexForms) -> None:
+        self.forms = forms
+        self.nodes: list[Node] = []
+        self.indices: dict[str, int] = {}
+        self.of_atom: dict[int, int | None] = {}
+
+    def add(self, *node: Any) -> int | None:
+        """Return the index of a node; None if it refers to something unknown."""
+        if any(part is None for part in node):
+            return None
+        text = repr(node)
+        if text not in self.indices:
+            self.indices[text] = len(self.nodes)
+            self.nodes.append(list(node))
+        return self.indices[text]
+
+    def of(self, poly: Poly | None, shape: tuple[int, ...] = ()) -> int | None:
+        """Return the node of a polynomial; `shape` bounds the indices along dimensions."""
+        if poly is None:
+            return None
+        terms: list[tuple[int, list[int]]] = []
+        for monomial, coefficient in sorted(poly.items()):
+            factors = [self.add("place", shape[-1 - n]) if n < 0 else self.atom(n) for n in monomial]
+            if None in factors:
+                return None
+            terms.append((coefficient, [factor for factor in factors if factor is not None]))
+        return self.add("poly", terms)
+
+    def atom(self, atom_id: int) -> int | None:
+        if atom_id not in self.of_atom:
+            self.of_atom[atom_id] = None  # of a value that depends on itself
+            self.of_atom[atom_id] = self.find(atom_id)
+        return self.of_atom[atom_id]
+
+    def find(self, atom_id: int) -> int | None:
+        atom = self.forms.atoms[atom_id]
+        if isinstance(atom, Wrapped):
+            return self.add(atom.way, self.of(dict(atom.start)), self.of(dict(atom.size)), atom.block)
+        op = defining_op(atom)
+        if op is not None:
+            if type(op) is tt.GetProgramIdOp or type(op) is tt.GetNumProgramsOp:
+                return self.add("pid" if type(op) is tt.GetProgramIdOp else "programs", axis_of(op))
+            name = QUOTIENTS.get(type(op))
+            return None if name is None else self.add(name, *(self.of(self.forms.of(value)) for value in op.operands))
+        return self.of_argument(atom) if isinstance(atom, BlockArgument) else None
+
+    def of_argument(self, argument: BlockArgument) -> int | None:
+        parent = argument.block.parent_op()
+        if type(parent) is tt.FuncOp:
+            return self.add("arg", argument.index)
+        if type(parent) is scf.ForOp and argument.index == 0:
+            return self.add("loop", *(self.of(self.forms.of(value)) for value in parent.operands[:3]))
+        return None
+
+    def fits(self, *roots: SSAValue) -> list[tuple[int, int]] | None:
+        """Return (node, bits) of every sum and product behind `roots`: as long as they fit, polynomials equal what is
+        computed."""
+        found: dict[tuple[int, int], None] = {}
+        for value in self.forms.computed(*roots):
+            node = self.of(self.forms.of(value), shape_of(value.type))
+            if node is None:
+                return None
+            found[node, bit_width(value.type)] = None
+        return list(found)
+
+
+FAR = 1 << 24  # a larger step may wrap around after some iterations: offsets have 32 bits
+
+
+def moves_on(pointers: SSAValue, loop: Operation) -> bool:
+    """Return True if no element of `pointers` is one of an earlier iteration of `loop`."""
+    step = constant_value(loop.operands[2]) if type(loop) is scf.ForOp else None
+    forms = IndexForms()
+    if not isinstance(step, int) or (form := forms.of(pointers)) is None:
+        return False
+    sizes = {(axis_atom(dim),): size for dim, size in enumerate(shape_of(pointers.type))}
+    width = 1 + sum(abs(form.pop(monomial, 0)) * (size - 1) for monomial, size in sizes.items())
+    (counter,) = forms.atom(body_of(loop).args[0])
+    rate = step * form.pop(counter, 0)
+    is_fixed = all(atom_id >= 0 and forms.is_outside(atom_id, loop) for monomial in form for atom_id in monomial)
+    return is_fixed and width <= abs(rate) < FAR
+
+
+def same_address(one: SSAValue, other: SSAValue) -> bool:
+    """Return True if both are one value, or computed from the same ones in the same way."""
+    if one is other:
+        return True
+    if not (isinstance(one, OpResult) and isinstance(other, OpResult)):
+        return False
+    return type(one.op) is type(other.op) is tt.AddPtrOp and list(one.op.operands) == list(other.op.operands)

@@ -1,4 +1,4 @@
-"""Between which numbers the elements of an integer lie, as signed numbers of its width.
+"""The range of the elements of an integer, as signed integers of its width.
 
     %pid = tt.get_program_id x                            [0, 2**31)
     %r = tt.make_range {start = 0, end = 64}              [0, 63]
@@ -6,9 +6,9 @@
     llvm.intr.assume (arith.cmpi sge, %n, %c0)            %n is not negative
     scf.for %k = %c0 to %n step %c64                      [0, largest %n - 1]
 
-What may wrap around may be anything. What a loop carries moves by a bounded amount as often as the loop runs, at most, or may be
-anything. An assumption counts where it stands in the first block of the function, so that no access is without it.
-Facts only; cost: what is asked for, once.
+A value that may wrap around may be anything. A carried value of a loop moves by a bounded amount in each iteration, or
+may be anything. An assumption counts if it is in the first block of the function, so that it holds for every access.
+Facts only; cost: the queried values, once.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from tilework.ir.types import bit_width
 
 Range = tuple[int, int]
 MOST_PROGRAMS = (1 << 31) - 1
-DEEPEST = 200  # values between one that is asked for and those it is computed from
+DEEPEST = 200  # values between a queried one and those it is computed from
 SAME = (
     tt.SplatOp,
     tt.BroadcastOp,
@@ -45,7 +45,7 @@ OF_BITS = {
     arith.ExtSIOp,
     arith.ExtUIOp,
     SelectOp,
-}  # where no bit is a sign
+}  # rules that hold for single bits
 NEVER_FALSE: dict[int, Callable[[Range, Range], bool]] = {
     EQ: lambda a, b: a == b and a[0] == a[1],
     NE: lambda a, b: a[1] < b[0] or b[1] < a[0],
@@ -62,7 +62,7 @@ def everything(type: Attribute) -> Range:
 
 
 class IntegerRanges:
-    """The ranges of the values of a function, found when they are asked for."""
+    """The ranges of the values of a function, computed on demand."""
 
     def __init__(self, function: Operation) -> None:
         self.known: dict[SSAValue, Range] = {}
@@ -87,7 +87,7 @@ class IntegerRanges:
             self.assumed.setdefault(two, []).append((SWAPPED[predicate], one))
 
     def of(self, value: SSAValue) -> Range:
-        """The least and the greatest that an element can be."""
+        """Return the least and the greatest value of an element."""
         if (found := self.known.get(value)) is not None:
             return found
         anything = self.known[value] = everything(value.type)
@@ -99,7 +99,7 @@ class IntegerRanges:
         return self.known[value]
 
     def narrowed(self, value: SSAValue, found: Range) -> Range:
-        """With what is assumed; a contradiction is code that never runs."""
+        """Return the range under the assumptions; a contradiction is code that never runs."""
         low, high = found
         for predicate, other in self.assumed.get(value, ()):
             least, most = self.of(other)
@@ -126,47 +126,48 @@ class IntegerRanges:
         least, most = everything(value.type)
         return found if found is not None and least <= found[0] and found[1] <= most else None
 
-    def in_loop(self, loop: Operation, place: int, is_result: bool) -> Range | None:
-        """What a loop counts, or carries and moves by a bounded amount, each time it runs."""
+    def in_loop(self, loop: Operation, index: int, is_result: bool) -> Range | None:
+        """Return the range of the counter of a loop, or of a carried value that moves by a bounded amount in each
+        iteration."""
         (low, high), steps = self.between(loop), self.of(loop.operands[2])
         if steps[0] <= 0 or "unsignedCmp" in loop.properties:
             return None
-        if place < 0:
+        if index < 0:
             return low, max(low, high)
-        start = self.of(loop.operands[3 + place])
+        start = self.of(loop.operands[3 + index])
         body = body_of(loop)
-        amount = self.moved(end_of(body).operands[place], body.args[1 + place])
+        amount = self.moved(end_of(body).operands[index], body.args[1 + index])
         if amount is None:
             return None
         times = max(0, (high - low) // steps[0] + is_result)
         found = start[0] + times * min(0, amount[0]), start[1] + times * max(0, amount[1])
-        least, most = everything(loop.operands[3 + place].type)
+        least, most = everything(loop.operands[3 + index].type)
         return found if least <= found[0] and found[1] <= most else None
 
     def between(self, loop: Operation) -> Range:
-        """The least and the greatest that a loop counts."""
+        """Return the least and the greatest value of the counter of a loop."""
         return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
 
-    def moved(self, value: SSAValue, origin: SSAValue) -> Range | None:
-        """How much more `value` is than `origin`, if it is a sum."""
-        if value is origin:
+    def moved(self, value: SSAValue, base: SSAValue) -> Range | None:
+        """Return the range of `value` - `base`, if that is a sum."""
+        if value is base:
             return 0, 0
         op = defining_op(value)
         if op is None:
             return None
         if type(op) is arith.AddiOp:
             for one, two in (op.operands, tuple(reversed(op.operands))):
-                if (before := self.moved(one, origin)) is not None:
+                if (before := self.moved(one, base)) is not None:
                     more = self.of(two)
                     return before[0] + more[0], before[1] + more[1]
-        elif type(op) is arith.SubiOp and (before := self.moved(op.operands[0], origin)) is not None:
+        elif type(op) is arith.SubiOp and (before := self.moved(op.operands[0], base)) is not None:
             less = self.of(op.operands[1])
             return before[0] - less[1], before[1] - less[0]
         return None
 
 
 def signed_predicate(op: Operation, sides: Sequence[Range]) -> int:
-    """The predicate as one of signed numbers, which unsigned ones are where nothing is negative; -1 if it is none."""
+    """Return the predicate as a signed one, which unsigned ones are if nothing is negative; -1 if it has none."""
     predicate = predicate_of(op)
     if predicate < ULT:
         return predicate
@@ -181,8 +182,8 @@ Rule = Callable[[Operation, Sequence[Range]], Range | None]
 
 
 def of_constant(op: Operation, known: Sequence[Range]) -> Range | None:
-    number = constant_value(op.results[0])
-    return (number, number) if isinstance(number, int) else None
+    value = constant_value(op.results[0])
+    return (value, value) if isinstance(value, int) else None
 
 
 def make_range(op: Operation, known: Sequence[Range]) -> Range:
@@ -191,7 +192,7 @@ def make_range(op: Operation, known: Sequence[Range]) -> Range:
 
 
 def corners(function: Callable[[int, int], int]) -> Rule:
-    """Of a function that grows or falls in each of its numbers."""
+    """Return the rule of a function that is monotonic in each of its operands."""
 
     def rule(op: Operation, known: Sequence[Range]) -> Range:
         found = [function(a, b) for a, b in product(*known)]
@@ -200,8 +201,8 @@ def corners(function: Callable[[int, int], int]) -> Rule:
     return rule
 
 
-def of_naturals(rule: Rule) -> Rule:
-    """For ops of unsigned numbers, where nothing is negative."""
+def if_non_negative(rule: Rule) -> Rule:
+    """Return the rule of an unsigned op, for operands that are not negative."""
     return lambda op, known: rule(op, known) if all(low >= 0 for low, _ in known) else None
 
 
@@ -214,7 +215,7 @@ def divide(op: Operation, known: Sequence[Range]) -> Range | None:
 
 
 def remainder(op: Operation, known: Sequence[Range]) -> Range | None:
-    """As large as the number at most, and smaller than the divisor; its sign is that of the number."""
+    """At most as large as the dividend, and smaller than the divisor; its sign is that of the dividend."""
     (low, high), divisor = known
     if divisor[0] <= 0:
         return None
@@ -223,9 +224,9 @@ def remainder(op: Operation, known: Sequence[Range]) -> Range | None:
 
 
 def conjunction(op: Operation, known: Sequence[Range]) -> Range | None:
-    """Not more than the smallest of the numbers that are not negative."""
-    natural = [high for low, high in known if low >= 0]
-    return (0, min(natural)) if natural else None
+    """At most the smallest of the operands that are not negative."""
+    non_negative = [high for low, high in known if low >= 0]
+    return (0, min(non_negative)) if non_negative else None
 
 
 def disjunction(op: Operation, known: Sequence[Range]) -> Range | None:
@@ -275,18 +276,18 @@ RULES: dict[type[Operation], Rule] = {
     arith.MuliOp: corners(lambda a, b: a * b),
     arith.DivSIOp: divide,
     arith.RemSIOp: remainder,
-    arith.DivUIOp: of_naturals(divide),
-    arith.RemUIOp: of_naturals(remainder),
+    arith.DivUIOp: if_non_negative(divide),
+    arith.RemUIOp: if_non_negative(remainder),
     arith.AndIOp: conjunction,
-    arith.OrIOp: of_naturals(disjunction),
-    arith.XOrIOp: of_naturals(disjunction),
+    arith.OrIOp: if_non_negative(disjunction),
+    arith.XOrIOp: if_non_negative(disjunction),
     arith.ShLIOp: shift_left,
     arith.ShRSIOp: shift_right,
-    arith.ShRUIOp: of_naturals(shift_right),
+    arith.ShRUIOp: if_non_negative(shift_right),
     arith.MinSIOp: corners(min),
     arith.MaxSIOp: corners(max),
-    arith.MinUIOp: of_naturals(corners(min)),
-    arith.MaxUIOp: of_naturals(corners(max)),
+    arith.MinUIOp: if_non_negative(corners(min)),
+    arith.MaxUIOp: if_non_negative(corners(max)),
     arith.ExtSIOp: extend_signed,
     arith.ExtUIOp: extend_unsigned,
     arith.TruncIOp: same,

@@ -1,43 +1,259 @@
-"""Where threads must wait for each other's accesses to shared memory.
+"""Barriers between accesses of threads to shared memory, and fences between its generic and async proxy.
 
     ttg.local_store %x, %m           writes bytes 0 to 4096
     ttg.local_load %m                reads them: a barrier before, or a thread reads what another has not written yet
     ttg.local_store %y, %m           writes what others may still be reading: a barrier again
 
-The state on the way through a function is what was read and written since the last barrier. An op that touches bytes
-which are pending, one of the two a write, needs a barrier in front. An op with scratch memory writes it, waits in
-itself and reads it, so behind it nothing else is pending; not so a layout conversion that waits only within its warps. That one
-needs no barrier for itself, from one round of a loop to the next, and so do stores by TMA that warps make for themselves
-(`warp_stores.py`).
-Copies in the background are over at their wait, for the thread that started them: behind it comes a barrier. A product in the
-background reads until its wait, each warp for itself: a barrier between the two orders nothing of it. Loops are
-followed until nothing changes; what is pending only in front of one is waited for there, not in each round. A call may
-write the whole frame of its callee; behind it, what the callee leaves pending is.
+`Walk` visits the ops in execution order. The state on the way is `Pending`: the bytes that were read and written since
+the last barrier, and by which op. States are joined where paths meet, and loops are followed to a fixpoint.
+`BarrierWalk` and `FenceWalk` define the effect of an op on the state.
 
-All warps meet where `ttg.warp_specialize` begins and ends, and the regions order their accesses with mbarriers: within
-each one nothing is pending at its start. What an mbarrier orders by itself may be exempted by a filter.
+An op that accesses pending bytes, one of the two a write, needs a barrier in front. An op with scratch memory writes
+it, waits in itself and reads it, so after it nothing else is pending, except for a layout conversion that waits only
+within its warps. That one needs no barrier for itself, from one iteration of a loop to the next, and neither do stores
+by TMA that warps make on their own (`single_warp.py`). Asynchronous copies are complete at their wait, for the thread
+that started them: a barrier follows it. An asynchronous dot reads until its wait, each warp for itself: a barrier
+between the two orders nothing of it. What is pending only in front of a loop is waited for there, not in each
+iteration. A call may write the whole frame of its callee; after it, what the callee leaves pending is.
+
+All warps synchronise where `ttg.warp_specialize` begins and ends, and the regions order their accesses with mbarriers:
+within each one nothing is pending at its start. A filter may exempt accesses that an mbarrier orders.
+
+The async proxy needs a fence before it writes shared memory that threads have accessed through the generic proxy:
+
+    %x = ttg.local_load %m                                        through the generic proxy
+    ttng.async_tma_copy_global_to_local %d[...] %n, ...           through the async proxy, into the same bytes
+
+TMA may overtake the load: between the two belongs a `ttng.fence_async_shared` (PTX ISA, "Async proxy"). Pending is what
+was read and written since the last fence, by address: two buffers may have the same bytes, one after the other. Reads
+of tensor cores and writes of TMA loads do not count; they are async proxy too.
+
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tilework.analysis.allocation import Allocation, async_regions, module_allocation
-from tilework.analysis.first_warp import BY_ONE_THREAD, FirstWarp, first_warp
-from tilework.analysis.liveness import Interval
-from tilework.analysis.pending import CLEAN, NONE, Accesses, Filter, Pending, Walk, arrive_by_warps
+from tilework.analysis.allocation import FOREVER, Allocation, Interval, allocations, async_regions, module_allocation
 from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
-from tilework.analysis.warp_stores import WarpStores, warp_stores
+from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
 from tilework.ir import amdg, gpu, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
-from tilework.ir.functions import callee_of, modules
+from tilework.ir.functions import callee_of, is_private, modules, ops_in_order
 from tilework.ir.module_facts import find_num_warps
+from tilework.ir.nesting import successors
 from tilework.ir.property_text import is_true
+from tilework.ir.ttg.memdesc_types import is_memdesc
 from tilework.ir.types import number_of
 from tilework.layouts.conversion import conversion
 from tilework.target import Target
+
+Access = tuple[Interval, Operation]
+Accesses = frozenset[Access]
+Filter = Callable[[Operation, Operation], bool]
+NONE: Accesses = frozenset()
+EVERYTHING = Interval(0, FOREVER)
+
+# The operands that an op reads and writes, as indices from the front or from the end.
+READS: dict[type[Operation], tuple[int, ...]] = {
+    ttg.LocalLoadOp: (0,),
+    ttg.LocalDotOp: (0, 1),
+    ttng.WarpGroupDotOp: (0, 1),
+    ttng.AsyncTMACopyLocalToGlobalOp: (-1,),
+    ttng.AsyncTMAReduceOp: (-1,),
+    ttng.AsyncTMAScatterOp: (-1,),
+    ttng.WaitBarrierOp: (0,),
+    ttng.TakeTurnOp: (0,),
+}
+WRITES: dict[type[Operation], tuple[int, ...]] = {
+    ttg.LocalStoreOp: (1,),
+    ttg.AsyncCopyGlobalToLocalOp: (1,),
+    amdg.BufferLoadToLocalOp: (0,),
+    ttng.AsyncTMACopyGlobalToLocalOp: (-2, -3),
+    ttng.AsyncTMAGatherOp: (-2, -3),
+    ttng.InitBarrierOp: (0,),
+    ttng.InvalBarrierOp: (0,),
+    ttng.BarrierExpectOp: (0,),
+    ttng.ArriveBarrierOp: (0,),
+    ttng.WaitBarrierOp: (0,),
+    ttng.AsyncCopyMbarrierArriveOp: (0,),
+    ttng.TakeTurnOp: (0,),
+    ttng.GiveTurnOp: (0,),
+}
+
+
+def arrive_by_warps(op: Operation) -> int:
+    """Return how often a lane of each warp arrives, after what its own warp has done; 0: one thread arrives, after a
+    barrier."""
+    count, warps = op.properties["count"], find_num_warps(op) or 1
+    assert isinstance(count, IntegerAttr)
+    return 0 if count.value.data % warps else count.value.data // warps
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The accesses since the last barrier, and those that asynchronous dots may still make after it."""
+
+    reads: Accesses = NONE
+    writes: Accesses = NONE
+    running: Accesses = NONE
+
+    def join(self, other: "Pending") -> "Pending":
+        if other == self:
+            return self
+        return Pending(self.reads | other.reads, self.writes | other.writes, self.running | other.running)
+
+    def behind_barrier(self) -> "Pending":
+        return Pending(running=self.running) if self.running else CLEAN
+
+    def conflicts(self, later: "Pending", exempt: Filter | None) -> bool:
+        """Return True if `later` accesses pending bytes and one of the two writes them."""
+        return (
+            meet(self.writes, later.reads, exempt)
+            or meet(self.reads, later.writes, exempt)
+            or meet(self.writes, later.writes, exempt)
+        )
+
+
+def meet(earlier: Accesses, later: Accesses, exempt: Filter | None) -> bool:
+    return any(
+        mine.overlaps(theirs) and not (exempt is not None and exempt(before, after))
+        for mine, before in earlier
+        for theirs, after in later
+    )
+
+
+CLEAN = Pending()
+
+
+class Walk:
+    """Follows the accesses of one function."""
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+        self.returned = CLEAN
+        self.own: dict[Operation, Pending] = {}
+
+    def visit(self, op: Operation, state: Pending) -> Pending:
+        """Return the state after `op`, which has no region that runs on its own."""
+        raise AssertionError(f"{type(self).__name__} does not say what {op.name} does")
+
+    def run(self, entered: Pending = CLEAN) -> Pending:
+        """Visit the whole function; return what is pending where it returns."""
+        self.region(self.allocation.function.regions[0], entered)
+        return self.returned
+
+    def region(self, region: Region, state: Pending) -> Pending:
+        """Return the state at the end of a region entered in `state`; for several blocks, at all their ends
+        together."""
+        blocks = region.blocks
+        if not blocks:
+            return state
+        if len(blocks) == 1:
+            return self.block(blocks[0], state)
+        entered: dict[Block, Pending] = {blocks[0]: state}
+        left = CLEAN
+        open_blocks = [blocks[0]]
+        while open_blocks:
+            block = open_blocks.pop(0)
+            behind = self.block(block, entered[block])
+            if not successors(block):
+                left = left.join(behind)
+            for successor in successors(block):
+                known = entered.get(successor)
+                joined = behind if known is None else known.join(behind)
+                if joined != known:
+                    entered[successor] = joined
+                    if successor not in open_blocks:
+                        open_blocks.append(successor)
+        return left
+
+    def block(self, block: Block, state: Pending) -> Pending:
+        for op in block.ops:
+            state = self.op(op, state)
+        return state
+
+    def op(self, op: Operation, state: Pending) -> Pending:
+        """Return the state after `op`."""
+        if (rule := REGION_RULES.get(type(op))) is not None:
+            return rule(self, op, state)
+        if type(op) is tt.ReturnOp:
+            self.returned = self.returned.join(state)
+            return state
+        return self.visit(op, state)
+
+    def accesses(self, op: Operation) -> Pending:
+        """Return what `op` itself reads and writes."""
+        if (known := self.own.get(op)) is None:
+            known = self.own[op] = self.find_accesses(op)
+        return known
+
+    def find_accesses(self, op: Operation) -> Pending:
+        kind = type(op)
+        scratch = self.allocation.scratch.get(op)
+        if scratch is not None:
+            return Pending(writes=frozenset({(scratch.bytes, op)}))
+        if kind is ttg.LocalAllocOp:
+            return Pending(writes=self.touched(op, op.results)) if op.operands else CLEAN
+        if kind is ttng.ArriveBarrierOp and not arrive_by_warps(op):
+            everything: Accesses = frozenset({(EVERYTHING, op)})
+            return Pending(everything, everything)
+        read = [op.operands[index] for index in READS.get(kind, ())]
+        written = [op.operands[index] for index in WRITES.get(kind, ())]
+        return Pending(self.touched(op, read), self.touched(op, written)) if read or written else CLEAN
+
+    def touched(self, op: Operation, values: Sequence[SSAValue]) -> Accesses:
+        """Return the bytes behind memory descriptors; other values access nothing."""
+        return frozenset(
+            (buffer.bytes, op)
+            for value in values
+            if is_memdesc(value.type)
+            for buffer in self.allocation.buffers_of(value)
+        )
+
+    def loop(self, op: Operation, state: Pending) -> Pending:
+        """A body that runs any number of times."""
+        while True:
+            joined = state.join(self.region(op.regions[0], state))
+            if joined == state:
+                return state
+            state = joined
+
+    def while_loop(self, op: Operation, state: Pending) -> Pending:
+        while True:
+            checked = self.region(op.regions[0], state)
+            joined = state.join(self.region(op.regions[1], checked))
+            if joined == state:
+                return checked
+            state = joined
+
+    def branches(self, op: Operation, state: Pending) -> Pending:
+        left = CLEAN
+        for region in op.regions:
+            left = left.join(self.region(region, state))
+        return left
+
+    def specialized(self, op: Operation, state: Pending) -> Pending:
+        assert isinstance(op, ttg.WarpSpecializeOp)
+        self.visit(op, state)  # the captured values are stored
+        for region in (op.default_region, *op.partitions):
+            self.region(region, CLEAN)
+        return CLEAN
+
+
+REGION_RULES: dict[type[Operation], Callable[[Walk, Operation, Pending], Pending]] = {
+    scf.ForOp: lambda walk, op, state: walk.loop(op, state),
+    scf.WhileOp: Walk.while_loop,
+    scf.IfOp: Walk.branches,
+    scf.ExecuteRegionOp: Walk.branches,
+    ttg.MaskOp: Walk.branches,
+    ttg.WarpSpecializeOp: lambda walk, op, state: walk.specialized(op, state),
+}
+
 
 BARRIERS = frozenset({gpu.GpuBarrierOp, ttg.LocalBarrierOp})
 WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
@@ -45,7 +261,8 @@ WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
 
 @dataclass
 class Barriers:
-    """The ops that need a barrier in front of them, or behind them; `stores` need none, which warps make for themselves."""
+    """The ops that need a barrier in front of them, or after them; `stores`, which warps make on their own, need
+    none."""
 
     before: dict[Operation, None] = field(default_factory=dict)
     after: dict[Operation, None] = field(default_factory=dict)
@@ -55,12 +272,13 @@ class Barriers:
 def barriers(
     module: ModuleOp, target: Target, exempt: Filter | None = None, own: dict[str, Allocation] | None = None
 ) -> Barriers:
-    """The barriers of a module whose buffers lie where `module_allocation` puts them; `own` are those of `module` if known."""
+    """Return the barriers of a module whose buffers are where `module_allocation` puts them; `own` are those of
+    `module` if known."""
     found, alone = Barriers(stores=warp_stores(module)), first_warp(module)
     for table in modules(module):
         summaries: dict[str, Pending] = {}
-        places = own if table is module and own is not None else module_allocation(table, target)
-        for name, allocation in places.items():
+        found_allocations = own if table is module and own is not None else module_allocation(table, target)
+        for name, allocation in found_allocations.items():
             summaries[name] = BarrierWalk(allocation, summaries, found, exempt, alone).run()
     return found
 
@@ -81,7 +299,7 @@ class BarrierWalk(Walk):
         self.exempt = either(found.stores.have, exempt) if found.stores.rows else exempt
 
     def op(self, op: Operation, state: Pending) -> Pending:
-        """What the first warp does alone is one access: no barrier can be in it."""
+        """A run that the first warp executes alone is one access: no barrier can be in it."""
         if op in self.alone.inside:
             if (run := self.alone.runs.get(op)) is None:
                 return state
@@ -92,24 +310,25 @@ class BarrierWalk(Walk):
         return super().op(op, state)
 
     def loop(self, op: Operation, state: Pending) -> Pending:
-        """A body. If each round of it would wait for what is pending only in front of the loop, all wait there."""
+        """A body. If each iteration would wait for what is pending only in front of the loop, all wait there."""
         if op in self.found.before:
             return super().loop(op, state.behind_barrier())
         known = dict(self.found.before)
         behind = super().loop(op, state)
-        each_round = self.found.before
-        if len(each_round) == len(known):
+        each_iteration = self.found.before
+        if len(each_iteration) == len(known):
             return behind
         self.found.before = known
         alone = super().loop(op, state.behind_barrier())
-        if len(self.found.before) >= len(each_round):  # maybe others: these are for what the loop itself leaves
-            self.found.before = each_round
+        # maybe others: these are for what the loop itself leaves pending
+        if len(self.found.before) >= len(each_iteration):
+            self.found.before = each_iteration
             return behind
         self.found.before[op] = None
         return alone
 
     def visit(self, op: Operation, state: Pending) -> Pending:
-        """The state behind `op`."""
+        """Return the state after `op`."""
         kind = type(op)
         if kind in BARRIERS:
             return state.behind_barrier()
@@ -118,16 +337,15 @@ class BarrierWalk(Walk):
         if op in self.found.stores.waits:
             return state
         if kind in WAITS:
-            last = (
-                fence if type(fence := op.next_op) is ttng.FenceAsyncSharedOp else op
-            )  # each thread's, before they meet
+            # each thread fences before they synchronise
+            last = fence if type(fence := op.next_op) is ttng.FenceAsyncSharedOp else op
             if last.next_op is None or type(last.next_op) not in BARRIERS:
                 self.found.after[last] = None
             return state.behind_barrier()
         return self.access(op, state)
 
     def access(self, op: Operation, state: Pending) -> Pending:
-        """Let `op` touch memory, behind a barrier if it must."""
+        """Let `op` access memory, after a barrier if it must."""
         own = self.accesses(op)
         if own == CLEAN:
             return state
@@ -146,11 +364,11 @@ class BarrierWalk(Walk):
         behind = (state.behind_barrier() if self.waits(op, own, state) else state).join(own)
         if type(op) is not ttng.WarpGroupDotOp:
             return behind
-        is_started = is_true(op.properties["isAsync"])  # one that is not waits for all that were, too
+        is_started = is_true(op.properties["isAsync"])  # a synchronous one waits for all asynchronous ones, too
         return replace(behind, running=behind.running | own.reads) if is_started else behind_dots(behind, True)
 
     def waits(self, op: Operation, own: Pending, state: Pending) -> bool:
-        """Whether `op`, which makes the accesses `own`, needs a barrier in front."""
+        """Return True if `op`, which makes the accesses `own`, needs a barrier in front."""
         if op in self.found.before or state.conflicts(own, self.exempt) or may_overtake(op, state):
             self.found.before[op] = None
             return True
@@ -158,7 +376,7 @@ class BarrierWalk(Walk):
 
 
 def behind_dots(state: Pending, all_done: bool) -> Pending:
-    """Products in the background are done, some or all of them, for the warp that waited: other warps may still read."""
+    """Asynchronous dots are complete, some or all of them, for the warp that waited: other warps may still read."""
     if not state.running:
         return state
     return Pending(state.reads | state.running, state.writes, NONE if all_done else state.running)
@@ -169,14 +387,16 @@ def either(first: Filter, second: Filter | None) -> Filter:
 
 
 def may_overtake(op: Operation, state: Pending) -> bool:
-    """Whether one thread of a partition goes on while other warps of it still wait for a phase, which may then pass twice."""
+    """Return True if one thread of a partition continues while other warps of it still wait for a phase, which may then
+    pass twice."""
     if type(op) not in BY_ONE_THREAD or not async_regions(op) or find_num_warps(op) == 1:
         return False
     return any(type(before) is ttng.WaitBarrierOp for _, before in state.reads)
 
 
-# The first thread arms an mbarrier, one lane starts the copies that it counts, threads or warps arrive and wait for themselves.
-# They may come to these in any order: a phase ends only when it is armed, all have arrived and its bytes are there.
+# The first thread arms an mbarrier, one lane starts the copies that it counts, threads or warps arrive and wait on
+# their own. They may execute these in any order: a phase ends only when it is armed, all have arrived and its bytes are
+# there.
 PHASES = frozenset({
     ttng.BarrierExpectOp, ttng.WaitBarrierOp, ttng.AsyncCopyMbarrierArriveOp,
     ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp, ttng.TakeTurnOp, ttng.GiveTurnOp,
@@ -187,10 +407,10 @@ READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalDotOp, ttg.LocalLoadOp})
 
 
 def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:
-    """Whether an mbarrier does for two accesses what a barrier of all threads would do, or one thread makes both.
+    """Return True if an mbarrier orders two accesses as a barrier of all threads would, or one thread makes both.
 
-    What TMA writes is read behind a wait of the reading thread, to which a barrier would add nothing. Different buffers of a
-    ring need no order at all.
+    What TMA writes is read after a wait of the reading thread, to which a barrier would add nothing. Different buffers
+    of a ring need no order at all.
     """
     if in_other_slots(before, after):
         return True
@@ -207,23 +427,25 @@ def is_phase(op: Operation) -> bool:
 
 
 def are_alike(copy: Operation, other: Operation) -> bool:
-    """Whether each thread copies to the same parts of the buffers, which it has waited for itself in a partition."""
+    """Return True if each thread copies to the same parts of the buffers, for which it has waited itself in a
+    partition."""
     return [value.type for value in copy.operands[:2]] == [value.type for value in other.operands[:2]]
 
 
 def waits_for_itself(op: Operation) -> bool:
-    """In a loop: each warp is where it was in the round before, and waits for its lanes before it writes there again."""
+    """In a loop each warp accesses the same bytes as in the last iteration, and waits for its lanes before it writes
+    there again."""
     return type(op) is ttg.ConvertLayoutOp and is_warp_synchronous(op)
 
 
 def without(state: Pending, op: Operation) -> Pending:
-    """What is pending of others."""
+    """Return what is pending of other ops."""
     reads, writes = (frozenset(one for one in some if one[1] is not op) for some in (state.reads, state.writes))
     return Pending(reads, writes)
 
 
 def shifted(summary: Pending, offset: int, call: Operation) -> Pending:
-    """What a callee leaves pending, in the frame that it has in the caller."""
+    """Return what a callee leaves pending, in its frame in the caller."""
 
     def moved(accesses: Accesses) -> Accesses:
         return frozenset((Interval(bytes.start + offset, bytes.end + offset), call) for bytes, _ in accesses)
@@ -232,9 +454,56 @@ def shifted(summary: Pending, offset: int, call: Operation) -> Pending:
 
 
 def is_warp_synchronous(op: Operation) -> bool:
-    """Conversions through shared memory in which each warp reads only what it wrote."""
+    """Return True for conversions through shared memory in which each warp reads only what it wrote."""
     if type(op) is tt.SortRunsOp:
         return all(trip.in_warps for trip in sort_trips(op))
     if type(op) is not ttg.ConvertLayoutOp:
         return False
     return conversion(layout_of(op.operands[0].type), layout_of(op.results[0].type)).kind == "warp"
+
+
+ASYNC_WRITES = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
+
+
+def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
+    """Return the ops that need a fence in front of them, in program order."""
+    found: dict[Operation, None] = {}
+    if not any(type(op) in ASYNC_WRITES for op in ops_in_order(*module.regions)):
+        return []
+    for allocation in allocations(module, target):
+        # callers have used the memory of a function that is called
+        everything: Accesses = frozenset({(EVERYTHING, allocation.function)})
+        FenceWalk(allocation, found).run(Pending(everything, everything) if is_private(allocation.function) else CLEAN)
+    return [op for op in ops_in_order(*module.regions) if op in found] if found else []
+
+
+class FenceWalk(Walk):
+    """One function."""
+
+    def __init__(self, allocation: Allocation, found: dict[Operation, None]) -> None:
+        super().__init__(allocation)
+        self.found = found
+
+    def visit(self, op: Operation, state: Pending) -> Pending:
+        kind = type(op)
+        if kind is ttng.FenceAsyncSharedOp:
+            return CLEAN
+        if kind in ASYNC_WRITES:
+            written = Pending(writes=self.touched(op, [op.operands[-2]]))
+            if op in self.found or state.conflicts(written, None):
+                self.found[op] = None
+                return CLEAN
+            return state
+        return state if kind is ttng.WarpGroupDotOp else state.join(self.accesses(op))
+
+    def specialized(self, op: Operation, state: Pending) -> Pending:
+        """Partitions do not see earlier accesses, so the fence comes before all of them."""
+        assert isinstance(op, ttg.WarpSpecializeOp)
+        copies = [inner for inner in op.walk() if type(inner) in ASYNC_WRITES]
+        written = frozenset(access for copy in copies for access in self.touched(copy, [copy.operands[-2]]))
+        if op in self.found or state.conflicts(Pending(writes=written), None):
+            self.found[op] = None
+            state = CLEAN
+        for region in (op.default_region, *op.partitions):
+            state = state.join(self.region(region, self.accesses(op)))
+        return state

@@ -1,11 +1,12 @@
-"""Atomics of a whole tile that shared memory can collect, before each place that was hit is changed once.
+"""Atomics of a whole tile that shared memory can combine, before each element that was hit is changed once.
 
-    %at = tt.addptr (tt.splat %counts), (tt.load %p)      where depends on data: several elements may hit one place
-    tt.atomic_rmw add, acq_rel, gpu, %at, %ones           what was there is not read
+    %at = tt.addptr (tt.splat %counts), (tt.load %p)    several elements may hit one address
+    tt.atomic_rmw add, acq_rel, gpu, %at, %ones         the old value is not used
 
-An element within `words` of the splat pointer goes to a table in shared memory, any other one to global memory as before; how
-many do so is only known when the program runs. Operations on integers can be done in any order and combined in advance. Behind
-the tile each place of the table that is not neutral is one atomic, neighbours by neighbouring lanes.
+An element within `entries` of the splat pointer goes to a table in shared memory, any other one to global memory as
+before; how many do so is only known at run time. Operations on integers can be done in any order and combined in
+advance. After the tile each entry of the table that is not neutral is one atomic, neighbours by neighbouring lanes.
+
 """
 
 from collections.abc import Iterable
@@ -25,21 +26,21 @@ NEUTRAL: dict[RMWOp, int] = {  # integers of 32 bits that change nothing
     RMWOp.ADD: 0, RMWOp.OR: 0, RMWOp.XOR: 0, RMWOp.AND: -1,
     RMWOp.MAX: -(1 << 31), RMWOp.MIN: (1 << 31) - 1, RMWOp.UMAX: 0, RMWOp.UMIN: -1,
 }  # fmt: skip
-LEAST, MOST = 512, 2048  # elements of a tile that pay for two barriers, words of shared memory
+LEAST, MOST = 512, 2048  # elements of a tile that pay for two barriers, entries of the table
 MOVES = (ttg.ConvertLayoutOp, tt.BroadcastOp, tt.ExpandDimsOp, tt.ReshapeOp, tt.TransOp, tt.AddPtrOp)
 DATA = (tt.LoadOp, tt.GatherOp, ttg.LocalLoadOp)
-REACH = 64  # ops that are looked at
+REACH = 64  # ops that are inspected
 
 
 class Window(NamedTuple):
-    """The global memory that a table stands for."""
+    """The global memory that a table caches."""
 
     base: SSAValue
-    words: int
+    entries: int  # of 32 bits
 
 
 def window(op: Operation) -> Window | None:
-    """What to collect of an atomic, if anything."""
+    """Return the window of an atomic that shared memory can combine, if it is one."""
     if type(op) is not tt.AtomicRMWOp or op.results[0].first_use is not None:
         return None
     pointers, values = op.operands[:2]
@@ -55,14 +56,14 @@ def window(op: Operation) -> Window | None:
 
 
 def splat_below(pointers: SSAValue) -> SSAValue | None:
-    """The one pointer that all pointers of a tile are counted from."""
+    """Return the one pointer from which all pointers of a tile are derived."""
     while isinstance(pointers, OpResult) and type(pointers.op) in MOVES:
         pointers = pointers.op.operands[0]
     return pointers.op.operands[0] if isinstance(pointers, OpResult) and type(pointers.op) is tt.SplatOp else None
 
 
 def depends_on_data(value: SSAValue) -> bool:
-    """Whether a value is computed from what memory holds, a few ops away."""
+    """Return True if a value is computed from loaded data, a few ops away."""
 
     def makers(values: Iterable[SSAValue]) -> list[Operation]:
         return [value.op for value in values if isinstance(value, OpResult)]

@@ -1,11 +1,14 @@
-"""Which buffer of a ring an access in a loop means, where the loop counts around: two of them need no order if they differ.
+"""The buffer of a ring that an access in a loop refers to, if the loop counts around: accesses of different buffers
+need no order.
 
-    %following = %slot + 1;  %next = %following >= 3 ? 0 : %following;  yield %next          slot (turn + start) mod 3
+    %following = %slot + 1;  %next = %following >= 3 ? 0 : %following;  yield %next      slot (iteration + start) mod 3
 
-In turn t the argument is (t + start) mod 3 and what is yielded for it one more. Accesses of one turn are apart if their slots
-are. Between those of two turns lies a barrier, if the later one comes behind a wait for copies.
+In iteration t the argument is (t + start) mod 3, and the yielded value one more. Accesses of one iteration are
+independent if their slots differ. Between those of two iterations there is a barrier, if the later one comes after a
+wait for copies.
 
-A product in the background still reads behind such a barrier. Slots tell nothing about loops that leave one running.
+An asynchronous dot still reads after such a barrier. Slots say nothing about loops that leave one running.
+
 """
 
 from typing import NamedTuple
@@ -21,37 +24,44 @@ from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import constant_value
 from tilework.ir.ttg.memdesc_types import is_memdesc
 
-MOST_TURNS = 8
+MOST_ITERATIONS = 8
 
 
 class Slot(NamedTuple):
-    """One of `count` buffers: (turn + start) mod count."""
+    """One of `count` buffers: (iteration + start) mod count."""
 
     count: int
     start: int
 
-    def is_apart(self, other: "Slot", turns: int = 0) -> bool:
-        """Never is `other`, so many turns later, the same buffer."""
-        return self.count == other.count and (self.start - other.start - turns) % self.count != 0
+    def is_apart(self, other: "Slot", iterations: int = 0) -> bool:
+        """Return True if `other`, so many iterations later, is never the same buffer."""
+        return self.count == other.count and (self.start - other.start - iterations) % self.count != 0
 
 
-Place = tuple[SSAValue, Slot | None]  # memory, and which buffer of it
+BufferSlot = tuple[SSAValue, Slot | None]  # memory, and the slot in it
 
 
 def in_other_slots(before: Operation, after: Operation) -> bool:
-    """Both ops are in a loop, in no turn of which they touch the same buffer, though the same ring."""
+    """Return True if both ops are in a loop and access different buffers of the same ring in every iteration."""
     body = before.parent
-    if body is None or after.parent is not body or not is_behind_wait(after) or (left := turns_left(body)) is None:
+    if (
+        body is None
+        or after.parent is not body
+        or not is_behind_wait(after)
+        or (left := iterations_in_flight(body)) is None
+    ):
         return False
     pairs = [(mine, theirs) for ring, mine in slots_of(before) for other, theirs in slots_of(after) if ring is other]
     return bool(pairs) and all(
-        mine is not None and theirs is not None and all(mine.is_apart(theirs, turns) for turns in range(left + 1))
+        mine is not None
+        and theirs is not None
+        and all(mine.is_apart(theirs, iterations) for iterations in range(left + 1))
         for mine, theirs in pairs
     )
 
 
 def is_behind_wait(op: Operation) -> bool:
-    """A wait for copies, and with it a barrier, comes before `op` in its block."""
+    """Return True if a wait for copies, and with it a barrier, comes before `op` in its block."""
     before = op.prev_op
     while before is not None and type(before) is not ttg.AsyncWaitOp:
         before = before.prev_op
@@ -59,15 +69,16 @@ def is_behind_wait(op: Operation) -> bool:
 
 
 def is_drained(body: Block) -> bool:
-    """The block is the body of a loop that waits for all its products, behind them."""
-    return turns_left(body) == 0
+    """Return True if the block is the body of a loop that waits for all its dots."""
+    return iterations_in_flight(body) == 0
 
 
-def turns_left(body: Block) -> int | None:
-    """How many turns of a loop have products that may run when a turn ends: 0, or 1, its own; None if nobody knows."""
+def iterations_in_flight(body: Block) -> int | None:
+    """Return how many iterations of a loop have dots that may run when an iteration ends: 0, or 1, its own; None if
+    unknown."""
     if type(body.parent_op()) is not scf.ForOp:
         return None
-    started = waited = 0  # products of the turn, and those of them that were waited for
+    started = waited = 0  # dots of the iteration, and those of them that were waited for
     seen = False
     for op in body.ops:
         kind = type(op)
@@ -84,9 +95,9 @@ def turns_left(body: Block) -> int | None:
     return 1 if seen else None
 
 
-def slots_of(op: Operation) -> list[Place]:
-    """The memory behind the operands of `op`, and the slot of it that each is."""
-    found: list[Place] = []
+def slots_of(op: Operation) -> list[BufferSlot]:
+    """Return the memory behind the operands of `op`, and the slot of each."""
+    found: list[BufferSlot] = []
     for value in op.operands:
         if is_memdesc(value.type):
             slot = None
@@ -106,7 +117,8 @@ def slot_at(index: SSAValue, seen: frozenset[SSAValue] = frozenset()) -> Slot | 
 
 
 def counter(argument: BlockArgument, seen: frozenset[SSAValue]) -> Slot | None:
-    """The slot of an argument that the loop counts around, or that is what another one was in the turn before."""
+    """Return the slot of an argument that the loop counts around, or that is the last iteration's value of another
+    one."""
     loop = argument.block.parent_op()
     if type(loop) is not scf.ForOp or argument.index == 0 or argument in seen:
         return None
@@ -123,7 +135,7 @@ def counter(argument: BlockArgument, seen: frozenset[SSAValue]) -> Slot | None:
 
 
 def counted(value: SSAValue) -> tuple[BlockArgument, int] | None:
-    """The argument and the limit that `value` is the number after, going around."""
+    """Return the argument and the limit if `value` is the next one, counting around."""
     select = value.owner
     if not isinstance(select, SelectOp) or constant_value(select.operands[1]) != 0:
         return None
@@ -138,11 +150,11 @@ def counted(value: SSAValue) -> tuple[BlockArgument, int] | None:
 
 
 def carried_constant(value: SSAValue, depth: int = 0) -> object:
-    """The constant that `value` is, also where a loop carries it over a few turns."""
+    """Return the constant that `value` is, also if a loop carries it over a few iterations."""
     if not isinstance(value, BlockArgument):
         return constant_value(value)
     loop = value.block.parent_op()
-    if type(loop) is not scf.ForOp or value.index == 0 or depth > MOST_TURNS:
+    if type(loop) is not scf.ForOp or value.index == 0 or depth > MOST_ITERATIONS:
         return None
     start = constant_value(loop.operands[2 + value.index])
     yielded = end_of(value.block).operands[value.index - 1]

@@ -1,12 +1,12 @@
 """The shared memory that single ops need while they run, in bytes.
 
-    ttg.convert_layout        what passes through shared memory at a time (`layouts/conversion.py`); 0 by shuffles
+    ttg.convert_layout        the bytes in shared memory at a time (`layouts/conversion.py`); 0 for shuffles
     tt.reduce, tt.scan        a partial result of each warp along the axis; 0 if one warp has the whole axis
-    tt.sort_runs              all elements, as words and with padding; 0 if no lane or warp meets another (`layouts/sort_plan.py`)
+    tt.sort_runs              all elements, as 32-bit integers with padding; 0 if lanes and warps exchange nothing
     tt.histogram              all bins, at least one per lane
-    tt.gather                 the source, unless each warp has all that it may pick
-    tt.atomic_rmw, tt.atomic_cas   the old values, where some threads have copies of others' elements;
-                              without old values, the table that collects changes (`private_atomics.py`)
+    tt.gather                 the source, unless each warp has all elements that it may pick
+    tt.atomic_rmw, tt.atomic_cas   the old values, if some threads have copies of others' elements;
+                              without old values, the table that combines them (`private_atomics.py`)
     ttng.tensormap_create     the descriptor
     ttg.warp_specialize       the captured values, one after the other
 
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, Operation
 
+from tilework.analysis.combine_regions import follows_axis
 from tilework.analysis.private_atomics import window
-from tilework.analysis.reduction_order import follows_axis
 from tilework.ir import amdg, tt, ttg, ttng
 from tilework.ir.encodings import (
     distributed_of,
@@ -44,7 +44,7 @@ TENSORMAP_BYTES = 128
 
 
 def scratch_size(op: Operation, target: Target) -> int:
-    """The bytes of scratch memory of `op`: 0 for most, and where tensors have no layout yet."""
+    """Return the bytes of scratch memory of `op`: 0 for most, and if tensors have no layout yet."""
     rule = RULES.get(type(op))
     if rule is None or any(is_tensor(value.type) and encoding_of(value.type) is None for value in op.operands):
         return 0
@@ -52,7 +52,7 @@ def scratch_size(op: Operation, target: Target) -> int:
 
 
 def element_bytes(type: Attribute) -> int:
-    """The bytes of one element; pointers have 8, bits are stored as bytes."""
+    """Return the bytes of one element; pointers have 8, bits are stored as bytes."""
     return max(8, bit_width(type)) // 8
 
 
@@ -62,7 +62,7 @@ def convert_scratch(op: Operation, target: Target) -> int:
 
 
 def sort_trips(op: Operation) -> "Sequence[Trip]":
-    """The layouts between which a `tt.sort_runs` moves its elements through shared memory."""
+    """Return the layouts between which a `tt.sort_runs` moves its elements through shared memory."""
     from tilework.layouts.sort_plan import flat_layout, sort_plan  # lazily: few kernels sort
 
     bits = attr_value(op.properties["bits"])
@@ -79,8 +79,8 @@ def sort_scratch(op: Operation, target: Target) -> int:
 
 
 def warps_along(layout: LinearLayout, axis: int) -> int:
-    """How many warps have different elements along `axis`."""
-    return different_places(layout, "warp")[axis]
+    """Return the number of warps that have different elements along `axis`."""
+    return distinct_counts(layout, "warp")[axis]
 
 
 def reduce_scratch(op: Operation, target: Target) -> int:
@@ -91,14 +91,15 @@ def reduce_scratch(op: Operation, target: Target) -> int:
     if warps == 1:
         return 0
     if follows_axis(op):
-        return tree_places(layout_of(source), axis) * sum(element_bytes(operand.type) for operand in op.operands)
+        return tree_partials(layout_of(source), axis) * sum(element_bytes(operand.type) for operand in op.operands)
     shape = list(shape_per_cta(encoding, shape_of(source)))
     shape[axis] = warps
     return prod(shape) * sum(element_bytes(operand.type) for operand in op.operands)
 
 
-def tree_places(layout: LinearLayout, axis: int) -> int:
-    """How many partial results there are when warps first meet, if bits of the axis are joined from the lowest to the highest."""
+def tree_partials(layout: LinearLayout, axis: int) -> int:
+    """Return the number of partial results when warps are first combined, if the bits of the axis are joined from the
+    lowest to the highest."""
     moving = [(level, vector) for level, vectors in layout.bases for vector in vectors if any(vector)]
     first = min(vector[axis] for level, vector in moving if level == "warp" and vector[axis])
     kept = {
@@ -120,15 +121,15 @@ def scan_scratch(op: Operation, target: Target) -> int:
         return 0
     shape = shape_of(source)
     held = contig_per_thread(encoding, shape)
-    lanes, warps = (different_places(layout, level) for level in ("lane", "warp"))
+    lanes, warps = (distinct_counts(layout, level) for level in ("lane", "warp"))
     grid = list(zip(held, lanes, warps, shape_per_cta(encoding, shape), strict=True))
     steps = prod(-(-whole // (size * lane * warp)) for size, lane, warp, whole in grid)
     lines = prod(size * lane for dim, (size, lane, _, _) in enumerate(grid) if dim != axis)
     return prod(warps) * lines * steps * sum(element_bytes(operand.type) for operand in op.operands)
 
 
-def different_places(layout: LinearLayout, level: str) -> list[int]:
-    """How many lanes (warps) have different elements along each dimension."""
+def distinct_counts(layout: LinearLayout, level: str) -> list[int]:
+    """Return the number of lanes (warps) that have different elements along each dimension."""
     vectors = dict(layout.bases)[level]
     return [1 << sum(vector[dim] != 0 for vector in vectors) for dim in range(len(layout.outs))]
 
@@ -146,7 +147,7 @@ def gather_scratch(op: Operation, target: Target) -> int:
 
 
 def is_warp_local(source: LinearLayout, indices: LinearLayout, axis: int) -> bool:
-    """Each warp holds, for every index it has, all elements along `axis` that the index may pick.
+    """Return True if each warp holds, for every index it has, all elements along `axis` that the index may pick.
 
     Warps and blocks must not move along the axis, and neither lanes, warps nor blocks may differ across it.
     """
@@ -164,7 +165,7 @@ def is_warp_local(source: LinearLayout, indices: LinearLayout, axis: int) -> boo
 def atomic_scratch(op: Operation, target: Target) -> int:
     result = op.results[0]
     if result.first_use is None:
-        return 4 * found.words if (found := window(op)) is not None else 0
+        return 4 * found.entries if (found := window(op)) is not None else 0
     if not is_tensor(result.type):
         return max(1, element_bytes(result.type))
     encoding = encoding_of(result.type)

@@ -1,4 +1,4 @@
-"""How values pass through control flow: into loops, to the next iteration, out of branches.
+"""The flow of values through control flow: into loops, to the next iteration, out of branches.
 
 %r = scf.for ... iter_args(%x = %a) {        %a -> %x,  %a -> %r
   scf.yield %b                               %b -> %r,  %b -> %x
@@ -18,7 +18,8 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def reached(start: Iterable[Node], following: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """`start` and all that `following` leads to from there, each once: ``reached([5], lambda n: [n // 2])`` gives 5, 2, 1, 0."""
+    """Yield `start` and all nodes reached from it by `following`, each once: ``reached([5], lambda n: [n // 2])`` gives
+    5, 2, 1, 0."""
     pending, seen = list(start), set[Node]()
     while pending:
         if (node := pending.pop()) not in seen:
@@ -28,23 +29,25 @@ def reached(start: Iterable[Node], following: Callable[[Node], Iterable[Node]]) 
 
 
 def control_flows(op: Operation) -> list[Pair] | None:
-    """(source, target) for each value that `op` hands on as it is; None for an op that is no control flow."""
+    """Return (source, target) for each value that `op` passes on; None for an op that is no control flow."""
     if (rule := RULES.get(type(op))) is None:
         return None
     return [(source, target) for index, source in enumerate(op.operands) for target in rule(op, index)]
 
 
 def targets_of(op: Operation, index: int) -> Sequence[SSAValue] | None:
-    """What operand `index` becomes where `op` hands it on; None for an op that is no control flow."""
+    """Return the values that operand `index` becomes where `op` passes it on; None for an op that is no control
+    flow."""
     rule = RULES.get(type(op))
     return None if rule is None else rule(op, index)
 
 
 def sources_of(value: SSAValue) -> tuple[list[SSAValue], list[SSAValue]]:
-    """What `value` may be where a loop or branch hands it on: values from in front of that op, and values made in it."""
+    """Return the values that `value` may be where a loop or branch passes it on: values defined before that op, and
+    values defined in it."""
     op, index = owner_of(value), value.index  # pyright: ignore[reportAttributeAccessIssue]
-    if type(op) is scf.ForOp and (place := index if isinstance(value, OpResult) else index - 1) >= 0:
-        return [op.operands[3 + place]], [end_of(body_of(op)).operands[place]]
+    if type(op) is scf.ForOp and (position := index if isinstance(value, OpResult) else index - 1) >= 0:
+        return [op.operands[3 + position]], [end_of(body_of(op)).operands[position]]
     if type(op) is scf.WhileOp:
         before, after = (region.blocks[0] for region in op.regions)
         if value.owner is before:
@@ -56,23 +59,23 @@ def sources_of(value: SSAValue) -> tuple[list[SSAValue], list[SSAValue]]:
 
 
 def pairs(sources: Sequence[SSAValue], *targets: Sequence[SSAValue]) -> list[Pair]:
-    """Each source with the target at the same place of every list."""
+    """Return each source with the target at the same index of every list."""
     return [pair for values in targets for pair in zip(sources, values, strict=True)]
 
 
 def entry_args(op: Operation, region: int = 0) -> Sequence[SSAValue]:
-    """The arguments of the first block of a region."""
+    """Return the arguments of the first block of a region."""
     return op.regions[region].blocks[0].args
 
 
 def parent_of(op: Operation) -> Operation:
     parent = op.parent_op()
-    assert parent is not None, f"{op.name} stands in an op with regions"
+    assert parent is not None, f"{op.name} is inside of an op with regions"
     return parent
 
 
 def from_yield(op: Operation, index: int) -> Sequence[SSAValue]:
-    """To the results of the op around, and for loops to the next iteration."""
+    """To the results of the parent op, and for loops to the next iteration."""
     parent = parent_of(op)
     if type(parent) is scf.WhileOp:
         return (entry_args(parent)[index],)
@@ -85,9 +88,13 @@ def from_condition(op: Operation, index: int) -> Sequence[SSAValue]:
 
 
 def from_branch(op: Operation, index: int) -> Sequence[SSAValue]:
-    """The arguments of both targets come one after the other, behind the condition if there is one."""
-    place = index - (type(op) is cf.ConditionalBranchOp)
-    return [argument for block in op.successors for argument in block.args][place : place + 1] if place >= 0 else ()
+    """The arguments of both targets come one after the other, after the condition if there is one."""
+    position = index - (type(op) is cf.ConditionalBranchOp)
+    return (
+        [argument for block in op.successors for argument in block.args][position : position + 1]
+        if position >= 0
+        else ()
+    )
 
 
 RULES: dict[type[Operation], Callable[[Operation, int], Sequence[SSAValue]]] = {
@@ -101,8 +108,8 @@ RULES: dict[type[Operation], Callable[[Operation, int], Sequence[SSAValue]]] = {
 CONTROL_FLOW = frozenset(RULES)
 
 
-def shared_places(op: Operation) -> list[tuple[SSAValue, ...]] | None:
-    """Values that take the same place on different ways through a loop or branch, and so have one type; None for other ops."""
+def joined_values(op: Operation) -> list[tuple[SSAValue, ...]] | None:
+    """Return the values that are joined by a loop or branch, and so have one type; None for other ops."""
     if type(op) is scf.ForOp:
         body = body_of(op)
         return list(zip(op.operands[3:], body.args[1:], end_of(body).operands, op.results, strict=True))

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
-from tilework.analysis.allocation import Buffer, aligned, module_allocation, place
-from tilework.analysis.liveness import Interval
+from tilework.analysis.allocation import Buffer, Interval, aligned, assign_offsets, module_allocation
 from tilework.analysis.membar import barriers
 from tilework.inspect.check_each import check_each, parts
 from tilework.ir import ttg
@@ -122,7 +121,7 @@ def drawn_buffers(numbers: list[tuple[int, int, int, int]]) -> list[Buffer]:
 )
 def test_what_lives_together_lies_apart(numbers: list[tuple[int, int, int, int]]) -> None:
     buffers = drawn_buffers(numbers)
-    size = place(buffers)
+    size = assign_offsets(buffers)
     for index, one in enumerate(buffers):
         assert one.offset % one.alignment == 0 and one.end <= size
         for other in buffers[index + 1 :]:
@@ -134,7 +133,7 @@ def test_a_place_is_used_again(numbers: list[tuple[int, int, int]]) -> None:
     """Of buffers of one size, no more are needed than live at once, rounded up by what first fit loses."""
     buffers = drawn_buffers([(256, 0, start, length) for _, start, length in numbers])
     most = max(sum(b.live.start <= t < b.live.end for b in buffers) for t in range(50))
-    assert most * 256 <= place(buffers) <= 2 * most * 256
+    assert most * 256 <= assign_offsets(buffers) <= 2 * most * 256
 
 
 def test_aligned() -> None:

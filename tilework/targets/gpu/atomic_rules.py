@@ -162,14 +162,14 @@ def collect(low: Lowering, op: Operation, kind: RMWOp, mask: SSAValue | None, pl
     element, address = pointee(pointers.type), low.scratch_address(op)
     base, neutral = low.scalar(place.base), constant(i32, NEUTRAL[kind])
     scope = MemSyncScope(number_of(op, "scope", 1))
-    table = Table(low, address, place.words, layout_of(values.type), element)
+    table = Table(low, address, place.entries, layout_of(values.type), element)
     left: list[tuple[Atomic, Value]] = []  # what is out of its reach
     table.fill(neutral)
     low.barrier()
 
     def change(register: int, at: Atomic) -> Sequence[Value]:
         apart, value = b.sub(b.ptrtoint(at.address, i64), b.ptrtoint(base, i64)), low[values][register]
-        inside = b.icmp("ult", apart, 4 * place.words)
+        inside = b.icmp("ult", apart, 4 * place.entries)
         gpu.change_shared(b, b.gep(address, b.trunc(apart, i32)), both(low, at.may, inside), kind, value)
         left.append((at._replace(may=both(low, at.may, b.not_(inside))), value))
         return ()

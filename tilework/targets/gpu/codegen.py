@@ -15,11 +15,10 @@ from typing import Any
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from tilework.analysis.allocation import module_allocation
+from tilework.analysis.allocation import global_scratch, module_allocation, public_functions
 from tilework.analysis.axis_info import axis_info
-from tilework.analysis.first_warp import first_warp
-from tilework.analysis.global_scratch import global_scratch, public_functions
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
+from tilework.analysis.single_warp import first_warp
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.functions import has_body, is_private, symbol_of

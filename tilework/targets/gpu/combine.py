@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Region
 
-from tilework.analysis.reduction_order import single_op
+from tilework.analysis.combine_regions import single_op
 from tilework.targets.gpu.lowering import Lowering
 from tilework.targets.llvm.module import Block
 from tilework.targets.llvm.op_lowering import REGION_ENDS

@@ -9,7 +9,7 @@ from functools import partial
 
 from xdsl.ir import Operation
 
-from tilework.analysis.in_flight import comes_at_once
+from tilework.analysis.cost import comes_at_once
 from tilework.ir import ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import bit_width, element_type

@@ -18,8 +18,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.analysis.allocation import Allocation
 from tilework.analysis.axis_info import AxisFacts
-from tilework.analysis.first_warp import FirstWarp
 from tilework.analysis.membar import Barriers
+from tilework.analysis.single_warp import FirstWarp
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
@@ -223,7 +223,7 @@ class Lowering(OpLowering[Any]):
         return [self.values[operand] for operand in last.operands]
 
     def first_warp_only(self, run: Sequence[Operation]) -> None:
-        """Let the first warp do what it does alone (`analysis/first_warp.py`)."""
+        """Let the first warp do what it does alone (`analysis/single_warp.py`)."""
         if run[0] in self.barriers.before:
             self.barrier()
         alone = copy(self)

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from xdsl.ir import Operation
 
-from tilework.analysis.reduction_order import single_op
+from tilework.analysis.combine_regions import single_op
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import Bit, lane_is, mask_of, numbers, subsets
 from tilework.targets.gpu.combine import fold

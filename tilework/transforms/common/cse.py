@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tilework.analysis.combine_regions import COMMUTATIVE
 from tilework.analysis.dominance import dominator_children
-from tilework.analysis.symmetric import SYMMETRIC
 from tilework.ir.effects import PURE, is_pure, reads, writes
 from tilework.ir.locations import unknown
 from tilework.ir.rewrite import erase_op, replace_values
@@ -28,7 +28,7 @@ from tilework.transforms.folding.interning import identity
 from tilework.transforms.folding.worklist import ISOLATED, is_removable, is_unused
 from tilework.transforms.passes import function_pass
 
-COMMUTATIVE_NAMES = frozenset(kind.name for kind in SYMMETRIC)
+COMMUTATIVE_NAMES = frozenset(kind.name for kind in COMMUTATIVE)
 # An absent property means the same.
 NO_FLAGS = frozenset({identity(arith.IntegerOverflowAttr("none")), identity(arith.FastMathFlagsAttr("none"))})
 PURE_NAMES = frozenset(kind.name for kind in PURE)

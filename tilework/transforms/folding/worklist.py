@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, Use
 
-from tilework.analysis.symmetric import SYMMETRIC
+from tilework.analysis.combine_regions import COMMUTATIVE
 from tilework.ir.effects import writes
 from tilework.ir.functions import ops_in_order
 from tilework.ir.locations import unknown
@@ -47,7 +47,7 @@ class Rule(NamedTuple):
 def rule_table(folds: Mapping[type[Operation], Fold], rewrites: Mapping[type[Operation], Rewrite]) -> dict[str, Rule]:
     """The rules by name of op: hashing a string is ten times cheaper than hashing a class of xDSL."""
     kinds = [*folds, *(kind for kind in rewrites if kind not in folds)]
-    return {kind.name: Rule(kind in SYMMETRIC, folds.get(kind), rewrites.get(kind)) for kind in kinds}
+    return {kind.name: Rule(kind in COMMUTATIVE, folds.get(kind), rewrites.get(kind)) for kind in kinds}
 
 
 class Driver:

@@ -5,7 +5,7 @@
     tt.store %p, %v, %m : !tt.ptr<f32>       ==>     %q = ttc.check %p, %m {arguments = array<i32: 0>, verb = "writes"}
                                                      tt.store %q, %v, %m : !tt.ptr<f32>
 
-Where a pointer may come from is a fact of the whole module (`analysis/origins.py`). Overflow is looked for in the sums,
+Where a pointer may come from is a fact of the whole module (`analysis/provenance.py`). Overflow is looked for in the sums,
 differences and products between an address and what it is computed from: loaded values, values of buffers,
 and results of other operations (a remainder brings a number back into its range on purpose). An `arith.select` is followed
 on the side that it takes. Lanes that are masked off are not checked, except for sums that loops and branches pass on: those
@@ -19,7 +19,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tilework.analysis.origins import UNKNOWN, Origins, module_origins
+from tilework.analysis.provenance import UNKNOWN, Provenance, pointer_provenance
 from tilework.analysis.value_flows import sources_of
 from tilework.ir import tt, ttc
 from tilework.ir.arith_ext import SelectOp, convert
@@ -45,13 +45,13 @@ REACH = 1 << 59  # elements; no array is as long, and the bytes up to there can 
 
 @module_pass("ttc-sanitize")
 def check_accesses(module: ModuleOp) -> None:
-    origins, done = module_origins(module), set[object]()
+    origins, done = pointer_provenance(module), set[object]()
     for access in [inner for inner in module.walk() if type(inner) in VERBS]:
         guard(access, origins, done)
     module.attributes[ttc.SANITIZED] = UnitAttr()
 
 
-def guard(access: Operation, origins: Origins, done: set[object]) -> None:
+def guard(access: Operation, origins: Provenance, done: set[object]) -> None:
     """Put the checks of one access in front of it, but for those of sums that an access before it has `done`."""
     pointer, mask = access.operands[0], mask_of(access)
     found = origins.get(pointer, frozenset({UNKNOWN}))

@@ -21,7 +21,7 @@ the accesses that must not be: a GPU survives that, and so does the process, whi
 
 What the codes mean is an attribute of the module, in JSON: `parameters`, `faults` and `checks` as in `targets/cpu/run/interface.py`,
 and where the parts of the table begin.
-Where a pointer may come from is a fact of the whole module (`analysis/origins.py`). On the CPU, `transforms/sanitize/check_accesses.py` checks
+Where a pointer may come from is a fact of the whole module (`analysis/provenance.py`). On the CPU, `transforms/sanitize/check_accesses.py` checks
 vectors of a nest by their first and last address instead, and can stop a program.
 Stage: TTIR to TTIR. Cost: one walk, and about 25 ops per access, one of them a reduction.
 """
@@ -35,7 +35,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tilework.analysis.origins import UNKNOWN, module_origins
+from tilework.analysis.provenance import UNKNOWN, pointer_provenance
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt
 from tilework.ir.arith_ext import convert
@@ -75,7 +75,7 @@ MOST_ARGUMENTS = 4  # a pointer that may come from more is looked for among all
 def check_bounds(module: ModuleOp) -> None:
     found = [inner for inner in module.walk() if type(inner) in VERBS or is_report(inner)]
     facts = Facts(parameters_of(module))
-    origins = module_origins(module)
+    origins = pointer_provenance(module)
     codes = [facts.code_of(inner, sorted(origins.get(inner.operands[0], {UNKNOWN}))) for inner in found]
     bodies = [inner for inner in functions(module) if isinstance(inner, tt.FuncOp) and has_body(inner)]
     tables = {function: Table(function, len(facts.faults)) for function in bodies}

@@ -27,7 +27,7 @@ from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
-from tilework.analysis.origins import Origins, module_origins
+from tilework.analysis.provenance import Provenance, pointer_provenance
 from tilework.errors import SANITIZER
 from tilework.ir import tt
 from tilework.ir.effects import is_elementwise
@@ -58,13 +58,13 @@ class CheckUndefinedPass(Pass):
     strict: bool = False
 
     def run(self, module: ModuleOp) -> None:
-        origins = module_origins(module)
+        origins = pointer_provenance(module)
         for function in functions(module):
             if isinstance(function, tt.FuncOp) and has_body(function):
                 check_function(function, origins, self.strict)
 
 
-def check_function(function: tt.FuncOp, origins: Origins, strict: bool) -> None:
+def check_function(function: tt.FuncOp, origins: Provenance, strict: bool) -> None:
     flow = flow_of(function)
     sources = find_sources(flow.ops, stored_numbers(flow), strict)
     if not sources and not any(type(op) is tt.HistogramOp for op in flow.ops):

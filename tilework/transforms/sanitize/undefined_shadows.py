@@ -13,7 +13,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
-from tilework.analysis.origins import Origins
+from tilework.analysis.provenance import Provenance
 from tilework.errors import SANITIZER, SANITIZER_WARNING
 from tilework.ir import tt
 from tilework.ir.arith_ext import convert
@@ -45,7 +45,7 @@ class Shadows(ABC):
         sources: dict[Operation, list[Source]],
         partial: set[SSAValue],
         varied: set[SSAValue],
-        origins: Origins,
+        origins: Provenance,
     ) -> None:
         self.sources, self.partial, self.varied, self.origins = sources, partial, varied, origins
         everything = [source for made in sources.values() for source in made]

@@ -19,7 +19,7 @@ from typing import cast
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.reduction_order import single_op
+from tilework.analysis.combine_regions import single_op
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes

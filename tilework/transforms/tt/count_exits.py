@@ -21,7 +21,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
 from tilework.analysis.value_flows import reached
 from tilework.forks import cached_property
 from tilework.ir import tt
@@ -359,13 +359,13 @@ class Decision:
             return False
         if not effects or self.exiting.may_alias:
             return not effects
-        origins = module_origins(self.exiting.module)
+        origins = pointer_provenance(self.exiting.module)
         own = self.parameters(self.loads, origins)
         return UNKNOWN not in own and not own & self.parameters(effects, origins)
 
     @staticmethod
-    def parameters(accesses: Sequence[Operation], origins: Origins) -> frozenset[int]:
-        found = (origins.get(op.operands[WRITERS.get(type(op), 0)], NOBODY) for op in accesses)
+    def parameters(accesses: Sequence[Operation], origins: Provenance) -> frozenset[int]:
+        found = (origins.get(op.operands[WRITERS.get(type(op), 0)], NO_PARAMETER) for op in accesses)
         return frozenset[int]().union(*found)
 
     def copy(self, source: Block, target: Block, mapping: Mapping) -> None:

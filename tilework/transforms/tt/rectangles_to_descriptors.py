@@ -22,10 +22,16 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.analysis.copied_operands import is_candidate, loops_of_products, worth_copying
-from tilework.analysis.index_forms import IndexForms, Poly, Wrapped
-from tilework.analysis.launch_numbers import LaunchNumbers
-from tilework.analysis.rectangles import Rectangle, based, is_likely, rectangle_of
+from tilework.analysis.index_forms import IndexForms, LaunchExpressions, Poly, Wrapped
+from tilework.analysis.rectangles import (
+    Rectangle,
+    based,
+    is_candidate,
+    is_likely,
+    loops_of_dots,
+    rectangle_of,
+    worth_copying,
+)
 from tilework.ir import gpu, llvm, tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
@@ -59,7 +65,7 @@ STAYS = "this operand of a dot is not copied by TMA:"
 
 class RectanglesToDescriptorsPass(Pass):
     name = "tt-rectangles-to-descriptors"
-    when: str = "always"  # or "pays": what `analysis/copied_operands.py` finds, if launches should justify it
+    when: str = "always"  # or "pays": what `analysis/rectangles.py` finds, if launches should justify it
     num_warps: int = 4
 
     def run(self, module: ModuleOp) -> None:
@@ -68,13 +74,13 @@ class RectanglesToDescriptorsPass(Pass):
             return
         ops = list(ops_in_order(*kernels[0].regions))
         pays = self.when == "pays"
-        loops = loops_of_products(ops, self.num_warps) if pays else {}
+        loops = loops_of_dots(ops, self.num_warps) if pays else {}
         if pays and not loops:
             return
         rewrite = Rewrite(kernels[0], pays)
         candidates = worth_copying(loops, rewrite.is_copyable) if pays else filter(is_candidate, ops)
         chosen = dict.fromkeys(load for load in candidates if rewrite.is_copyable(load))
-        rewrite.numbers = LaunchNumbers(rewrite.forms)  # of these loads only: the launch must know all of them
+        rewrite.numbers = LaunchExpressions(rewrite.forms)  # of these loads only: the launch must know all of them
         for load in chosen:
             rewrite.load(load)
         for op in [] if pays else ops:
@@ -115,7 +121,7 @@ class Rewrite:
         self.kernel, self.entry, self.only_likely = kernel, body_of(kernel), only_likely
         self.count = len(self.entry.args)
         self.forms = IndexForms()
-        self.numbers = LaunchNumbers(self.forms)
+        self.numbers = LaunchExpressions(self.forms)
         self.made: dict[Any, dict[str, Any]] = {}
         self.fits: dict[tuple[int, int], None] = {}
         self.remainders: dict[tuple[int, Operation], SSAValue] = {}

@@ -16,8 +16,7 @@ from itertools import takewhile
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.cost import is_float_tile
-from tilework.analysis.in_flight import keep_dram_busy, words
+from tilework.analysis.cost import is_float_tile, keep_dram_busy, tile_registers
 from tilework.ir import tt
 from tilework.ir.effects import is_pure, is_speculatable, writes
 from tilework.ir.functions import has_body
@@ -76,5 +75,5 @@ def pays(first: Operation, moved: list[Operation]) -> bool:
         if is_float_tile(value.type) and any(use.operation not in early for use in value.uses)
     ]
     rows = [op.results[0].type for op in before if type(op) is tt.LoadOp]
-    taken = sum(map(words, held + [op.results[0].type for op in moved if type(op) is tt.LoadOp]))
+    taken = sum(map(tile_registers, held + [op.results[0].type for op in moved if type(op) is tt.LoadOp]))
     return keep_dram_busy(first, rows, taken, 0)

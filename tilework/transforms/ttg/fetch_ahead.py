@@ -8,7 +8,7 @@
                                              %s = "tt.reduce"(%x)
 
 A block that has its row asks DRAM for nothing until it ends, and the next one in its place begins to ask only then. What a program asks for here finds a
-block that starts later in L2. So far ahead are as many rows as keep DRAM busy (`analysis/in_flight.py`): less have not come when they are
+block that starts later in L2. So far ahead are as many rows as keep DRAM busy (`analysis/cost.py`): less have not come when they are
 loaded, more drive each other out of L2 (docs/cost-model.md).
 
 It is for programs without loops that DRAM limits, and for loads of whole lines, eight bytes of a thread at least, at addresses that are computed from the number of the program along
@@ -24,8 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.analysis.cost import DRAM, straight_cost
-from tilework.analysis.in_flight import busy_bytes
+from tilework.analysis.cost import DRAM, busy_bytes, straight_cost
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt, ttg
 from tilework.ir.effects import is_speculatable

@@ -1,4 +1,4 @@
-"""Say where the scratch memory that each program has in global memory lies (`analysis/global_scratch.py`).
+"""Say where the scratch memory that each program has in global memory lies (`analysis/allocation.py`).
 
     %0 = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 128 : i32}      offset 0
     tt.call @helper()                                                              offset 128: the memory of @helper
@@ -11,7 +11,7 @@ Stage: TTGIR to TTGIR. Cost: one walk.
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tilework.analysis.global_scratch import Frame, global_scratch, public_functions
+from tilework.analysis.allocation import Frame, global_scratch, public_functions
 from tilework.ir.functions import functions_by_name, modules
 from tilework.ir.types import i32, int_attr
 from tilework.transforms.passes import module_pass

@@ -13,7 +13,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.assembly_places import asks_for_block
+from tilework.analysis.inline_assembly import depends_on_block
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.enums import ProgramDim
@@ -42,7 +42,7 @@ def longest_first(module: ModuleOp) -> None:
 def is_bound(op: Operation) -> bool:
     """`op` may see what another program does meanwhile, or which block runs it."""
     is_volatile = isinstance(op, tt.LoadOp) and bool(op.is_volatile.value.data)
-    return asks_for_block(op) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
+    return depends_on_block(op) or (not is_pure(op) and (type(op) not in ALONE or is_volatile))
 
 
 def slope(value: SSAValue) -> float:

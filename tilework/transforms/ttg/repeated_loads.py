@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tilework.analysis.origins import parameter_of
+from tilework.analysis.provenance import parameter_of
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import ops_in_order

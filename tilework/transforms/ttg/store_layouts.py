@@ -7,7 +7,7 @@
     tt.store %q, %y
 
 Compared are the coalesced layout; the same with more rows for a thread, so many that each warp has all that it stores; and the layout that the
-tile has, without a conversion (`analysis/move_cost.py`, docs/cost-model.md). A remark at the store says what was chosen, and what each costs.
+tile has, without a conversion (`analysis/cost.py`, docs/cost-model.md). A remark at the store says what was chosen, and what each costs.
 Pointers and masks must be computed from numbers alone, since they are computed again, and nothing else may touch what is stored. Of layouts that cost the same the first is taken.
 Stage: TTGIR, before the last `tritongpu-remove-layout-conversions`. Cost: the slices of the pointers of stores behind a conversion.
 """
@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Operation
 
-from tilework.analysis.cost import DRAM, ISSUE, L2, SHARED, occupancy
-from tilework.analysis.move_cost import SECTOR, Trip, accesses, trip
-from tilework.analysis.origins import parameter_of
+from tilework.analysis.cost import DRAM, ISSUE, L2, SECTOR, SHARED, Trip, accesses, occupancy, trip
+from tilework.analysis.provenance import parameter_of
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import layout_of, spread_of, with_encoding
 from tilework.ir.functions import ops_in_order

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.utils.disjoint_set import DisjointSet
 
-from tilework.analysis.value_flows import shared_places
+from tilework.analysis.value_flows import joined_values
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.arith_ext import SelectOp
 from tilework.ir.create import set_type
@@ -176,7 +176,7 @@ def tie_flow(groups: Groups, op: Operation) -> None:
         groups.tie(op.results, end_of(op.default_region.blocks[0]).operands)
         for partition in partitions(op):
             groups.tie(op.operands, partition.blocks[0].args)
-    for first, *others in shared_places(op) or ():
+    for first, *others in joined_values(op) or ():
         groups.tie((first,), *((other,) for other in others))
 
 

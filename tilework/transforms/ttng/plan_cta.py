@@ -23,7 +23,7 @@ from xdsl.dialects import arith, ub
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.value_flows import shared_places
+from tilework.analysis.value_flows import joined_values
 from tilework.ir import tt, ttg
 from tilework.ir.create import set_type
 from tilework.ir.effects import is_elementwise
@@ -128,7 +128,7 @@ class Plan:
     def connect(self, op: Operation) -> None:
         """Join the values that `op` wants in one layout."""
         kind = type(op)
-        if (places := shared_places(op)) is not None:
+        if (places := joined_values(op)) is not None:
             for values in places:
                 self.join(values)
             return

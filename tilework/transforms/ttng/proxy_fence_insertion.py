@@ -4,13 +4,13 @@
     ttng.async_tma_copy_global_to_local %d[...] %m, ...    ==>    ttng.fence_async_shared {bCluster = false}
                                                                   ttng.async_tma_copy_global_to_local %d[...] %m, ...
 
-Which accesses share bytes is known once shared memory is allocated: `analysis/proxy_fences.py`.
+Which accesses share bytes is known once shared memory is allocated: `analysis/membar.py`.
 Stage: TTGIR to TTGIR, after allocate-shared-memory. Cost: an allocation, and one walk per round of a loop.
 """
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tilework.analysis.proxy_fences import proxy_fences
+from tilework.analysis.membar import proxy_fences
 from tilework.ir import ttng
 from tilework.ir.module_facts import find_target
 from tilework.ir.rewrite import insert_before

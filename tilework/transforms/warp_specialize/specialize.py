@@ -23,9 +23,9 @@ from xdsl.dialects import scf, ub
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region, SSAValue
 
-from tilework.analysis.assembly_places import asks_for_threads
 from tilework.analysis.axis_info import axis_info
-from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, module_origins
+from tilework.analysis.inline_assembly import depends_on_threads
+from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, pointer_provenance
 from tilework.ir import gpu, tt, ttg, ttng
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
 from tilework.ir.functions import functions, has_body, is_private, ops_in_order
@@ -132,18 +132,21 @@ def check(function: Operation) -> None:
     for op in ops:
         if type(op) in ALONE:
             raise Refusal(op, f"{op.name} needs all warps")
-        if asks_for_threads(op):
+        if depends_on_threads(op):
             raise Refusal(op, "its assembly asks for threads of the block, or waits for them")
 
 
 def check_memory(module: ModuleOp, function: Operation, producer: Program) -> None:
     """Raise `Refusal` if the producer, which runs ahead, might miss what consumers store."""
-    origins, ops = module_origins(module), ops_in_order(*function.regions)
+    origins, ops = pointer_provenance(module), ops_in_order(*function.regions)
     stored = {
-        place for op in ops if type(op) in WRITERS for place in origins.get(op.operands[WRITERS[type(op)]], NOBODY)
+        place
+        for op in ops
+        if type(op) in WRITERS
+        for place in origins.get(op.operands[WRITERS[type(op)]], NO_PARAMETER)
     } - {UNKNOWN}
     for op in ops:
-        if type(op) in LOADS and op in producer.loads and origins.get(op.operands[0], NOBODY) & stored:
+        if type(op) in LOADS and op in producer.loads and origins.get(op.operands[0], NO_PARAMETER) & stored:
             raise Refusal(op, "the kernel also stores to what it loads from")
 
 

@@ -4,7 +4,7 @@
     proof.args                                               # [0, 3, ...]: which arguments it needs
     proof.arrays((0x7f00, 4096, ...), (1024, 1, 1))          # these -> [(address, shape, strides), ...] or None
 
-Every node (`analysis/launch_numbers.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
+Every node (`analysis/index_forms.py`) is evaluated to the interval of the values that it has in all programs and iterations. Then
 no sum that fits overflows, so that polynomials are what the kernel computes; a tile that wraps around does not do so inside; a start
 that no mask cuts off is not negative; what the kernel stores before is elsewhere. So each tile is the box that the copy reads. The rest is what hardware wants: bases, strides
 and starts along the contiguous axis are multiples of 16 bytes, axes do not overlap, sizes and starts have 31 bits.

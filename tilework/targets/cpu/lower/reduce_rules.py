@@ -25,7 +25,7 @@ from math import prod
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.analysis.symmetric import is_symmetric
+from tilework.analysis.combine_regions import is_commutative
 from tilework.ir import ttc
 from tilework.ir.nesting import only_op
 from tilework.ir.reproducible import follows_tree
@@ -92,7 +92,7 @@ class Fold:
         self.neutral = neutral[0]
         self.types = types
         self.is_ordered = self.neutral is None and (
-            not nest.low.is_elementwise(self.combine) or not is_symmetric(self.combine)
+            not nest.low.is_elementwise(self.combine) or not is_commutative(self.combine)
         )
         self.is_tree = follows_tree(op)
         self.values: list[Value] = []

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.origins import NOBODY, WRITERS, Origins, flows, is_address, spread
+from tilework.analysis.provenance import NO_PARAMETER, WRITERS, Provenance, flows, is_address, spread
 from tilework.ir import tt
 from tilework.ir.functions import callee_of, functions_by_name
 from tilework.ir.types import bit_width
@@ -36,7 +36,7 @@ def summary(name: str, functions: Mapping[str, Operation], known: dict[str, Stor
     known[name] = {}
     if not function.regions[0].blocks:
         return {}
-    origins: Origins = {}
+    origins: Provenance = {}
     for position, argument in enumerate(function.regions[0].blocks[0].args):
         if is_address(argument.type):
             origins[argument] = frozenset({position})
@@ -45,7 +45,7 @@ def summary(name: str, functions: Mapping[str, Operation], known: dict[str, Stor
     stored: Stored = {}
     for op in ops:
         for place, alignment in written_places(op, functions, known):
-            for position in origins.get(place, NOBODY):
+            for position in origins.get(place, NO_PARAMETER):
                 stored[position] = max(stored.get(position, 1), alignment)
     known[name] = stored
     return stored

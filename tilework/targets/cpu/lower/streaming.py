@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tilework.analysis.origins import NOBODY, Origins, flows, is_address, spread
+from tilework.analysis.provenance import NO_PARAMETER, Provenance, flows, is_address, spread
 from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
@@ -47,16 +47,16 @@ def streamed_stores(function: Operation) -> frozenset[Operation]:
     stores = [op for op in ops if type(op) is tt.StoreOp and is_plain(op)]
     if not stores or any(type(op) in MEETING or (type(op) is tt.LoadOp and is_volatile(op)) for op in ops):
         return frozenset()
-    origins: Origins = {}
+    origins: Provenance = {}
     for position, argument in enumerate(function.regions[0].blocks[0].args):
         if is_address(argument.type):
             origins[argument] = frozenset({position})
     spread(origins, [edge for op in ops for edge in flows(op)])
-    read = [origins.get(op.operands[0], NOBODY) for op in ops if type(op) is tt.LoadOp]
-    if NOBODY in read:
+    read = [origins.get(op.operands[0], NO_PARAMETER) for op in ops if type(op) is tt.LoadOp]
+    if NO_PARAMETER in read:
         return frozenset()
     known = frozenset[int]().union(*read)
-    return frozenset(op for op in stores if (own := origins.get(op.operands[0], NOBODY)) and not own & known)
+    return frozenset(op for op in stores if (own := origins.get(op.operands[0], NO_PARAMETER)) and not own & known)
 
 
 def is_plain(store: Operation) -> bool:

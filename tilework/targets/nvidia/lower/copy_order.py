@@ -1,4 +1,4 @@
-"""Waits and fences between the copies of TMA and what threads do: `analysis/global_order.py`, `analysis/proxy_fences.py`."""
+"""Waits and fences between the copies of TMA and what threads do: `analysis/global_order.py`, `analysis/membar.py`."""
 
 from xdsl.ir import Operation
 

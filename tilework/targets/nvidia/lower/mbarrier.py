@@ -11,7 +11,7 @@ thread wrote before what they do.
 
 from xdsl.ir import Operation, SSAValue
 
-from tilework.analysis.pending import arrive_by_warps
+from tilework.analysis.membar import arrive_by_warps
 from tilework.ir import ttg, ttng
 from tilework.ir.types import array_values
 from tilework.target import Feature

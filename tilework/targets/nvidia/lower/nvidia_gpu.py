@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from tilework.analysis.global_order import global_order
-from tilework.analysis.proxy_fences import proxy_fences
+from tilework.analysis.membar import proxy_fences
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import CacheModifier

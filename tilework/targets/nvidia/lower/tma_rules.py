@@ -6,7 +6,7 @@
     @%p cp.async.bulk.commit_group;
     cp.async.bulk.wait_group.read 0;
 
-One thread does it all, or one of each warp for the rows that the warp has written (`analysis/warp_stores.py`): groups belong to the thread that committed them, and `elect.sync` finds the same one every time. One
+One thread does it all, or one of each warp for the rows that the warp has written (`analysis/single_warp.py`): groups belong to the thread that committed them, and `elect.sync` finds the same one every time. One
 instruction copies a box: at most 256 elements in each dimension and one row of the swizzle. A larger block is several boxes,
 and where they lie in shared memory the layout of the buffer says. Coordinates are counted from the contiguous dimension.
 
@@ -18,7 +18,7 @@ from itertools import product
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.analysis.warp_stores import step_of
+from tilework.analysis.single_warp import step_of
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy

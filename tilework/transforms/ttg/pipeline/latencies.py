@@ -22,8 +22,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 
 from tilework.analysis.axis_info import AxisFacts, axis_info
-from tilework.analysis.moving_tiles import moves_on, same_address
-from tilework.analysis.origins import NOBODY, UNKNOWN, WRITERS, Origins, module_origins
+from tilework.analysis.index_forms import moves_on, same_address
+from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
 from tilework.forks import cached_property
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
@@ -73,8 +73,8 @@ class Facts:
         return axis_info(self.module)
 
     @cached_property
-    def origins(self) -> Origins:
-        return module_origins(self.module)
+    def origins(self) -> Provenance:
+        return pointer_provenance(self.module)
 
 
 def assign(loop: Operation, default_stages: int, spare: bool, facts: Facts) -> None:
@@ -182,10 +182,10 @@ class Search:
         if not self.writers:
             return None
         origins = self.facts.origins
-        own = {place for place in origins.get(load.operands[0], NOBODY) if place != UNKNOWN}
+        own = {place for place in origins.get(load.operands[0], NO_PARAMETER) if place != UNKNOWN}
         for writer in self.writers:
             target = writer.operands[WRITERS[type(writer)]]
-            if own & origins.get(target, NOBODY) and not self.leaves_behind(writer, load):
+            if own & origins.get(target, NO_PARAMETER) and not self.leaves_behind(writer, load):
                 return "the loop also stores to what it loads from"
         return None
 

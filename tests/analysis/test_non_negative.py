@@ -1,11 +1,11 @@
-"""Which numbers are natural, by what they are computed from."""
+"""Values that are known to be non-negative, by what they are computed from."""
 
 import pytest
 from xdsl.dialects import arith
 
 import tilework
 import tilework.language as tl
-from tilework.analysis.naturals import is_natural
+from tilework.analysis.non_negative import is_non_negative
 from tilework.compiler import ASTSource, lower
 from tilework.ir.parser import parse_module
 from tilework.targets.base import GPUTarget
@@ -105,10 +105,10 @@ def bounded_hashes(out, n, B: tl.constexpr):
         (bounded_hashes, "n", True),
     ],
 )
-def test_dividends_that_are_natural(kernel: tilework.JITFunction, numbers: str, expected: bool) -> None:
+def test_non_negative_dividends(kernel: tilework.JITFunction, numbers: str, expected: bool) -> None:
     constants = {name: 16 for name in ("GROUP", "B") if name in kernel.arg_names}
     source = ASTSource(kernel, {"out": "*i32", **dict.fromkeys(numbers, "i32")}, constants)
     module = parse_module(str(lower(source, GPUTarget("cuda", 90, 32), ["ttgir"])["ttgir"]))
     dividends = [op.operands[0] for op in module.walk() if type(op) is arith.RemSIOp]
-    found = [value for value in dividends if is_natural(value) == expected]
+    found = [value for value in dividends if is_non_negative(value) == expected]
     assert len(found) == len(dividends) >= 1, [str(value.owner) for value in dividends if value not in found]

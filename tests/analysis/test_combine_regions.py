@@ -3,8 +3,7 @@
 import pytest
 from xdsl.ir import Block
 
-from tilework.analysis.choices import is_choice
-from tilework.analysis.symmetric import is_symmetric
+from tilework.analysis.combine_regions import is_choice, is_commutative
 from tilework.ir.parser import parse_module
 
 SELECTS = "%x = arith.select %c, %a, %b : {0}\n%y = arith.select %c, %i, %j : i32\ntt.reduce.return %x, %y : {0}, i32"
@@ -78,10 +77,10 @@ def region_of(kind: str, body: str) -> Block:
 def test_choices(name: str) -> None:
     kind, body, wanted = ROWS[name]
     block = region_of(kind, f"{body}\n{SELECTS.format(kind)}")
-    assert is_choice(block) == is_symmetric(block) == wanted
+    assert is_choice(block) == is_commutative(block) == wanted
 
 
 @pytest.mark.parametrize("name", PROOFS)
 def test_proofs(name: str) -> None:
     body, wanted = PROOFS[name]
-    assert is_symmetric(region_of("i32", body + RETURN)) == wanted
+    assert is_commutative(region_of("i32", body + RETURN)) == wanted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilework.analysis.origins import UNKNOWN, memory_origins, module_origins
+from tilework.analysis.provenance import UNKNOWN, memory_provenance, pointer_provenance
 from tilework.ir import tt
 from tilework.ir.parser import parse_module
 
@@ -40,9 +40,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_origins_of_a_pointer(name: str) -> None:
+def test_provenance_of_a_pointer(name: str) -> None:
     text, by_parameter, by_table = CASES[name]
     module = parse_module(MODULE.format(text=f"%f = arith.constant 0.0 : f32\n{text}"))
     (store,) = (op for op in module.walk() if isinstance(op, tt.StoreOp))
-    assert module_origins(module)[store.operands[0]] == by_parameter
-    assert memory_origins(module)[store.operands[0]] == by_table
+    assert pointer_provenance(module)[store.operands[0]] == by_parameter
+    assert memory_provenance(module)[store.operands[0]] == by_table

@@ -1,0 +1,222 @@
+"""Facts about the combine functions of reductions: whether they are commutative, and in which order a reduction
+combines.
+
+    sum, max, xor ...               any order: the function is one commutative op
+    argmax, (sum, max) of pairs     any order: the same is shown of longer functions (`is_commutative`)
+    (a, b), (c, d) -> (ac, bc + d)  the order of the axis: the function is only known to be associative
+
+A function of two tuples is commutative if swapping the tuples does not change it:
+
+    (a, b), (c, d) -> (a + c, max(b, d))     the same expressions of (c, d), (a, b), because + and max are commutative
+    argmax                                   selects one of the two (`is_choice`)
+
+A function for which this is not shown counts as one that depends on the order. A choice is a function that returns one
+of the two tuples, and the same one if they are swapped:
+
+    ^bb0(%a: i32, %i: i32, %b: i32, %j: i32):
+      %more = arith.cmpi sgt, %a, %b             c is true for one of (a, i), (b, j) and (b, j), (a, i), unless they are
+      %same = arith.cmpi eq, %a, %b              equal: `is_choice` computes c for all orders of a and b, and of i and j
+      %left = arith.cmpi slt, %i, %j
+      %tie = arith.andi %same, %left
+      %c = arith.ori %more, %tie
+      %x = arith.select %c, %a, %b
+      %y = arith.select %c, %i, %j
+      tt.reduce.return %x, %y
+
+It does not matter which of two NaNs is chosen.
+
+A GPU combines the registers of a thread first, then lanes, then warps. If a layout follows the axis in this way,
+elements are combined in their order; a layout that `wraps` has registers after warps, and is combined bit by bit of the
+index (`follows_axis`).
+
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import product
+from math import isnan, nan
+
+from xdsl.dialects import arith
+from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tilework.ir.arith_ext import SelectOp
+from tilework.ir.effects import is_pure
+from tilework.ir.encodings import layout_of
+from tilework.ir.integer_ops import predicate_of
+from tilework.ir.nesting import end_of, only_op
+from tilework.ir.reproducible import follows_tree
+from tilework.ir.rewrite import constant_value, defining_op
+from tilework.ir.types import axis_of, is_float
+from tilework.layouts.linear import LinearLayout
+
+Number = int | float
+Pair = tuple[Number, Number]
+ORDERED: tuple[Pair, ...] = ((0, 1), (0, 0), (1, 0))
+UNORDERED: tuple[Pair, ...] = ((nan, 0), (0, nan))
+MOST = 3  # values of a tuple
+BY_NAME: dict[str, Callable[[Number, Number], bool]] = {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+}
+LOGIC: dict[type[Operation], Callable[..., Number]] = {
+    arith.AndIOp: lambda x, y: x & y,
+    arith.OrIOp: lambda x, y: x | y,
+    arith.XOrIOp: lambda x, y: x ^ y,
+    SelectOp: lambda c, x, y: x if c else y,
+}
+
+
+def is_choice(block: Block) -> bool:
+    """Return True if the function of a block is a choice; see the module."""
+    count = len(block.args) // 2
+    condition = chooser(block, count)
+    if condition is None or count > MOST:
+        return False
+    for pairs in tuples(block, count):
+        one, other = (decided(condition, block, pairs), decided(condition, block, [(y, x) for x, y in pairs]))
+        if one is None or (one == other and any(x != y for x, y in pairs)):
+            return False
+    return True
+
+
+def chooser(block: Block, count: int) -> SSAValue | None:
+    """Return the condition on which all of the first tuple is chosen."""
+    found: SSAValue | None = None
+    for index, made in enumerate(end_of(block).operands):
+        choice = defining_op(made)
+        if not isinstance(choice, SelectOp) or found not in (None, choice.operands[0]):
+            return None
+        found = choice.operands[0]
+        if tuple(choice.operands[1:]) != (block.args[index], block.args[count + index]):
+            return None
+    return found
+
+
+def tuples(block: Block, count: int) -> Iterator[list[Pair]]:
+    """Yield pairs of values that are less, equal, greater, and for floats unordered."""
+    ways = [(*ORDERED, *(UNORDERED if is_float(arg.type) else ())) for arg in block.args[:count]]
+    yield from map(list, product(*ways))
+
+
+def decided(condition: SSAValue, block: Block, pairs: list[Pair]) -> bool | None:
+    """Return the condition for these values; None if it is more than comparisons of values at the same index."""
+    count = len(pairs)
+    known: dict[SSAValue, Number] = dict(zip(block.args, [x for x, _ in pairs] + [y for _, y in pairs], strict=True))
+    indices: dict[SSAValue, int] = {arg: position % count for position, arg in enumerate(block.args)}
+    for op in block.ops:
+        kind = type(op)
+        if kind in (arith.CmpiOp, arith.CmpfOp):
+            left, right = op.operands
+            if indices.get(left, -1) != indices.get(right, -2):
+                return None
+            known[op.results[0]] = compared(op, known[left], known[right])
+        elif (rule := LOGIC.get(kind)) is not None:
+            values = [known.get(operand, constant_value(operand)) for operand in op.operands]
+            if None in values or (kind is not SelectOp and any(operand in indices for operand in op.operands)):
+                return None
+            known[op.results[0]] = rule(*values)
+    return bool(known[condition]) if condition in known else None
+
+
+def compared(op: Operation, x: Number, y: Number) -> int:
+    names = CMPI_COMPARISON_OPERATIONS if type(op) is arith.CmpiOp else CMPF_COMPARISON_OPERATIONS
+    name = names[predicate_of(op)]
+    if isnan(x) or isnan(y) or name in ("true", "false"):
+        return name[0] in "ut"
+    return int(name == "ord" or (name != "uno" and BY_NAME[name[-2:]](x, y)))
+
+
+COMMUTATIVE: frozenset[type[Operation]] = frozenset({
+    arith.AddfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp,
+    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
+    arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
+})  # fmt: skip
+COMPARISONS: dict[type[Operation], Sequence[str]] = {
+    arith.CmpiOp: CMPI_COMPARISON_OPERATIONS,
+    arith.CmpfOp: CMPF_COMPARISON_OPERATIONS,
+}
+SWAPPED = str.maketrans("lg", "gl")  # slt and sgt, ole and oge ...
+
+
+def is_commutative(block: Block) -> bool:
+    """Return True if the function of one block is shown to be commutative."""
+    if is_choice(block):
+        return True
+    if any(inner.regions or not is_pure(inner) for inner in block.ops if inner is not block.last_op):
+        return False
+    count, ids = len(block.args) // 2, dict[Hashable, int]()
+    swapped = (*block.args[count:], *block.args[:count])
+    return results(block, block.args, ids) == results(block, swapped, ids)
+
+
+def results(block: Block, args: Sequence[SSAValue], ids: dict[Hashable, int]) -> list[int]:
+    """Return the results of the function as ids of expressions, with its arguments in the order of `args`."""
+    known = {arg: ids.setdefault(("argument", index), len(ids)) for index, arg in enumerate(args)}
+
+    def id_of(value: SSAValue) -> int:
+        return known[value] if value in known else ids.setdefault(value, len(ids))
+
+    for op in block.ops:
+        operands, properties = list(map(id_of, op.operands)), tuple(sorted(op.properties.items()))
+        for index, result in enumerate(op.results):
+            expression = (type(op), index, result.type, *ordered(op, operands, properties))
+            known[result] = ids.setdefault(expression, len(ids))
+    return [id_of(value) for value in end_of(block).operands]
+
+
+def ordered(op: Operation, operands: list[int], properties: Hashable) -> tuple[Hashable, ...]:
+    """Return the operands of a commutative op in one order, and its properties."""
+    if type(op) in COMMUTATIVE:
+        return properties, *sorted(operands)
+    if (names := COMPARISONS.get(type(op))) is None:
+        return properties, *operands
+    name = names[predicate_of(op)]
+    if operands != sorted(operands):
+        name = name.translate(SWAPPED)
+    return name, *sorted(operands)
+
+
+LEVELS = ("register", "lane", "warp")
+
+
+def single_op(region: Region) -> type[Operation] | None:
+    """Return the commutative op that is the whole function of two scalars, if it is one."""
+    found = type(only_op(region.blocks[0])) if len(region.blocks) == 1 else None
+    return found if found in COMMUTATIVE else None
+
+
+def lanes_agree(region: Region) -> bool:
+    """Return True if lanes that combine each other's parts, each its own first, have the same bits.
+
+    A choice may depend on the order if neither is larger. A multiplication, or a division that becomes one, may be
+    fused with the addition after it, and then one lane rounds where another does not.
+    """
+    if single_op(region) is not None:
+        return True
+    block = region.blocks[0]
+    is_exact = not any(isinstance(op, arith.MulfOp | arith.DivfOp) for op in block.ops)
+    return len(region.blocks) == 1 and is_exact and not is_choice(block) and is_commutative(block)
+
+
+def follows_axis(op: Operation) -> bool:
+    """Return True if a reduction must combine the bits of the index from the lowest to the highest, wherever the layout
+    has them."""
+    if follows_tree(op):
+        return True
+    region = op.regions[0]
+    if single_op(region) is not None or not wraps(layout_of(op.operands[0].type), axis_of(op)):
+        return False
+    return len(region.blocks) > 1 or not is_commutative(region.blocks[0])
+
+
+def wraps(layout: LinearLayout, axis: int) -> bool:
+    """Return True if registers, lanes and warps do not follow each other along `axis`."""
+    positions = [
+        (vector[axis], LEVELS.index(level)) for level, vectors in layout.bases if level in LEVELS for vector in vectors
+    ]
+    levels = [level for position, level in sorted(positions) if position]
+    return levels != sorted(levels)
