@@ -242,7 +242,7 @@ def test_subclasses_are_not_sent() -> None:
 
 
 def test_a_backend_that_the_user_changed_is_used_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = importlib.import_module("tilework.triton.backends.nvidia.compiler").CUDABackend
+    ours = importlib.import_module("tilework.triton.backends").CUDABackend
     backends = (ours, *(type(find_backend(target)) for target in (HOST, HOPPER, GPUTarget("hip", "gfx942", 64))))
     assert all(map(pool.is_unpatched, backends))
     original = ours.__mro__[1].stages
