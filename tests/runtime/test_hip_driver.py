@@ -25,7 +25,7 @@ from tilework.runtime.devices.hip.hip_device import DeviceArray
 from tilework.runtime.devices.hip.hip_driver import HipDriver
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.runtime.launch.native import machine as native_machine
-from tilework.runtime.tuning.misfits import refusing_misfits
+from tilework.runtime.tuning.autotuner import refusing_misfits
 from tilework.target import GPUTarget
 from tilework.targets.amd import libhip
 from tilework.tools.tensor_descriptor import TensorDescriptor

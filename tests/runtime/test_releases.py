@@ -8,7 +8,7 @@ import pytest
 
 from tilework import knobs
 from tilework.knobs import cuda_tools
-from tilework.runtime.kernel_cache import managers, releases
+from tilework.runtime.kernel_cache import managers
 from tilework.runtime.kernel_cache.remote import RemoteCacheManager
 
 Release = Callable[[Path], str | None]
@@ -19,7 +19,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Release
     """What a new process finds out about a program; each time that one is asked it says another number."""
     asked: list[str] = []
     monkeypatch.setattr(cuda_tools, "asked_release", lambda path: asked.append(path) or f"13.{len(asked)}")
-    monkeypatch.setattr(releases, "place", lambda: str(tmp_path / "releases.known"))
+    monkeypatch.setattr(managers, "releases_file", lambda: str(tmp_path / "releases.known"))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     assert managers.kept_release in cuda_tools.RELEASE_KEEPERS
 
@@ -62,12 +62,14 @@ def test_a_new_cache_asks_nobody(release: Release, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b"{", b'{"a": 3}'])
 def test_what_is_damaged_is_nothing(release: Release, content: bytes, tmp_path: Path) -> None:
     (tmp_path / "releases.known").write_bytes(content)
-    assert releases.known() == {}
-    releases.remember("a", "13.0")
-    assert releases.known() == {"a": "13.0"}
+    assert managers.known_releases() == {}
+    managers.remember_release("a", "13.0")
+    assert managers.known_releases() == {"a": "13.0"}
 
 
 def test_the_last_ones_are_kept(release: Release) -> None:
-    for number in range(2 * releases.MOST):
-        releases.remember(str(number), "13.0")
-    assert list(releases.known()) == [str(number) for number in range(releases.MOST, 2 * releases.MOST)]
+    for number in range(2 * managers.MOST_RELEASES):
+        managers.remember_release(str(number), "13.0")
+    assert list(managers.known_releases()) == [
+        str(number) for number in range(managers.MOST_RELEASES, 2 * managers.MOST_RELEASES)
+    ]

@@ -7,7 +7,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.runtime.tuning.same_bits import FixedByFirst
+from tilework.runtime.tuning.pruning import FixedByFirst
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

@@ -425,12 +425,12 @@ def test_few_and_quick_compilations_start_nothing(monkeypatch: pytest.MonkeyPatc
     "times, is_loaded, count, limit, workers",
     [
         ([], False, 10, 15, 0),  # nothing is known yet
-        ([], False, 40, 15, 3),  # but so many take long
+        ([], False, 40, 15, 5),  # but so many take long
         ([3.0], False, 3, 15, 0),  # that was loading the compiler
         ([1.1, 0.1], False, 10, 15, 0),
         ([1.1, 0.1], False, 20, 15, 1),
         ([0.1], True, 10, 15, 0),
-        ([0.5], True, 10, 15, 4),
+        ([0.5], True, 10, 15, 7),
         ([5.0], True, 10, 15, 9),  # one less than there are: this process compiles, too
         ([5.0], True, 10, 1, 1),
     ],

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.failures.crash import show_stack_on_crash
+from tilework.runtime.failures.uncaught import show_stack_on_crash
 
 NAMES = {
     "Autotuner": "tilework.runtime.tuning.autotuner",

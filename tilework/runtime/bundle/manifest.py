@@ -30,8 +30,8 @@ from tilework.runtime.kernel_cache.environment import changes_stages
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.recording.callers import warn_user
 from tilework.runtime.recording.recorder import QUIET, is_tuning
-from tilework.runtime.tuning.same_bits import is_reproducible
-from tilework.runtime.tuning.tuning_key import argument_key, device_part
+from tilework.runtime.tuning.config import argument_key, device_part
+from tilework.runtime.tuning.pruning import is_reproducible
 
 KINDS = ("kernel", "tuning")
 NEEDS = {

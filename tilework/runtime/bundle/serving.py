@@ -232,8 +232,8 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
     # lazily: few programs tune
     from tilework.language.portable_key import portable_key
     from tilework.runtime.bundle.written_constants import Unwritable, written
-    from tilework.runtime.tuning.same_bits import fixed, is_reproducible
-    from tilework.runtime.tuning.tuning_key import argument_key, device_part
+    from tilework.runtime.tuning.config import argument_key, device_part
+    from tilework.runtime.tuning.pruning import fixed, is_reproducible
 
     begin()
     fn = tuner.fn

@@ -9,10 +9,9 @@ from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.knobs.hooks import tell
 from tilework.metrics import count
-from tilework.runtime.compile.compiled import CompiledKernel, by_stage, report_fallback
+from tilework.runtime.compile.compiled import CompiledKernel, Timer, by_stage, microseconds, report_fallback
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource
-from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages

@@ -15,8 +15,8 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import StageError, did_you_mean
 from tilework.language.deep_trees import deeply
+from tilework.runtime.compile.compiled import Timer, microseconds
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
-from tilework.runtime.compile.times import Timer, microseconds
 from tilework.runtime.kernel_cache import managers as cache
 from tilework.runtime.progress import LongStep
 from tilework.runtime.recording.source_parts import source_parts

@@ -14,6 +14,7 @@ everything. Notebooks ask the exception itself.
 """
 
 import contextlib
+import faulthandler
 import os
 import sys
 import threading
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from traceback import FrameSummary
 
 DURING = "\nDuring handling of the above exception, another exception occurred:\n"
+STANDARD_ERROR = 2  # the descriptor: `sys.stderr` may be any object
 SAID = (TypeError, ValueError, RuntimeError)
 PACKAGE = os.path.dirname(os.path.abspath(errors.__file__)) + os.sep
 
@@ -157,3 +159,12 @@ def in_notebook(error: TritonError, *_: Any) -> list[str]:
     import traceback  # lazily: only mistakes need it
 
     return render(error, error.__traceback__) if is_ours(error) else traceback.format_exception(error)
+
+
+def show_stack_on_crash() -> None:
+    """Have Python print its stack at fatal signals if TRITON_ENABLE_PYTHON_STACKTRACE is set, unless the user has done so.
+
+    A kernel that reads memory of others, or a compiler that aborts, ends the process without a message.
+    """
+    if knobs.is_on("TRITON_ENABLE_PYTHON_STACKTRACE") and not faulthandler.is_enabled():
+        faulthandler.enable(STANDARD_ERROR)

@@ -10,20 +10,25 @@ stays small in `cache_evict`.
 """
 
 import hashlib
+import json
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
+from importlib.util import cache_from_source
 from typing import Any
 
 from tilework import knobs
 from tilework.knobs.hooks import RELEASE_KEEPERS
 from tilework.runtime.kernel_cache.entry import EntryStore
 from tilework.runtime.kernel_cache.files import DISK, CacheManager, FileCacheManager, read_entry, warn_unusable
-from tilework.runtime.kernel_cache.key import file_stem, folder_of
+from tilework.runtime.kernel_cache.key import NOTHING_KEPT, ROOT, content_of, file_stem, folder_of, keep
 from tilework.runtime.kernel_cache.key import get_cache_key as get_cache_key
 from tilework.runtime.kernel_cache.key import triton_key as triton_key
 
 REMOTE_NAMES = ("RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager")
 ORIGIN = threading.local()  # `where` the last entry came from that this thread has loaded
+MOST_RELEASES = 16  # programs whose release is kept, the last ones
 MEMORY_BOUND = 256 << 20  # bytes of kernels kept by a process that has no disk
 
 # (root, folder, group) to files: what could not be written, oldest first
@@ -105,19 +110,37 @@ def entry_paths(key: str, files: Mapping[str, object]) -> dict[str, str]:
 def kept_release(identity: str, ask: Callable[[], str | None]) -> str | None:
     """The release of a program of the CUDA toolkit, asked for once per program: kept beside the bytecode, for every cache, and with the
     kernels, where that cannot be written."""
-    from tilework.runtime.kernel_cache import releases  # lazily: only NVIDIA's compiler asks
-
-    if (found := releases.known().get(identity)) is not None:
+    if (found := known_releases().get(identity)) is not None:
         return found
     key, name = hashlib.sha256(f"release of {identity}".encode()).hexdigest(), "tool_release"
     is_on_disk = manager_class() is FileCacheManager
     if is_on_disk and (files := load_entry(key, name)) is not None and f"{name}.txt" in files:
         return files[f"{name}.txt"].decode()
     if (found := ask()) is not None:
-        releases.remember(identity, found)
+        remember_release(identity, found)
         if is_on_disk:
             store_entry(key, name, {f"{name}.txt": found.encode(), f"{name}.json": b"{}"})
     return found
+
+
+def releases_file() -> str:
+    return cache_from_source(os.path.join(ROOT, "releases.py")) + ".known"
+
+
+def known_releases() -> dict[str, str]:
+    """Releases by the identity of their program."""
+    try:
+        found = json.loads(content_of(releases_file()))
+        return {identity: release for identity, release in found.items() if isinstance(release, str)}
+    except (*NOTHING_KEPT, AttributeError):
+        return {}
+
+
+def remember_release(identity: str, release: str) -> None:
+    """Keep one more, where bytecode is kept."""
+    if not sys.dont_write_bytecode:
+        found = [*known_releases().items(), (identity, release)][-MOST_RELEASES:]
+        keep(releases_file(), json.dumps(dict(found)).encode())
 
 
 RELEASE_KEEPERS[:] = [kept_release]

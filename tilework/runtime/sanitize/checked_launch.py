@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from tilework.errors import SANITIZER, SANITIZER_WARNING, Diagnostic, SanitizerError, SanitizerWarning, Span
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, AccessError, Region, is_near
 from tilework.oracles.interpreter.arguments import region_of
+from tilework.runtime.devices.host.evaluator_launcher import EvaluatorLauncher
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.pack import Slots
 from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
@@ -256,3 +257,57 @@ def rendered(
     text = linecache.getline(file, line).rstrip("\n")
     span = Span(file, line, column, column + 1, text)
     return Diagnostic(span, title, label, help, notes, severity=severity).render()
+
+
+# ---- races
+
+
+ENDLESS = "programs run one after another here: one that waits for a later one waits for ever"
+
+
+class RaceLauncher(EvaluatorLauncher):
+    """Runs one compiled kernel in the evaluator."""
+
+    def start(self, grid: Extent, stream: int, function: Any, args: Sequence[Any], scratch: Scratch) -> None:
+        """Run every program of the grid, in order, until a race is found."""
+        # lazily: a whole executor, which few programs use
+        from tilework.oracles.evaluator.races import RaceFound, RaceMemory, granule_of
+        from tilework.oracles.evaluator.rules import EvaluationError
+
+        memory = RaceMemory(prod(grid), granule_of(function), foreign=True)
+        try:
+            self.evaluate(grid, function, args, scratch, memory)
+        except RaceFound as found:
+            raise SanitizerError(told(found.race, grid)[1]) from None
+        except EvaluationError as error:
+            raise translated(error) from None
+        finally:
+            for race in memory.harmless.values():
+                place, text = told(race, grid, "warning")
+                show_warning(text, place)
+
+
+def translated(error: Any) -> Exception:
+    """What stopped the evaluator, as the sanitizer says it."""
+    if error.op == "tt.assert":
+        return RuntimeError(f"{error.location}: device-side assert triggered: {error.reason} [program {error.program}]")
+    help = ENDLESS if error.reason.startswith(("did not end", "waits")) else ""
+    kind = KernelAccessError if error.reason.startswith(("reads", "writes")) else SanitizerError
+    return kind(rendered(error.location, f"program {error.program} {error.reason}", help=help))
+
+
+def told(race: Any, grid: Extent, severity: str = "error") -> tuple[str, str]:
+    """The place of a race, and its text: both lines, both programs."""
+    from tilework.ir.locations import location_text  # lazily: the compiler loads when something is compiled
+
+    first, second = (id_of(number, grid) for number in race.programs)
+    verb, own = race.verbs
+    place, other = (location_text(op.location) or "" for op in (race.second, race.first))
+    both = f"and so does program {first}" if verb == own else f"which program {first} {verb}"
+    title = (
+        f"program {second} {own} element {race.element} of argument {race.name!r}, {both}; nothing orders them (race)"
+    )
+    if race.is_harmless:
+        title += ": harmless as long as all write the same"
+    note = f"program {first} {verb} it in {place_text(other)}"
+    return place, rendered(place, title, notes=(note,), severity=severity)

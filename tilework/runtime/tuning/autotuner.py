@@ -29,28 +29,24 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import AutotunerError as AutotunerError
-from tilework.errors import CompileTimeAssertionFailure, OutOfResources, PTXASError
-from tilework.knobs.hooks import LISTENERS, tell
+from tilework.errors import CompileTimeAssertionFailure, NotRecorded, OutOfResources, PTXASError
+from tilework.knobs.hooks import LISTENERS, SERVERS, tell
 from tilework.language.bound_launch import BoundLaunch
+from tilework.metrics import count
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.dynamo_rules import untraced
 from tilework.runtime.launch.python.jit import JITFunction, first_binder, native_bound
 from tilework.runtime.launch.python.jit import KernelInterface as KernelInterface
+from tilework.runtime.launch.python.wrappers import TensorWrapper
 from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
 from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
-from tilework.runtime.tuning.config import Config
+from tilework.runtime.tuning.config import Config, argument_key, device_part
 from tilework.runtime.tuning.heuristics import Heuristics as Heuristics
 from tilework.runtime.tuning.heuristics import Wrapper, jit_function, launch_inside
 from tilework.runtime.tuning.heuristics import heuristics as heuristics
-from tilework.runtime.tuning.misfits import refusing_misfits
-from tilework.runtime.tuning.pruning import Pruned, Tuning, prune
-from tilework.runtime.tuning.restore import Restore
-from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of
-from tilework.runtime.tuning.same_bits import is_reproducible, like_first
-from tilework.runtime.tuning.served_choice import check_may_tune, count_tuning, served_choice
-from tilework.runtime.tuning.summary import summary
-from tilework.runtime.tuning.tuning_key import argument_key, device_part
+from tilework.runtime.tuning.pruning import Pruned, Tuning, is_reproducible, like_first, prune
+from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of, summary
 from tilework.runtime.workers.async_compile import CompilerDied, active_mode
 
 if TYPE_CHECKING:
@@ -489,3 +485,97 @@ def autotune(
         )
 
     return decorate
+
+
+# ---- before a tuning
+
+
+def served_choice(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
+    """The configuration that a bundle has for these arguments; None if there is no bundle, or tuning may find it."""
+    if not (SERVERS or knobs.runtime.bundle):
+        return None
+    from tilework.runtime.bundle.serving import choice_for  # lazily: few programs are served
+
+    return choice_for(tuner, named, kwargs)
+
+
+def count_tuning(fn: Any, seconds: float) -> None:
+    """For `tilework.metrics`."""
+    labels = {"kernel": f"{fn.__module__}.{fn.__qualname__}"}
+    count("tunings", 1, **labels)
+    count("tuning_seconds", seconds, **labels)
+
+
+def check_may_tune(name: str, key: tuple[Any, ...], missing: Sequence[Any]) -> None:
+    """Refuse to measure under TILEWORK_NO_JIT=1; timings that are on disk are as good as ever."""
+    if missing and knobs.runtime.no_jit:
+        count("refusals", kernel=name)
+        raise NotRecorded(
+            f"TILEWORK_NO_JIT=1 forbids to tune {name} for the key {key}, of which {len(missing)} configurations have not been"
+            " measured: tune it before (`tilework tune`), or serve it from a bundle that was recorded with this key"
+        )
+
+
+@contextmanager
+def refusing_misfits(kernel: JITFunction | None) -> Iterator[None]:
+    """While this holds, compiling such a kernel for the active device raises DoesNotFit; None for what is not compiled."""
+    from tilework.runtime.compile.stages import device_limits  # lazily: only compiling needs it
+
+    utils = None if kernel is None else driver.active.utils
+    limits = None if utils is None else utils.get_device_properties(driver.active.get_current_device())
+    token = device_limits.set(limits)
+    try:
+        yield
+    finally:
+        device_limits.reset(token)
+
+
+# ---- arguments that a kernel changes
+
+
+class Restore:
+    """The default hooks around a measured call: zero some arguments before it, put others back after it."""
+
+    def __init__(self, reset_to_zero: Sequence[str], restore_value: Sequence[str]) -> None:
+        self.reset_to_zero = list(reset_to_zero)
+        self.restore_value = list(restore_value)
+        self.copies: dict[str, Any] = {}
+
+    def before(self, args: Mapping[str, Any], reset_only: bool = False) -> None:
+        """Zero what is to be zero; remember what is to be restored, unless nothing follows (`reset_only`)."""
+        for name in self.reset_to_zero:
+            fill_with_zero(memory_of(args[name]))
+        if not reset_only:
+            self.copies = {name: copy_of(memory_of(args[name])) for name in self.restore_value}
+
+    def after(self, args: Mapping[str, Any], exception: BaseException | None = None) -> None:
+        """Put the remembered values back, whether the call succeeded or not."""
+        for name, saved in self.copies.items():
+            overwrite(memory_of(args[name]), saved)
+        self.copies = {}
+
+
+def memory_of(arg: Any) -> Any:
+    """The array behind an argument; descriptors and wrappers stand for their base."""
+    return memory_of(arg.base) if hasattr(arg, "block_shape") or isinstance(arg, TensorWrapper) else arg
+
+
+def fill_with_zero(array: Any) -> None:
+    """In place."""
+    if hasattr(array, "zero_"):
+        array.zero_()
+    else:
+        array.fill(0)
+
+
+def copy_of(array: Any) -> Any:
+    """Its own memory, on the same device."""
+    return array.clone() if hasattr(array, "clone") else array.copy()
+
+
+def overwrite(array: Any, source: Any) -> None:
+    """In place."""
+    if hasattr(array, "copy_"):
+        array.copy_(source)
+    else:
+        array[...] = source

@@ -28,7 +28,7 @@ from tilework.runtime.launch.python.jit import JITFunction
 from tilework.runtime.workers.async_compile import AsyncCompileMode, CompilerDied, FutureKernel, active_mode
 from tilework.runtime.workers.pool import can_share, most_workers, shared_pool
 
-LOAD_SECONDS = 1.0  # for a worker to start and load the compiler, as long as this process does not know
+LOAD_SECONDS = 0.6  # for a worker to start and load the compiler, as long as this process does not know
 COMPILE_SECONDS = 0.1  # for one compilation, as long as that is not known
 TICK = 0.05  # seconds; processor times are not more precise
 CROWDED = 2.0  # the cores are busy if a compilation takes so many times its processor seconds

@@ -1,14 +1,19 @@
 """Which configurations are worth measuring: `prune_configs_by` of an autotuner, and why the others are not."""
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tilework import knobs
 from tilework.errors import AutotunerError
 from tilework.runtime.tuning.config import Config
 
 Pruned = dict[Config, str]
+FREE = frozenset(
+    "num_warps num_stages num_ctas maxnreg waves_per_eu matrix_instr_nonkdim kpack schedule_hint pre_hook".split()
+)
 
 
 class Tuning(threading.local):
@@ -58,3 +63,48 @@ def prune(
         text = f"perf_model estimates {estimates[config]:.4g}, and the last of the {count} that top_k leaves {estimates[ordered[count - 1]]:.4g}"
         reasons[config] = text
     return ordered[:count], reasons
+
+
+# ---- reproducible kernels
+
+
+class FixedByFirst(UserWarning):
+    """Configurations of a reproducible kernel that are not tried."""
+
+
+def is_reproducible(fn: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Whether a launch of a kernel, which may be wrapped, promises the same bits everywhere."""
+    asked = kwargs.get("reproducible")
+    while asked is None and fn is not None:
+        asked, fn = getattr(fn, "reproducible", None), getattr(fn, "fn", None)
+    return bool(knobs.runtime.reproducible if asked is None else asked)
+
+
+def like_first(name: str, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, str]]:
+    """The configurations that compute what the first one computes, and what is different in each of the others."""
+    left: list[Config] = []
+    reasons: dict[Config, str] = {}
+    wanted = fixed(configs[0])
+    for config in configs:
+        own = fixed(config)
+        differ = [key for key in {**wanted, **own} if wanted.get(key) != own.get(key)]
+        if not differ:
+            left.append(config)
+            continue
+        texts = [f"{key} is {own.get(key)!r} and {wanted.get(key)!r} in the first configuration" for key in differ]
+        reasons[config] = f"it may change the bits: {', '.join(texts)}"
+    if reasons:
+        text = next(iter(reasons.values())).removeprefix("it may change the bits: ")
+        warnings.warn(
+            f"{name} is reproducible: {len(reasons)} of its {len(configs)} configurations are not tried, since they may change the"
+            f" bits ({text}). Put the one whose values you want first; the others may differ in num_warps, num_stages,"
+            " num_ctas and maxnreg",
+            FixedByFirst,
+            stacklevel=5,
+        )
+    return left, reasons
+
+
+def fixed(config: Config) -> dict[str, Any]:
+    """What of a configuration decides what is computed."""
+    return {name: value for name, value in config.all_kwargs().items() if name not in FREE}

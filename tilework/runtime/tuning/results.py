@@ -18,14 +18,15 @@ import hashlib
 import json
 import math
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tilework import knobs
-from tilework.errors import PTXASKilled, StageError
+from tilework.errors import DoesNotFit, PTXASKilled, StageError
 from tilework.language.portable_key import portable_key
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.entry import EntryStore
@@ -33,13 +34,13 @@ from tilework.runtime.kernel_cache.environment import cache_invalidating_env_var
 from tilework.runtime.kernel_cache.files import warn_unusable
 from tilework.runtime.kernel_cache.managers import file_stem, folder_of, get_cache_manager, triton_key
 from tilework.runtime.tuning.config import Config
-from tilework.runtime.tuning.process_lock import Lock
 from tilework.runtime.workers.async_compile import CompilerDied
 from tilework.targets.base import find_backend
 
 Timing = Any  # what a benchmarker returned: a number, or a list of them
 FAILED = (math.inf, math.inf, math.inf)
 HASH_CHARS = 16
+LOCK_CHECK_SECONDS = 0.02
 PASSING = (
     CompilerDied,
     PTXASKilled,
@@ -215,3 +216,67 @@ def order(timing: Timing) -> list[float]:
 def has_failed(timing: Timing) -> bool:
     """Whether the configuration could not run."""
     return math.isinf(order(timing)[0])
+
+
+class Lock:
+    """A file that one process at a time may lock: ``lock = Lock.open(path)``, then `take` and `close`.
+
+    The lock ends with its process, and the file is removed by the process that held the lock.
+    """
+
+    def __init__(self, path: str, handle: int) -> None:
+        self.path, self.handle, self.is_held = path, handle, False
+
+    @classmethod
+    def open(cls, path: str) -> Self | None:
+        """None where there can be no such file."""
+        try:
+            return cls(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError:
+            return None
+
+    def take(self, patience: float) -> bool:
+        """Whether this process has it now, or after some seconds; also where files cannot be locked."""
+        end = time.monotonic() + patience
+        while not (taken := self.try_now()) and time.monotonic() < end:
+            time.sleep(LOCK_CHECK_SECONDS)
+        return taken
+
+    def try_now(self) -> bool:
+        try:
+            import fcntl  # lazily: not every system has it
+
+            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.is_held = True
+        except BlockingIOError:
+            return False
+        except (ImportError, OSError):
+            pass
+        return True
+
+    def close(self) -> None:
+        if self.is_held:
+            with suppress(OSError):
+                os.unlink(self.path)
+        os.close(self.handle)
+
+
+def summary(tuner: Any, key: tuple[Any, ...]) -> str:
+    """The text that Triton's programs print, with what only we know."""
+    found = tuner.tunings[key]
+    timings, failures = found["timings"], found["failures"]
+    lines = [
+        f"Triton autotuning for function {tuner.__name__},",
+        f"with key as {key},",
+        f"finished after {found['seconds']:.2f}s,",
+    ]
+    if found["from_disk"]:
+        lines.append(f"{found['from_disk']} of {len(timings)} timings from disk,")
+    if found["elsewhere"]:
+        lines.append(f"{found['elsewhere']} configurations compiled in other processes,")
+    if misfits := [error for error in failures.values() if isinstance(error, DoesNotFit)]:
+        lines.append(f"{len(misfits)} of {len(timings)} configurations pruned: they cannot fit,")
+    for config in (config for config, timing in timings.items() if has_failed(timing)):
+        reason = failures.get(config)
+        lines.append(f"failed config: {config}: {'as before' if reason is None else reason},")
+    return "\n".join([*lines, f"best config selected: {found['best']};"])

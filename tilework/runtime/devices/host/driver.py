@@ -72,7 +72,7 @@ def make_launcher(source: Any, metadata: Any) -> Launcher:
 
         return SanitizedLauncher(source, metadata)
     if getattr(metadata, "sanitize", False) == "race":
-        from tilework.runtime.sanitize.race_launch import RaceLauncher  # lazily: only checked launches need it
+        from tilework.runtime.sanitize.checked_launch import RaceLauncher  # lazily: only checked launches need it
 
         return RaceLauncher(source, metadata)
     if metadata.binary_ext == "obj":
