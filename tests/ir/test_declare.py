@@ -17,7 +17,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir import context
+from tilework.ir import parser
 from tilework.ir.constraints import ANY, BOOL_LIKE, I32, I32_ARRAY, PTR_LIKE, enum_property
 from tilework.ir.create import create_op
 from tilework.ir.declare import UNDEFINED, Op, dialect_ops
@@ -54,7 +54,7 @@ class EndOp(Op):
 
 @pytest.fixture(autouse=True)
 def dialect(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = context.make_context.__wrapped__()
+    made = parser.make_context.__wrapped__()
     made.load_dialect(Dialect("testing", dialect_ops("testing"), []))
     monkeypatch.setattr("tilework.ir.parser.make_context", lambda: made)
 

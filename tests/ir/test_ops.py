@@ -16,7 +16,6 @@ from tests.ir.values import TYPES, in_function
 from tests.pipeline.stages import StageError, check_stage
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp, binary, cmpf, cmpi, convert, ternary, unary
-from tilework.ir.context import make_context
 from tilework.ir.enums import (
     CacheModifier,
     DescriptorReduceKind,
@@ -30,10 +29,9 @@ from tilework.ir.enums import (
     RoundingMode,
     ScaleDotElemType,
 )
-from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.llvm import AssumeOp
+from tilework.ir.llvm import AssumeOp, GpuBarrierOp
 from tilework.ir.locations import file_loc
-from tilework.ir.parser import parse_module
+from tilework.ir.parser import make_context, parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.types import f16, f32, f64, i32, i64, pointer_type, tensor_type
 from tilework.ir.verify import verify

@@ -26,7 +26,7 @@ from tilework.ir.effects import (
     reads,
     writes,
 )
-from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, name_of, unknown
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module

@@ -17,7 +17,7 @@ from xdsl.irdl import irdl_attr_definition
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import binary
-from tilework.ir.float_text import float_bits, float_from_bits, number_text
+from tilework.ir.attr_text import float_bits, float_from_bits, number_text
 from tilework.ir.locations import callsite_loc, file_loc, name_loc, name_of, unknown
 from tilework.ir.parser import IRSyntaxError, parse_module
 from tilework.ir.printer import print_module

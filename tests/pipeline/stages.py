@@ -14,9 +14,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir.amdg import AMDG, ROCDL
 from tilework.ir.arith_ext import Arith
 from tilework.ir.effects import TT_ELEMENTWISE
-from tilework.ir.gpu import GPU
-from tilework.ir.layout_check import layout_problem
-from tilework.ir.llvm import LLVM
+from tilework.ir.llvm import GPU, LLVM
 from tilework.ir.tt import (
     TT,
     AdvanceOp,
@@ -36,6 +34,7 @@ from tilework.ir.ttc import TTC
 from tilework.ir.ttg import TTG, MaskOp, MaskReturnOp, PredicateStageOp
 from tilework.ir.ttng import TTNG
 from tilework.ir.types import PointerType, TensorDescType, is_tensor
+from tilework.ir.verify import layout_problem
 
 
 @dataclass(frozen=True)

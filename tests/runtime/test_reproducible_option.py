@@ -10,8 +10,8 @@ import tilework.language as tl
 from tests.runtime.launch_kernels import AMPERE, fill_source
 from tilework import knobs
 from tilework.compiler import compile, lower
+from tilework.ir.module_facts import is_reproducible
 from tilework.ir.parser import parse_module
-from tilework.ir.reproducible import is_reproducible
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

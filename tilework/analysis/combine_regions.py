@@ -43,8 +43,8 @@ from tilework.ir.arith_ext import SelectOp
 from tilework.ir.effects import is_pure
 from tilework.ir.encodings import layout_of
 from tilework.ir.integer_ops import predicate_of
+from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import end_of, only_op
-from tilework.ir.reproducible import follows_tree
 from tilework.ir.rewrite import constant_value, defining_op
 from tilework.ir.types import axis_of, is_float
 from tilework.layouts.linear import LinearLayout

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.analysis.provenance import UNKNOWN, Provenance, memory_provenance
-from tilework.ir import gpu, tt, ttg, ttng
+from tilework.ir import llvm, tt, ttg, ttng
 from tilework.ir.enums import MemSemantic
 from tilework.ir.functions import callee_of, callees_first, functions_by_name, modules, ops_in_order
 from tilework.ir.module_facts import num_ctas
@@ -43,7 +43,7 @@ COPIES_IN = frozenset({ttng.AsyncTMACopyGlobalToLocalOp, ttng.AsyncTMAGatherOp})
 COPIES_OUT = frozenset({ttng.AsyncTMACopyLocalToGlobalOp, ttng.AsyncTMAReduceOp, ttng.AsyncTMAScatterOp})
 LOADS = frozenset({tt.LoadOp, ttg.AsyncCopyGlobalToLocalOp})
 ATOMICS = frozenset({tt.AtomicRMWOp, tt.AtomicCASOp})
-BARRIERS = frozenset({gpu.GpuBarrierOp, ttg.LocalBarrierOp})
+BARRIERS = frozenset({llvm.GpuBarrierOp, ttg.LocalBarrierOp})
 FOREIGN = frozenset({tt.ElementwiseInlineAsmOp, tt.ExternElementwiseOp})
 
 

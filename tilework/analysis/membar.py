@@ -41,7 +41,7 @@ from tilework.analysis.allocation import FOREVER, Allocation, Interval, allocati
 from tilework.analysis.ring_slots import in_other_slots
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
-from tilework.ir import amdg, gpu, tt, ttg, ttng
+from tilework.ir import amdg, llvm, tt, ttg, ttng
 from tilework.ir.encodings import layout_of
 from tilework.ir.functions import callee_of, is_private, modules, ops_in_order
 from tilework.ir.module_facts import find_num_warps
@@ -255,7 +255,7 @@ REGION_RULES: dict[type[Operation], Callable[[Walk, Operation, Pending], Pending
 }
 
 
-BARRIERS = frozenset({gpu.GpuBarrierOp, ttg.LocalBarrierOp})
+BARRIERS = frozenset({llvm.GpuBarrierOp, ttg.LocalBarrierOp})
 WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
 
 

@@ -47,10 +47,10 @@ from tilework.frontend.visitors import VISITORS
 from tilework.ir import tt
 from tilework.ir.builder import Builder
 from tilework.ir.functions import functions, is_private, symbol_of
-from tilework.ir.hints import poison
 from tilework.ir.locations import file_loc, name_loc, place
-from tilework.ir.reproducible import mark_reproducible
+from tilework.ir.module_facts import mark_reproducible
 from tilework.ir.rewrite import insert_after, insert_before
+from tilework.ir.scf_ext import poison
 from tilework.language import core as tl
 from tilework.language import target_info
 from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of

@@ -29,10 +29,19 @@ from tilework.frontend.known_values import (
 from tilework.frontend.merge import append, assigned_at, end_location
 from tilework.frontend.scopes import finished_index
 from tilework.frontend.visitors import FunctionGenerator, visits
-from tilework.ir.hints import COUNTED, SKIPS, UNIT, loop_attributes
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.rewrite import constant_value
-from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
+from tilework.ir.scf_ext import (
+    COUNTED,
+    SKIPS,
+    UNIT,
+    loop_attributes,
+    make_condition,
+    make_for,
+    make_if,
+    make_while,
+    make_yield,
+)
 from tilework.language import core as tl
 from tilework.language.typing import triton_words
 from tilework.language.typing.promotion import number_dtype

@@ -64,7 +64,8 @@ def verify_access(op: IRDLOperation, ptr: SSAValue, offsets: SSAValue, mask: SSA
 
 
 class BufferLoadOp(Op):
-    """Read elements at offsets from a pointer: ``%x = amdg.buffer_load %p[%o], %mask, %other cacheModifier = cg : tensor<...>``."""
+    """Read elements at offsets from a pointer: ``%x = amdg.buffer_load %p[%o], %mask, %other cacheModifier = cg :
+    tensor<...>``."""
 
     name = "amdg.buffer_load"
     ptr = operand_def(POINTER)
@@ -103,7 +104,8 @@ class BufferStoreOp(Op):
 
 
 class BufferAtomicRMWOp(Op):
-    """Change elements at offsets from a pointer: ``%old = amdg.buffer_atomic_rmw add, acq_rel, gpu, %v, %p[%o], %mask : ...``."""
+    """Change elements at offsets from a pointer: ``%old = amdg.buffer_atomic_rmw add, acq_rel, gpu, %v, %p[%o], %mask :
+    ...``."""
 
     name = "amdg.buffer_atomic_rmw"
     atomic_rmw_op = prop_def(enum_property(RMWOp))
@@ -124,7 +126,8 @@ class BufferAtomicRMWOp(Op):
 
 
 class BufferAtomicCASOp(Op):
-    """Replace elements that equal `cmp`: ``%old = amdg.buffer_atomic_cas acq_rel, gpu, %cmp, %v, %p[%o] : tensor<...>``."""
+    """Replace elements that equal `cmp`: ``%old = amdg.buffer_atomic_cas acq_rel, gpu, %cmp, %v, %p[%o] :
+    tensor<...>``."""
 
     name = "amdg.buffer_atomic_cas"
     cmp = operand_def(TENSOR)
@@ -146,7 +149,8 @@ class BufferAtomicCASOp(Op):
 class BufferLoadToLocalOp(Op):
     """Start copying elements at offsets from a pointer to LDS; they are there after a wait.
 
-    ``%t = amdg.buffer_load_to_local %p[%o] mask = %m into %buffer {contiguity = 8 : i32} : <f16>[tensor<..xi32>]  -> <...>``
+    ``%t = amdg.buffer_load_to_local %p[%o] mask = %m into %buffer {contiguity = 8 : i32} : <f16>[tensor<..xi32>]  ->
+    <...>``
     """
 
     name = "amdg.buffer_load_to_local"
@@ -176,7 +180,8 @@ class BufferLoadToLocalOp(Op):
 
 
 class AsyncWaitOp(Op):
-    """Wait until at most `num_inst` copies to LDS, counted as instructions, are under way: ``%t = amdg.async_wait %u {num_inst = 4 : i32}``."""
+    """Wait until at most `num_inst` copies to LDS, counted as instructions, are under way: ``%t = amdg.async_wait %u
+    {num_inst = 4 : i32}``."""
 
     name = "amdg.async_wait"
     tokens = var_operand_def(TOKEN)
@@ -204,7 +209,8 @@ class CondBarrierOp(Op):
 
 
 class InstructionSchedHintOp(Op):
-    """What the block is, for the scheduler: ``amdg.instruction_sched_hint {variant = #amdg.SchedHintVariant<attention>}``."""
+    """What the block is, for the scheduler: ``amdg.instruction_sched_hint {variant =
+    #amdg.SchedHintVariant<attention>}``."""
 
     name = "amdg.instruction_sched_hint"
     variant = prop_def(enum_property(SchedHint))

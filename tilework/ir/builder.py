@@ -4,8 +4,8 @@
     builder.loc = loc
     total = builder.insert(binary(arith.AddiOp, a, b, builder.loc)).results[0]
 
-Constants are kept once per function, at the start of its entry block, in the order and with the locations that `canonicalize` would give
-them if each stood where it is used: `Constant` says which.
+Constants are kept once per function, at the start of its entry block, in the order and with the locations that
+`canonicalize` would give them if each stood where it is used: `Constant` says which.
 """
 
 from collections.abc import Iterator
@@ -25,10 +25,12 @@ OpT = TypeVar("OpT", bound=Operation)
 
 @dataclass(slots=True)
 class Constant:
-    """A number of a function, in Triton's place. Each use there is an op where the number stands; `canonicalize` then moves all to the front.
+    """A number of a function, in Triton's place. Each use there is an op where the number stands; `canonicalize` then
+    moves all to the front.
 
-    What only folds make (casts of numbers and of the bounds of loops) comes first, then the others, each in front of earlier ones; what the
-    function starts with (`leads`) is last, in its order. One that is there once, and not in a nested block, keeps its location.
+    What only folds make (casts of numbers and of the bounds of loops) comes first, then the others, each in front of
+    earlier ones; what the function starts with (`leads`) is last, in its order. One that is there once, and not in a
+    nested block, keeps its location.
     """
 
     leads: bool
@@ -87,7 +89,8 @@ class Builder:
         self._entry, self._constants = outer
 
     def constant(self, value: int | float, type: Attribute, folds_later: bool = False) -> SSAValue:
-        """The number as a value of `type`, the same value each time; `folds_later`: Triton has a cast of another constant here."""
+        """The number as a value of `type`, the same value each time; `folds_later`: Triton has a cast of another
+        constant here."""
         if self._entry is None:
             return self.insert(constant(value, type, self.loc)).results[0]
         known = self._known(value, type)

@@ -1,9 +1,10 @@
 """Build, insert and look at ops at a third of the cost of xDSL's own constructors and accessors.
 
 `create_op` does what `Operation.create` does for an op without regions and successors, with the same result: it sets
-the same fields and links the same uses, but calls no property setters and loops once over the operands. What ops and values are asked for
-most often (hash, type, neighbour) is answered by Python itself instead of functions that say the same (`quicken`). This file is
-the only one that knows the private fields of xDSL's IR; `tests/ir/test_create.py` compares each function with xDSL's.
+the same fields and links the same uses, but calls no property setters and loops once over the operands. What ops and
+values are asked for most often (hash, type, neighbour) is answered by Python itself instead of functions that say the
+same (`quicken`). This file is the only one that knows the private fields of xDSL's IR; `tests/ir/test_create.py`
+compares each function with xDSL's.
 """
 
 # pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
@@ -105,7 +106,8 @@ def create_op(
 
 
 def replace_all_uses(old: SSAValue, new: SSAValue) -> None:
-    """Every use of `old` becomes a use of `new`: the list of uses moves over as a whole. Names, which come from locations, do not."""
+    """Every use of `old` becomes a use of `new`: the list of uses moves over as a whole. Names, which come from
+    locations, do not."""
     first = old.first_use
     if first is None or old is new:
         return

@@ -56,7 +56,8 @@ PLACED: Ops = having(NoMemoryEffect) | TERMINATORS | DIVISIONS
 PURE: Ops = ARITHMETIC | having(Pure) | having(NoMemoryEffect) | BRANCHES | {ub.PoisonOp}
 SPECULATABLE: Ops = PURE - PLACED
 READ_ONLY: Ops = having(MemoryReadEffect) - having(MemoryWriteEffect)
-# A buffer is made where it is allocated: two allocations are not one, but one that is unused may go. So is one filled by
+# A buffer is made where it is allocated: two allocations are not one, but one that is unused may go. So is one filled
+# by
 # a `ttg.local_alloc`, which nobody else can see yet.
 WRITE_ONLY: Ops = having(MemoryWriteEffect) - having(MemoryReadEffect)
 
@@ -86,7 +87,8 @@ def reads(op: Operation) -> bool:
 def writes(op: Operation) -> bool:
     """`op` may write memory, or do something else that must not be lost; unknown ops do.
 
-    A `while` that reads may wait until another program has written: it must not be lost, and memory is different after it.
+    A `while` that reads may wait until another program has written: it must not be lost, and memory is different after
+    it.
     """
     kind = type(op)
     if kind in PURE:

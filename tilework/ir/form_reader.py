@@ -1,18 +1,31 @@
-"""From the form of an op (`ir/forms.py`) a function that reads what follows its name and builds it.
+"""The readers of ops: `reader_of` compiles the form of an op (`ir/forms.py`) to a function that parses the text after
+its name.
 
-Operands and types are collected in the order of the text; then the types that are not written are inferred, the operands
-resolved and the op is made, unchecked: that is the verifier's work. `OLDER` has for a few ops what must be done in
-between to text of older compilers; it is filled by those who know them.
+Operands and types are collected in the order of the text; then the types that are not written are inferred, the
+operands resolved and the op is created, unchecked: that is the verifier's work. `OLDER` has for a few ops the changes
+to text of older compilers in between; the modules of `legacy/` fill it.
+
+`infer` of an op class has the types that follow from other types, for its reader and its builder:
+
+    infer = {"result": (loaded_type, "ptr"), "mask": (mask_type, "result"), "other": "result"}
+
+The type of `result` is a function of that of `ptr`; `other` has the type of `result` (and the other way round). An
+argument may be a property, as its Python value: ``{"result": (expanded_type, "src", "axis")}``; only builders use such
+a rule. A fixed type is its own result. ``{"$operands": "result"}`` is about every operand. The types of a variadic
+operand are inferred one by one. A constraint that only one type satisfies (`I32`) and the trait `SameType` imply a
+rule.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser, UnresolvedOperand
 
+from tilework.ir.constraints import SameType
 from tilework.ir.create import create_op
 from tilework.ir.forms import (
     ALL,
@@ -30,9 +43,70 @@ from tilework.ir.forms import (
     parse_form,
     walk,
 )
-from tilework.ir.infer import solve
 from tilework.ir.locations import unknown
 from tilework.ir.types import i32_array
+
+OPERANDS = "$operands"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The type of `target`: that of the first source, or `function` of all sources."""
+
+    target: str
+    function: Callable[..., Attribute] | None
+    sources: tuple[str, ...]
+    fixed: Attribute | None = None
+
+    def apply(self, types: Mapping[str, Any]) -> Any:
+        if self.fixed is not None:
+            return self.fixed
+        first, *others = (types[source] for source in self.sources)
+        if self.function is None:
+            return first
+        if isinstance(first, Attribute):
+            return self.function(first, *others)
+        return [self.function(type, *others) for type in first]
+
+
+def rules_of(cls: type[Operation], fields: Fields) -> list[Rule]:
+    """What the class says about its types, the surest first."""
+    slots = [*fields.operands.values(), *fields.results.values()]
+    rules = [Rule(slot.name, None, (), slot.only) for slot in slots if slot.only is not None]
+    turned: list[Rule] = []
+    declared = dict(FORMS[cls].infer) if cls in FORMS else {}
+    if (source := declared.pop(OPERANDS, None)) is not None:
+        declared = dict.fromkeys(fields.operands, source) | declared
+    if cls.has_trait(SameType):
+        declared |= {slot.name: slots[0].name for slot in slots[1:]}
+    for target, rule in declared.items():
+        if isinstance(rule, str):
+            rules.append(Rule(target, None, (rule,)))
+            turned.append(Rule(rule, None, (target,)))
+        elif isinstance(rule, Attribute):
+            rules.append(Rule(target, None, (), rule))
+        else:
+            function, *sources = rule
+            rules.append(Rule(target, function, tuple(sources)))
+    return rules + turned
+
+
+def solve(cls: type[Operation], fields: Fields, known: Collection[str]) -> list[Rule]:
+    """The rules to apply, in order, where the types of `known` are given."""
+    given, order = set(known), []
+    rules = rules_of(cls, fields)
+    optional = {slot.name for slot in fields.operands.values() if slot.is_optional}
+    while True:
+        usable = (
+            rule
+            for rule in rules
+            if rule.target not in given and all(source in given and source not in optional for source in rule.sources)
+        )
+        if (rule := next(usable, None)) is None:
+            return order
+        given.add(rule.target)
+        order.append(rule)
+
 
 Types = Attribute | Sequence[Attribute]
 LITERAL = re.compile(r"#[\w.]+|[A-Za-z_]\w*|->|\S")

@@ -85,7 +85,8 @@ def function_around(op: Operation) -> FuncOp:
 
 
 def entry_around(op: Operation) -> Block:
-    """The first block of the function that holds `op`, or of the partition of its warps: what is there, `op` may use."""
+    """The first block of the function that holds `op`, or of the partition of its warps: what is there, `op` may
+    use."""
     region = op.parent_region()
     while region is not None and (parent := region.parent) is not None and not parent.has_trait(IsolatedFromAbove):
         region = parent.parent_region()

@@ -3,8 +3,8 @@
     >>> EVALUATE[arith.DivSIOp](-7, 2, 32), EVALUATE[arith.ShLIOp](1, 40, 32), compare(ULT, -1, 1, 32)
     (-3, None, False)
 
-Numbers are read as signed, or modulo ``2**width``, as the op does; results are to be taken modulo ``2**width``. Division by zero
-and shifts by the width or more have no value: None.
+Numbers are read as signed, or modulo ``2**width``, as the op does; results are to be taken modulo ``2**width``.
+Division by zero and shifts by the width or more have no value: None.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""llvm: what kernels use of that dialect, an assumption and loop annotations.
+"""The ops of MLIR's `llvm` and `gpu` dialects that kernels use: an assumption, loop annotations and a barrier.
 
 llvm.intr.assume %c : i1
 scf.for ... {llvm.loop_annotation = #llvm.loop_annotation<licm = <disable = true>>}
+gpu.barrier
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,16 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from tilework.ir.constraints import I1
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.types import i1, int_attr
+
+
+class GpuBarrierOp(Op):
+    """All threads of the program wait for each other: ``gpu.barrier``."""
+
+    name = "gpu.barrier"
+    form = "{}"
+
+
+GPU = Dialect("gpu", dialect_ops("gpu"), [])
 
 
 class AssumeOp(Op):
@@ -42,7 +53,8 @@ class OptionsText:
 
 @irdl_attr_definition
 class LoopLicmAttr(OptionsText, ParametrizedAttribute):
-    """What LLVM is told about moving code out of a loop: ``#llvm.loop_licm<disable = true, versioningDisable = true>``."""
+    """What LLVM is told about moving code out of a loop: ``#llvm.loop_licm<disable = true, versioningDisable =
+    true>``."""
 
     name = "llvm.loop_licm"
     ALIAS_STEM: ClassVar[str] = "loop_licm"

@@ -5,14 +5,19 @@
 
 A value named in the source carries a name location; an op that was inlined carries a call-site location.
 
-The text shows the place that Triton shows: of the part of an expression that was read last. Who tells a user about an op wants the expression:
+The text has the location that Triton prints: that of the part of an expression that was read last. A diagnostic points
+at the whole expression:
 
     x = tl.load(p + i, mask)        loc("x"("k.py":3:12)) in the text, `source_positions` has 3:4
-        ^       ^ what was read last
+        ^       ^ read last
 
-A location that was read from text asks the source (`expression_starts`).
+For a location that was read from text, `expression_start` looks the expression up in the source file, if it still
+exists; a position at which no part of an expression starts is returned as it is.
 """
 
+import ast
+import linecache
+from collections.abc import Mapping
 from functools import cache
 
 from xdsl.dialects.builtin import (
@@ -29,8 +34,45 @@ from xdsl.ir import Attribute
 
 from tilework.errors import LIBRARY, POSITIONS
 from tilework.ir.create import create_attr
-from tilework.ir.expression_starts import expression_start
 from tilework.ir.types import string_attr
+
+Position = tuple[int, int]
+KNOWN: dict[
+    str, tuple[list[str], Mapping[Position, Position]]
+] = {}  # by file: the lines that were read, and what they say
+
+
+def expression_start(file: str, line: int, column: int) -> Position:
+    """Line and column of the expression around the part that starts at this line (from 1) and column (from 0)."""
+    lines = linecache.getlines(file)
+    known = KNOWN.get(file)
+    if known is None or known[0] is not lines:
+        known = KNOWN[file] = lines, starts("".join(lines))
+    return known[1].get((line, column), (line, column))
+
+
+def starts(source: str) -> Mapping[Position, Position]:
+    """For each place where a part of an expression starts, that where the expression around it does.
+
+    >>> starts("y = f(a + b)")[1, 6], starts("y = f(a + b)")[1, 10]
+    ((1, 4), (1, 6))
+    """
+    found: dict[Position, Position] = {}
+
+    try:
+        waiting: list[tuple[ast.AST, Position | None]] = [(ast.parse(source), None)]
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    while waiting:
+        node, around = waiting.pop()
+        if isinstance(node, ast.expr | ast.keyword):
+            here = node.lineno, node.col_offset
+            found.setdefault(here, around or here)
+            around = here if isinstance(node, ast.expr) else around
+        inner = None if isinstance(node, ast.stmt) else around
+        waiting += [(child, inner) for child in reversed(list(ast.iter_child_nodes(node)))]
+    return found
+
 
 unknown: LocationAttr = UNKNOWN_LOC
 
@@ -58,8 +100,8 @@ def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
 
 @cache
 def place(file: str, line: int, col: int, name: str | None, start: tuple[int, int]) -> LocationAttr:
-    """``loc("file":line:col)`` of an expression that starts at the line and column `start`, under the name of a value if there is one;
-    its parts are quicker to look up than a location."""
+    """``loc("file":line:col)`` of an expression that starts at the line and column `start`, under the name of a value
+    if there is one; its parts are quicker to look up than a location."""
     loc = new_loc(file, line, col)
     vars(loc)["start"] = start
     return loc if name is None else create_attr(NameLoc, desc=string_attr(name), location=loc)
@@ -109,8 +151,8 @@ POSITIONS.append(source_positions)
 
 
 def location_text(location: Attribute | None, *, innermost: bool = False) -> str | None:
-    """``file:line:column`` of the first source position outside of the language's own, or None if it is unknown; `innermost`: of
-    the first one of all."""
+    """``file:line:column`` of the first source position outside of the language's own, or None if it is unknown;
+    `innermost`: of the first one of all."""
     positions = source_positions(location) if location is not None else []
     own = [position for position in positions if innermost or not position[0].startswith(LIBRARY)]
     found = own[:1] or positions[-1:]

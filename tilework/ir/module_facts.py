@@ -1,22 +1,67 @@
-"""What a module of TTGIR says about the machine it is for, in its attributes:
+"""The facts that a TTGIR module has about its target, in its attributes:
 
     module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 8 : i32, ttg.target = "cuda:90",
                        "ttg.threads-per-warp" = 32 : i32} { ... }
 
-Each question takes any op inside the module. The number of warps may differ in a function that says so, and in the
-partitions of a `ttg.warp_specialize`.
+Each function takes any op inside the module. The number of warps may differ in a function that has the attribute, and
+in the partitions of a `ttg.warp_specialize`.
+
+``module attributes {tilework.reproducible}`` promises the same bits on every target
+(`@tilework.jit(reproducible=True)`). Passes, lowerings and the evaluator call `is_reproducible` with any op inside; the
+frontend and the interpreter have the option itself. Reductions and scans then combine in one tree, which depends on the
+size along the axis alone. Neighbours are combined first, by the lowest bit of their indices, then pairs of neighbours
+by the next one; the lower index is the first operand, and where a side has no elements the other is taken as it is. Of
+five elements:
+
+    reduce      ((x0 x1) (x2 x3)) x4
+    scan        bit 0    x0   (x0 x1)   x2            (x2 x3)           x4         where the bit is 1, the other half's
+                bit 1    x0   (x0 x1)   (x0 x1) x2    (x0 x1) (x2 x3)   x4         total comes in front; in reverse,
+                bit 2    x0   (x0 x1)   (x0 x1) x2    (x0 x1) (x2 x3)   (...) x4   where it is 0
 """
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.errors import PassError
 from tilework.ir.functions import ops_in_order
+from tilework.ir.nesting import only_op
 from tilework.ir.ttg.warp_specialize_ops import WarpSpecializeOp, WarpSpecializePartitionsOp
 from tilework.ir.types import array_values, i32, int_attr, string_attr
 from tilework.target import Limits, Target
+
+REPRODUCIBLE = "tilework.reproducible"
+IN_ORDER = (
+    "tilework.in-order"  # of a reduction: by the tree in any module, so that elements are combined in their order
+)
+ANY_ORDER: frozenset[type[Operation]] = frozenset({
+    arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp,
+    arith.MaxSIOp, arith.MinSIOp, arith.MaxUIOp, arith.MinUIOp,
+    arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp, arith.MinnumfOp,  # of zeros with signs +0 is the larger one
+})  # fmt: skip
+
+
+def mark_reproducible(module: Operation) -> None:
+    module.attributes[REPRODUCIBLE] = UnitAttr()
+
+
+def is_reproducible(op: Operation) -> bool:
+    """Whether the module around `op` (or `op` itself) must compute the same bits on every target."""
+    around = op
+    while (outer := around.parent_op()) is not None:
+        around = outer
+    return REPRODUCIBLE in around.attributes
+
+
+def follows_tree(op: Operation) -> bool:
+    """Whether a reduction or a scan must combine by the tree: its function gives other bits in another order."""
+    blocks = op.regions[0].blocks
+    if len(blocks) == 1 and type(only_op(blocks[0])) in ANY_ORDER:
+        return False
+    return IN_ORDER in op.attributes or is_reproducible(op)
+
 
 NUM_WARPS = "ttg.num-warps"
 NUM_CTAS = "ttg.num-ctas"

@@ -108,7 +108,8 @@ def values_of(op: Operation) -> list[SSAValue]:
 
 
 def only_op(block: Block) -> Operation | None:
-    """The op that is all that a function of two values does: it takes both, and its result is what the function returns."""
+    """The op that is all that a function of two values does: it takes both, and its result is what the function
+    returns."""
     first, last = block.first_op, block.last_op
     if first is None or last is None or first.next_op is not last or len(block.args) != 2:
         return None

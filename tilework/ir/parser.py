@@ -1,10 +1,10 @@
-"""Modules from text: the reference compiler's output, its older spellings, and what people write by hand.
+r"""Modules from text: the reference compiler's output, its older spellings, and text written by hand.
 
-    >>> module = parse_module('tt.func @f() { tt.return } loc(#loc)\\n#loc = loc("k.py":1:2)')
+    >>> module = parse_module('tt.func @f() { tt.return } loc(#loc)\n#loc = loc("k.py":1:2)')
     >>> str(module.body.block.first_op.location)
     'loc("k.py":1:2)'
 
-Built on xDSL's parser; closed here are the gaps between that and MLIR's text:
+Built on xDSL's parser; these gaps between that and MLIR's text are closed here:
 
     aliases        may be used before they are defined, as locations are: definitions are found in a first pass over
                    the lines and parsed when first used
@@ -12,19 +12,34 @@ Built on xDSL's parser; closed here are the gaps between that and MLIR's text:
     names          `%x_1` keeps its name, so that printing gives the same text
     locations      all forms, interned
     scopes         leaving a region forgets its names without copying those outside
-    old spellings  what older compilers wrote (`legacy/`)
+    old spellings  text of older compilers (`legacy/`)
 
-Whatever is wrong with the text, the answer is an `IRSyntaxError` that shows the place.
+Any mistake in the text is an `IRSyntaxError` that shows the location.
+
+The lexer finds the common tokens by one regular expression. Parsing needs the kind and the text of every token and the
+position of few, so a `FastToken` stores the first two; `FastParser` overrides the methods of xDSL's parser that are
+called for each token.
+
+`snapshot_locations` gives a module locations in its own text, for debugging a compiler with the tools of its users:
+
+    module = snapshot_locations(module, "/cache/KEY/add.ttir")      # loc("/cache/KEY/add.ttir":4:5)
+
+Later stages, machine code and profiles then refer to lines of that file instead of lines of the kernel.
 """
 
 import math
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, NoReturn, cast
 
+from xdsl.context import Context
+from xdsl.dialects import cf, scf, ub
 from xdsl.dialects.builtin import (
     AnyFloat,
+    Builtin,
     BytesAttr,
     DenseIntOrFPElementsAttr,
     FusedLoc,
@@ -36,28 +51,149 @@ from xdsl.dialects.builtin import (
     TensorType,
     VectorType,
 )
+from xdsl.dialects.math import Math
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Input, Span
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input, Span, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, PunctuationSpelling
 
-import tilework.ir.arith_text
-import tilework.ir.scf_text  # noqa: F401 - it declares forms, as the line above does
-from tilework.ir.attr_text import LOCATIONS
-from tilework.ir.context import make_context
-from tilework.ir.encoding_text import NAMES as ENCODINGS
-from tilework.ir.encoding_text import read_encoding
-from tilework.ir.encodings import encoding_attr
-from tilework.ir.float_text import float_from_bits
+import tilework.ir.dialect_text  # noqa: F401  # it registers the forms of xDSL's dialects
+from tilework.ir.amdg import AMDG, ROCDL
+from tilework.ir.arith_ext import Arith
+from tilework.ir.attr_text import LOCATIONS, float_from_bits
+from tilework.ir.encodings import NAMES as ENCODINGS
+from tilework.ir.encodings import encoding_attr, read_encoding
 from tilework.ir.form_reader import reader_of
 from tilework.ir.legacy import spellings
+from tilework.ir.legacy.ops import OLD_TT_OPS, TRITON_GPU
 from tilework.ir.legacy.shared_tensors import OLD_WORDS, is_shared_tensor, translate_shared_tensors
 from tilework.ir.legacy.spellings import modern_name
-from tilework.ir.lexer import IRLexer, WordParser
-from tilework.ir.locations import callsite_loc, name_loc, read_loc, unknown
+from tilework.ir.llvm import GPU, LLVM
+from tilework.ir.locations import callsite_loc, file_loc, name_loc, read_loc, unknown
+from tilework.ir.printer import print_module
+from tilework.ir.tt import TT
+from tilework.ir.ttc import TTC
+from tilework.ir.ttg import TTG
+from tilework.ir.ttng import TTNG
 from tilework.ir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, index
+
+# White space and comments, then an identifier, a decimal integer or a character of punctuation that starts nothing
+# longer.
+COMMON_TOKEN = re.compile(
+    r"(?:\s++|//[^\n]*+)*+"
+    r"([A-Za-z_][\w$.]*+|[%!^](?:[0-9]++|[A-Za-z$._-][\w$.-]*+)|#(?!-\})(?:[0-9]++|[A-Za-z$._-][\w$.-]*+)"
+    r"|[:,()}\[\]<>=*?|+]|\{(?!-#)|[0-9]++(?![.x]))",
+    re.ASCII,
+)
+BARE_IDENT = MLIRTokenKind.BARE_IDENT
+TOKEN_KINDS = {
+    **{kind.value: kind for kind in MLIRTokenKind if kind.value in set(":,(){}[]<>=*?|+")},
+    **dict.fromkeys("0123456789", MLIRTokenKind.INTEGER_LIT),
+    "%": MLIRTokenKind.PERCENT_IDENT,
+    "!": MLIRTokenKind.EXCLAMATION_IDENT,
+    "^": MLIRTokenKind.CARET_IDENT,
+    "#": MLIRTokenKind.HASH_IDENT,
+}
+
+
+class FastToken:
+    """A token of xDSL's in use; `span` is made when it is asked for."""
+
+    __slots__ = ("input", "kind", "start", "text")
+
+    def __init__(self, kind: MLIRTokenKind, text: str, start: int, input: Input) -> None:
+        self.kind = kind
+        self.text = text
+        self.start = start
+        self.input = input
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.start + len(self.text), self.input)
+
+
+class IRLexer(MLIRLexer):
+    """The common tokens by one regular expression; string literals in linear time, with any text that is UTF-8."""
+
+    def lex(self) -> MLIRToken:
+        match = COMMON_TOKEN.match(self.input.content, self.pos)
+        if match is None:
+            return super().lex()
+        start, self.pos = match.span(1)
+        text = match[1]
+        return FastToken(TOKEN_KINDS.get(text[0], BARE_IDENT), text, start, self.input)  # pyright: ignore[reportReturnType]
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    def _lex_string_literal(self, start_pos: int) -> MLIRToken:
+        token = super()._lex_string_literal(start_pos)
+        if token.kind is MLIRTokenKind.BYTES_LIT and is_utf8(token.span.bytes_contents):  # pyright: ignore
+            return Token(MLIRTokenKind.STRING_LIT, token.span)
+        return token
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether `data` is text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class FastParser(Parser):
+    """xDSL's parser; what it does for every token is done here at once."""
+
+    @property
+    def pos(self) -> int:
+        state = self._parser_state
+        return state.lexer.pos - len(state.current_token.text)
+
+    def _consume_token(self, expected_kind: MLIRTokenKind | None = None) -> MLIRToken:
+        state = self._parser_state
+        token = state.current_token
+        state.current_token = state.lexer.lex()
+        return token
+
+    def _parse_optional_token(self, expected_kind: MLIRTokenKind) -> MLIRToken | None:
+        state = self._parser_state
+        token = state.current_token
+        if token.kind is not expected_kind:
+            return None
+        state.current_token = state.lexer.lex()
+        return token
+
+    def parse_optional_characters(self, text: str) -> str | None:
+        state = self._parser_state
+        if state.current_token.text != text:
+            return None
+        state.current_token = state.lexer.lex()
+        return text
+
+    def parse_optional_punctuation(self, punctuation: PunctuationSpelling) -> PunctuationSpelling | None:
+        return None if self.parse_optional_characters(punctuation) is None else punctuation
+
+    def parse_punctuation(self, punctuation: PunctuationSpelling, context_msg: str = "") -> PunctuationSpelling:
+        if self.parse_optional_characters(punctuation) is None:
+            self.raise_error(f"Expected '{punctuation}'{context_msg}")
+        return punctuation
+
+
+DIALECTS = (Builtin, Arith, Math, scf.Scf, cf.Cf, ub.UB, GPU, LLVM, TT, TTC, TTG, TTNG, TRITON_GPU, AMDG, ROCDL)
+
+
+@cache
+def make_context() -> Context:
+    """The shared context; callers must not load more into it."""
+    context = Context()
+    for dialect in DIALECTS:
+        context.load_dialect(dialect)
+    for op in OLD_TT_OPS:
+        context.load_op(op)
+    return context
+
 
 ALIAS_DEFINITION = re.compile(r"^[ \t]*([#!][A-Za-z_$.-][\w$.-]*)[ \t]*=", re.ASCII | re.MULTILINE)
 NUMBERED = re.compile(r"[0-9]+")
@@ -110,7 +246,7 @@ def parse_module(
         raise IRSyntaxError(message, text, parser.pos if parser else 0, filename) from error
 
 
-class IRParser(WordParser):
+class IRParser(FastParser):
     """xDSL's parser with the differences listed above."""
 
     def __init__(self, text: str, filename: str) -> None:
@@ -154,7 +290,8 @@ class IRParser(WordParser):
         self.raise_error(message, self._starts[op])
 
     def _parse_external_resources(self) -> None:
-        """``{mlir_reproducer: {pipeline: "builtin.module(cse)"}}``: what tools leave for each other says nothing here."""
+        """``{mlir_reproducer: {pipeline: "builtin.module(cse)"}}``: what tools leave for each other says nothing
+        here."""
         depth = 0
         while depth or self._current_token.kind is MLIRTokenKind.L_BRACE:
             kind = self._consume_token().kind
@@ -421,3 +558,32 @@ class IRParser(WordParser):
                 value.location = argument.location
         self._parse_block_body(block)
         return block
+
+
+class PlaceParser(IRParser):
+    """Every op gets the place at which its text starts; with `only_missing` those that have no location."""
+
+    def __init__(self, text: str, filename: str, only_missing: bool = False) -> None:
+        super().__init__(text, filename)
+        self.file, self.only_missing = filename, only_missing
+        self.line_starts = [0, *(at + 1 for at, char in enumerate(text) if char == "\n")]
+
+    def parse_operation(self) -> Operation:
+        start = self._current_token.span.start
+        op = super().parse_operation()
+        if self.only_missing and op.location != unknown:
+            return op
+        line = bisect_right(self.line_starts, start)
+        op.location = file_loc(self.file, line, start - self.line_starts[line - 1] + 1)
+        return op
+
+
+def snapshot_locations(module: ModuleOp, path: str) -> ModuleOp:
+    """The same module, with the places of its ops in the text that stands in `path`."""
+    return PlaceParser(print_module(module), path).parse_module()
+
+
+def parse_with_places(text: str, path: str, only_missing: bool) -> ModuleOp:
+    """The module that a user's file holds, with the places of its ops in it (of those without a location, if so
+    asked)."""
+    return parse_module(text, path, lambda text, path: PlaceParser(text, path, only_missing))

@@ -29,7 +29,8 @@ UNIT = UnitAttr()
 
 
 class OpPrinter(Protocol):
-    """What the text of an op needs of the printer: names, attribute text, blocks, and where text before a region goes."""
+    """What the text of an op needs of the printer: names, attribute text, blocks, and where text before a region
+    goes."""
 
     names: dict[SSAValue, str]
     texts: AttributeText

@@ -44,7 +44,7 @@ from tilework.ir.constraints import I1_PROPERTY, I32, I32_ARRAY, I32_PROPERTY, P
 from tilework.ir.declare import Op, dialect_ops
 from tilework.ir.forms import ASSERT, COMBINE_RETURN, PRINT, SEGMENTS
 from tilework.ir.tt.dot_ops import input_precision_prop, max_imprecise_prop, verify_product
-from tilework.ir.tt.program_ops import MESSAGE, PrintBase
+from tilework.ir.tt.function_ops import MESSAGE, PrintBase
 from tilework.ir.tt.reduce_ops import verify_axis, verify_combine, verify_runs
 from tilework.ir.types import Shape, array_values, cached_hash, i1, i32, is_integer
 
@@ -285,7 +285,8 @@ class DotOp(Op):
 class ScanOp(Op):
     """Running combinations along an axis, from the end with `reverse`.
 
-    ``ttc.scan %x into %y {axis = 0 : i32, reverse = false} { ^bb0(%a: f32, %b: f32): ... ttc.yield %r : f32 } : <types>``
+    ``ttc.scan %x into %y {axis = 0 : i32, reverse = false} { ^bb0(%a: f32, %b: f32): ... ttc.yield %r : f32 } :
+    <types>``
 
     The types are those of the sources, which the targets share. A target may be its own source.
     """
@@ -308,7 +309,8 @@ class ScanOp(Op):
 
 
 class SortRunsOp(Op):
-    """As `tt.sort_runs`: ``ttc.sort_runs %x into %y {bits = 3 : i32, ...} : <two types>``. A target may be its source."""
+    """As `tt.sort_runs`: ``ttc.sort_runs %x into %y {bits = 3 : i32, ...} : <two types>``. A target may be its
+    source."""
 
     name = "ttc.sort_runs"
     src = operand_def(INT_BUFFER)
@@ -362,7 +364,8 @@ class HistogramOp(Op):
 
 
 class PrintOp(PrintBase):
-    """Print scalars and whole tiles: ``ttc.print "x: " {hex = false, isSigned = array<i32: 1>} : %b : !ttc.buf<4xi32>``."""
+    """Print scalars and whole tiles: ``ttc.print "x: " {hex = false, isSigned = array<i32: 1>} : %b :
+    !ttc.buf<4xi32>``."""
 
     name = "ttc.print"
     args = var_operand_def(BUFFER_OR_SCALAR)

@@ -1,27 +1,147 @@
-"""Is a module well formed? Each op by its own rules, and each operand defined before it is used.
+"""The verifier: each op satisfies its own rules, and each operand is defined before it is used.
 
     if (problem := first_problem(module)) is not None:
         op, message = problem
 
-xDSL's definitions of the comparisons and of most casts of `arith` accept scalars only; those ops are checked here, where
-a tensor is as good as its element. Verification costs about as much as compiling: it is for tests and on request.
+xDSL's definitions of the comparisons and of most casts of `arith` accept scalars only; those ops are checked here,
+where a tensor is as good as its element. Verification costs about as much as compiling: it is for tests and on request.
+
+`layout_problem`: the encoding of a tensor is a distributed one, has the tensor's rank, and is for as many lanes, warps
+and blocks as the module's attributes have (`ir/module_facts.py`):
+
+    Layout has 8 warps per CTA, but the context requires 4 warps per CTA.
+
+`flow_problem`: the values that control flow passes have the types of their destination, which xDSL checks for `scf.for`
+only. The op satisfies its own rules already: the counts of its operands, regions and blocks are right.
+
+    %r = scf.if %c -> (i32) { scf.yield %x : f32 } else { ... }        yields (f32), but gives (i32)
+    cf.br ^bb1(%x : f32)                                               passes (f32) to a block of (i32)
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, cf, scf
 from xdsl.dialects.arith import CMPF_COMPARISON_OPERATIONS, CMPI_COMPARISON_OPERATIONS
-from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.layout_check import layout_problem
+from tilework.ir.constraints import names
+from tilework.ir.encodings import EncodingAttr
+from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.tt.function_ops import CallOp
 from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
-from tilework.ir.verify_flow import flow_problem
+from tilework.layouts.encodings import Distributed
+from tilework.layouts.queries import machine_of
+
+UNCHECKED = ("arith.", "math.", "scf.", "cf.")
+
+
+def layout_problem(op: Operation) -> str | None:
+    """The first operand or result of `op` whose encoding does not fit; arithmetic takes any that its operands have."""
+    if op.name.startswith(UNCHECKED):
+        return None
+    machine = None
+    for place, type in encoded_values(op):
+        if machine is None:
+            machine = (find_num_warps(op), threads_per_warp(op), num_ctas(op))
+        if (problem := encoding_problem(type, *machine)) is not None:
+            return f"{place} ({type}) has an invalid layout: {problem}"
+    return None
+
+
+def encoded_values(op: Operation) -> Iterator[tuple[str, TensorType[Attribute]]]:
+    """The tensors of `op` that have an encoding, with words for where they are."""
+    for word, values in (("Operand", op.operands), ("Result", op.results)):
+        for index, value in enumerate(values):
+            if isinstance(value.type, TensorType) and isinstance(value.type.encoding, EncodingAttr):
+                yield f"{word} {index}", value.type
+
+
+@cache
+def encoding_problem(type: TensorType[Attribute], warps: int | None, threads: int, ctas: int) -> str | None:
+    """What is wrong with the encoding of `type`; the number of warps is not checked where it is None."""
+    attribute = type.encoding
+    assert isinstance(attribute, EncodingAttr)
+    encoding = attribute.data
+    if not isinstance(encoding, Distributed):
+        return "Non-distributed layout is not allowed in tensor type."
+    if encoding.rank != (rank := len(shape_of(type))):
+        return f"Layout has rank {encoding.rank}, but the tensor it's attached to has rank {rank}."
+    if warps is None:
+        return None
+    own_warps, own_threads, own_ctas = machine_of(encoding)
+    if own_threads != threads:
+        return f"Layout has {own_threads} threads per warp, but the module specifies {threads} threads per warp."
+    if own_warps != warps:
+        return f"Layout has {own_warps} warps per CTA, but the context requires {warps} warps per CTA."
+    if own_ctas != ctas:
+        return f"Layout has {own_ctas} CTAs per CGA, but the context requires {ctas} CTAs per CGA."
+    return None
+
+
+def types_of(values: Iterable[SSAValue]) -> list[Attribute]:
+    return [value.type for value in values]
+
+
+def end_problem(region: Region, end: type[Operation], first: int, wanted: list[Attribute]) -> str | None:
+    """The region ends with an `end` whose operands from `first` on have the `wanted` types."""
+    for last in (block.last_op for block in region.blocks):
+        if last is None or not (last.successors or type(last) is end):
+            return f"has a region that ends with {last.name if last else 'nothing'}, not with {end.name}"
+        if type(last) is end and (found := types_of(last.operands[first:])) != wanted:
+            return f"has a region that passes on {names(found)}, not {names(wanted)}"
+    return None
+
+
+def if_problem(op: Operation) -> str | None:
+    results = types_of(op.results)
+    then, other = op.regions
+    if results and not other.blocks:
+        return f"must have an else block if defining values: {names(results)}"
+    return end_problem(then, scf.YieldOp, 0, results) or end_problem(other, scf.YieldOp, 0, results)
+
+
+def for_problem(op: Operation) -> str | None:
+    if (found := types_of(op.operands[3:])) != (results := types_of(op.results)):
+        return f"carries {names(found)}, but gives {names(results)}"
+    return None
+
+
+def while_problem(op: Operation) -> str | None:
+    before, after = op.regions
+    carried, passed = types_of(op.operands), types_of(op.results)
+    return end_problem(before, scf.ConditionOp, 1, passed) or end_problem(after, scf.YieldOp, 0, carried)
+
+
+def edge_problem(block: Block, values: Iterable[SSAValue]) -> str | None:
+    if (found := types_of(values)) != (wanted := types_of(block.args)):
+        return f"passes {names(found)} to a block of {names(wanted)}"
+    return None
+
+
+def conditional_branch_problem(op: Operation) -> str | None:
+    assert isinstance(op, cf.ConditionalBranchOp)
+    return edge_problem(op.then_block, op.then_arguments) or edge_problem(op.else_block, op.else_arguments)
+
+
+FLOWS: dict[type[Operation], Callable[[Operation], str | None]] = {
+    cf.BranchOp: lambda op: edge_problem(op.successors[0], op.operands),
+    cf.ConditionalBranchOp: conditional_branch_problem,
+    scf.ExecuteRegionOp: lambda op: end_problem(op.regions[0], scf.YieldOp, 0, types_of(op.results)),
+    scf.ForOp: for_problem,
+    scf.IfOp: if_problem,
+    scf.WhileOp: while_problem,
+}
+
+
+def flow_problem(op: Operation) -> str | None:
+    """What is wrong with the values that `op` passes on, or None."""
+    rule = FLOWS.get(type(op))
+    return None if rule is None else rule(op)
 
 
 def is_int_or_index(type: Attribute) -> bool:

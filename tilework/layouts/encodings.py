@@ -13,7 +13,7 @@ A *shared* encoding says at which offset of shared memory each element lies: `Sw
 
 Everything here is a frozen, hashable value; making one checks it. What an encoding means for a tensor of a given shape
 is a `LinearLayout`: `to_linear.py`. Its text follows from its fields, in their order: `size_per_thread` is written
-`sizePerThread`, or as `spelled` says, and left out where it has its default (`ir/encoding_text.py`).
+`sizePerThread`, or as `spelled` says, and left out where it has its default (`ir/encodings.py`).
 
 >>> Blocked((1, 4), (4, 8), (4, 1), (1, 0)).rank
 2

@@ -30,8 +30,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tilework.frontend.semantic.reduce import Reductions
 from tilework.ir import tt
-from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.llvm import AssumeOp
+from tilework.ir.llvm import AssumeOp, GpuBarrierOp
 from tilework.ir.types import i32, tensor_type
 from tilework.language import core as tl
 from tilework.language.dtypes import int32

@@ -10,8 +10,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from tilework.ir.encoding_text import make_encoding, read_fields
-from tilework.ir.encodings import EncodingAttr, encoding_attr
+from tilework.ir.encodings import EncodingAttr, encoding_attr, make_encoding, read_fields
 from tilework.ir.types import Tensor, bit_width, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, NvidiaMma
 
@@ -37,7 +36,8 @@ def modern_name(name: str) -> str:
 
 @irdl_attr_definition
 class UnsizedDotOperandAttr(ParametrizedAttribute):
-    """``#triton_gpu.dot_op<{opIdx = 0, parent = #mma}>``; printed so, should it stand where no tensor gives it a width."""
+    """``#triton_gpu.dot_op<{opIdx = 0, parent = #mma}>``; printed so, should it stand where no tensor gives it a
+    width."""
 
     name = DOT_OPERAND
     op_idx: IntAttr

@@ -1,6 +1,6 @@
 """The `tt` dialect: kernels on tiles, before the tiles are laid out over threads.
 
-One file per family of ops (`elementwise`, `shape`, `memory`, `dot`, `reduce`, ...). All names are here too, so that
+One file per family of ops. All names are here too, so that
 users write ``tt.SplatOp``.
 """
 
@@ -9,15 +9,11 @@ users write ``tt.SplatOp``.
 from xdsl.ir import Dialect
 
 from tilework.ir.declare import dialect_ops
-from tilework.ir.tt.atomic_ops import *
-from tilework.ir.tt.block_pointer_ops import *
 from tilework.ir.tt.descriptor_ops import *
 from tilework.ir.tt.dot_ops import *
 from tilework.ir.tt.elementwise_ops import *
-from tilework.ir.tt.foreign_ops import *
 from tilework.ir.tt.function_ops import *
 from tilework.ir.tt.memory_ops import *
-from tilework.ir.tt.program_ops import *
 from tilework.ir.tt.reduce_ops import *
 from tilework.ir.tt.shape_ops import *
 from tilework.ir.types import PointerType, TensorDescType

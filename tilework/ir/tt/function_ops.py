@@ -1,23 +1,33 @@
-"""`tt` functions, calls and returns, and ops whose older names are still read."""
+"""`tt` functions, calls and returns, and the ops of the running program: its id, prints and assertions."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Self
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, LocationAttr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region
-from xdsl.irdl import opt_prop_def, prop_def, region_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import (
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
-from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, SymbolTable
+from xdsl.traits import IsolatedFromAbove, IsTerminator, MemoryWriteEffect, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.attr_text import bare_or_quoted, dictionary, result_types
-from tilework.ir.constraints import names
+from tilework.ir.constraints import ANY, BOOL_LIKE, I1_PROPERTY, I32, I32_ARRAY, Kind, TensorSize, enum_property, names
 from tilework.ir.declare import Op
-from tilework.ir.forms import RETURN
-from tilework.ir.property_text import OpPrinter
-from tilework.ir.types import i1, int_attr, string_attr
+from tilework.ir.enums import ProgramDim
+from tilework.ir.forms import ASSERT, PRINT, RETURN
+from tilework.ir.property_text import STRING, OpPrinter
+from tilework.ir.types import Shape, array_values, i1, i32_array, int_attr, shape_of, string_attr
 
 VISIBILITIES = ("public", "private", "nested")
 RESERVED = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
@@ -68,7 +78,8 @@ def parse_results(parser: Parser) -> list[tuple[Attribute, dict[str, Attribute]]
 
 
 def parse_body(parser: Parser, parameters: Sequence[Parameter]) -> Region:
-    """``{ ... }``, or nothing for a function that is only declared. The label of the first block may name the arguments."""
+    """``{ ... }``, or nothing for a function that is only declared. The label of the first block may name the
+    arguments."""
     named = [parameter.name for parameter in parameters if parameter.name is not None]
     position = parser.pos
     region = parser.parse_optional_region(named)
@@ -262,3 +273,83 @@ class ReturnOp(Op):
                     f"type of return operand {index} ('{other}') doesn't match function result type ('{type}') "
                     f"in function @{symbol}"
                 )
+
+
+class GetProgramIdOp(Op):
+    """Where in the grid this program is: ``%pid = tt.get_program_id x : i32``."""
+
+    name = "tt.get_program_id"
+    axis = prop_def(enum_property(ProgramDim))
+    result = result_def(I32)
+    form = "(? $axis) {} : type($result)"
+    traits = traits_def(Pure())
+
+
+class GetNumProgramsOp(Op):
+    """How many programs the grid has along an axis: ``%n = tt.get_num_programs x : i32``."""
+
+    name = "tt.get_num_programs"
+    axis = prop_def(enum_property(ProgramDim))
+    result = result_def(I32)
+    form = "(? $axis) {} : type($result)"
+    traits = traits_def(Pure())
+
+
+def parse_message(parser: Parser) -> str | None:
+    """A string; an older compiler wrote file, function and line behind it."""
+    found = parser.parse_optional_str_literal()
+    while parser.parse_optional_punctuation(","):
+        if parser.parse_optional_str_literal() is None:
+            parser.parse_integer()
+    return found
+
+
+MESSAGE: Kind[StringAttr] = Kind(
+    "a string", lambda value: isinstance(value, StringAttr), codec=replace(STRING, parse=parse_message)
+)
+
+
+class PrintBase(Op):
+    """What the `print` ops of tensors and of buffers share."""
+
+    prefix = prop_def(StringAttr)
+    hex = prop_def(I1_PROPERTY)
+
+    def verify_(self) -> None:
+        if (flags := len(array_values(self.properties["isSigned"]))) != len(self.operands):
+            raise VerifyException(f"isSigned has {flags} entries for {len(self.operands)} values")
+
+
+class PrintOp(PrintBase):
+    """Print values from the device: ``tt.print "x: " {hex = false, isSigned = array<i32: 1>} : %x : i32``."""
+
+    name = "tt.print"
+    args = var_operand_def(ANY)
+    is_signed = prop_def(I32_ARRAY, prop_name="isSigned")
+    form = PRINT
+    traits = traits_def(MemoryWriteEffect(), TensorSize())
+
+
+VISIBLE = "tilework.visible"
+
+
+def set_visible_sizes(op: Operation, sizes: Iterable[Shape]) -> None:
+    """Note how much of each operand is no padding, for who prints or counts what the user sees."""
+    op.attributes[VISIBLE] = ArrayAttr([i32_array(*size) for size in sizes])
+
+
+def visible_sizes(op: Operation) -> list[Shape]:
+    """How much of each operand the user sees, of those that `op` had when its tiles were padded."""
+    if isinstance(given := op.attributes.get(VISIBLE), ArrayAttr):
+        return [array_values(size) for size in given]
+    return [shape_of(operand.type) for operand in op.operands]
+
+
+class AssertOp(Op):
+    """Stop the kernel with a message where the condition is false: ``tt.assert %cond, "message" : tensor<8xi1>``."""
+
+    name = "tt.assert"
+    condition = operand_def(BOOL_LIKE)
+    message = prop_def(MESSAGE)
+    form = ASSERT
+    traits = traits_def(MemoryWriteEffect(), TensorSize())

@@ -145,7 +145,8 @@ class SortRunsOp(Op):
 
     ``%y = tt.sort_runs %x {bits = 3 : i32, merges = false, order = 0 : i32, signed = true} : tensor<4x8xi32>``
 
-    `order` is one of `SortOrder`. With `merges` (on the CPU) the runs are bitonic, and only the last stage of the bitonic network is done.
+    `order` is one of `SortOrder`. With `merges` (on the CPU) the runs are bitonic, and only the last stage of the
+    bitonic network is done.
     """
 
     name = "tt.sort_runs"

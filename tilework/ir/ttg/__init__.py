@@ -1,6 +1,6 @@
 """The `ttg` dialect: tiles laid out over threads, and shared memory.
 
-One file per family of ops (`convert`, `memory`, `views`, `async_copy`, ...). All names are here too, so that users
+One file per family of ops. All names are here too, so that users
 write ``ttg.ConvertLayoutOp``. Encodings are in `ir/encodings.py`.
 """
 
@@ -10,14 +10,10 @@ from xdsl.ir import Dialect
 
 from tilework.ir.declare import dialect_ops
 from tilework.ir.encodings import ENCODING_ATTRIBUTES
-from tilework.ir.ttg.async_copy_ops import *
-from tilework.ir.ttg.convert_op import *
-from tilework.ir.ttg.fetch_op import *
 from tilework.ir.ttg.memdesc_types import *
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
-from tilework.ir.ttg.predicated_ops import *
 from tilework.ir.ttg.shared_memory_ops import *
-from tilework.ir.ttg.view_ops import *
+from tilework.ir.ttg.tensor_ops import *
 from tilework.ir.ttg.warp_specialize_ops import *
 
 TTG = Dialect("ttg", dialect_ops("ttg"), [*ENCODING_ATTRIBUTES, MemDescType, AsyncTokenType])

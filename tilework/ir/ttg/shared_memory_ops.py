@@ -1,21 +1,59 @@
-"""`ttg` ops that make, read and write shared memory, and scratch memory in global memory."""
+"""`ttg` ops on shared memory: allocation, loads and stores, views, asynchronous copies, and scratch memory in global
+memory.
 
+The result of a view names memory of its operand; nothing is copied. Asynchronous copies are ``cp.async``:
+
+    %a = ttg.async_copy_global_to_local %ptrs, %buffer mask %m : ...     start
+    %b = ttg.async_commit_group tokens %a                                all since the last commit are one group
+    %c = ttg.async_wait %b {num = 2 : i32}                               at most two groups are still in flight
+    %x = ttg.local_load %buffer token %c : ...
+
+`ttg.fetch` prefetches global memory into L2.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import prod
 from typing import Self
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, traits_def
-from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect
+from xdsl.irdl import (
+    IRDLOperation,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tilework.ir.constraints import I32_PROPERTY, POINTER, TENSOR, TensorSize
+from tilework.ir.constraints import (
+    BOOL_LIKE,
+    I1_PROPERTY,
+    I32,
+    I32_ARRAY,
+    I32_PROPERTY,
+    POINTER,
+    PTR_LIKE,
+    TENSOR,
+    TensorSize,
+    default_prop,
+)
 from tilework.ir.create import create_op
 from tilework.ir.declare import Op
-from tilework.ir.encodings import encoding_of
+from tilework.ir.encodings import encoding_of, layout_of, shared_of
+from tilework.ir.forms import CONVERSION
 from tilework.ir.tt.dot_ops import verify_product
-from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN, MemDescType, listed
-from tilework.ir.types import element_type, i8, pointer_type, shape_of
-from tilework.layouts.encodings import Blocked
+from tilework.ir.tt.inference import verify_order, verify_result
+from tilework.ir.tt.memory_ops import cache_prop, evict_prop, loaded_type, mask_type, verify_mask
+from tilework.ir.ttg.memdesc_types import MEMDESC, TOKEN, MemDescType, buffer_bytes, listed, memdesc_type, retyped
+from tilework.ir.types import Shape, array_values, element_type, i8, i32_array, pointer_type, shape_of
+from tilework.layouts.encodings import Blocked, Shared
+from tilework.layouts.infer import infer_memdesc_reshape, infer_memdesc_trans
 
 
 def verify_copy(source: Attribute, target: Attribute) -> None:
@@ -89,11 +127,14 @@ class LocalLoadOp(Op):
 
 
 class LocalDotOp(Op):
-    """``d = a @ b + c`` with both factors in shared memory, one multiplication at a time: each thread reads what it multiplies next.
+    """``d = a @ b + c`` with both factors in shared memory, one multiplication at a time: each thread reads what it
+    multiplies next.
 
-    ``%d = ttg.local_dot %a, %b, %c : !ttg.memdesc<64x32xf16, ...> * !ttg.memdesc<32x64xf16, ...> -> tensor<64x64xf32, #blocked>``
+    ``%d = ttg.local_dot %a, %b, %c : !ttg.memdesc<64x32xf16, ...> * !ttg.memdesc<32x64xf16, ...> -> tensor<64x64xf32,
+    #blocked>``
 
-    Factors may have fewer bits than the sums. Only what becomes LLVM text has it (`transforms/ttg/dots_from_memory.py`).
+    Factors may have fewer bits than the sums. Only what becomes LLVM text has it
+    (`transforms/ttg/dots_from_memory.py`).
     """
 
     name = "ttg.local_dot"
@@ -140,7 +181,8 @@ class LocalBarrierOp(Op):
 
 
 class GlobalScratchAllocOp(Op):
-    """Global memory of this program: ``%p = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 128 : i32} : T``."""
+    """Global memory of this program: ``%p = ttg.global_scratch_alloc {alignment = 16 : i32, nbytes = 128 : i32} :
+    T``."""
 
     name = "ttg.global_scratch_alloc"
     nbytes = prop_def(I32_PROPERTY)
@@ -149,3 +191,269 @@ class GlobalScratchAllocOp(Op):
     form = "{} : type($result)"
     infer = {"result": pointer_type(i8)}
     traits = traits_def(MemoryAllocEffect())
+
+
+def view_types(op: IRDLOperation) -> tuple[MemDescType, MemDescType]:
+    """The types of the memory and of the view, which agree on the elements and on `mutable`; one of several buffers may
+    lose it."""
+    source, result = op.operands[0].type, op.results[0].type
+    assert isinstance(source, MemDescType) and isinstance(result, MemDescType)
+    if source.element_type != result.element_type and not isinstance(op, MemDescReinterpretOp):
+        raise VerifyException(f"result element type must match desc element type: {source}, {result}")
+    if source.is_mutable != result.is_mutable and not (source.is_mutable and isinstance(op, MemDescIndexOp)):
+        raise VerifyException(f"result mutability must match source mutability: {source}, {result}")
+    return source, result
+
+
+@cache
+def indexed_type(type: MemDescType) -> MemDescType:
+    """One buffer of several."""
+    return retyped(type, type.dims[1:])
+
+
+class MemDescIndexOp(Op):
+    """One of several buffers: ``%b = ttg.memdesc_index %m[%i] : !ttg.memdesc<3x64x64...> ->
+    !ttg.memdesc<64x64...>``."""
+
+    name = "ttg.memdesc_index"
+    src = operand_def(MEMDESC)
+    index = operand_def(I32)
+    result = result_def(MEMDESC)
+    form = "$src[$index] {} : type($src) -> type($result)"
+    infer = {"result": (indexed_type, "src")}
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        if len(result.dims) != len(source.dims) - 1:
+            raise VerifyException(f"result rank must be input rank - 1: {source}, {result}")
+        if source.alloc_dims != source.dims:
+            raise VerifyException(f"We don't support memdesc_index of a subview: {source}")
+        if result.alloc_dims != result.dims:
+            raise VerifyException(f"alloc shape must match shape for both result and src: {source}, {result}")
+        if result.dims != source.dims[1:]:
+            raise VerifyException(f"result shape must equal to srcShape[1:]: {source}, {result}")
+
+
+class MemDescSubsliceOp(Op):
+    """A part at fixed offsets: ``%s = ttg.memdesc_subslice %m[0, 16] : !ttg.memdesc<64x64..> -> !ttg.memdesc<64x16..,
+    64x64>``.
+
+    The part must not cut the pattern of a swizzle: a step in a split dimension moves one bit of the offset.
+    """
+
+    name = "ttg.memdesc_subslice"
+    src = operand_def(MEMDESC)
+    offsets = prop_def(I32_ARRAY)
+    result = result_def(MEMDESC)
+    form = "$src$offsets {} : type($src) -> type($result)"
+    traits = traits_def(Pure())
+
+    @classmethod
+    def make(cls, src: SSAValue, offsets: Sequence[int], shape: Shape, loc: LocationAttr) -> Self:
+        type = retyped(src.type, shape, keep_alloc=True)  # pyright: ignore[reportArgumentType]
+        return create_op(cls, (src,), (type,), loc, {"offsets": i32_array(*offsets)})
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        offsets = array_values(self.offsets)
+        if len(offsets) != len(source.dims):
+            raise VerifyException(f"offsets must have the same rank as input: {list(offsets)}, {source}")
+        if len(result.dims) != len(source.dims):
+            raise VerifyException(f"result rank must equal to input rank: {source}, {result}")
+        if source.encoding != result.encoding:
+            raise VerifyException(f"src and result must have the same encoding: {source}, {result}")
+        if result.alloc_dims != source.alloc_dims:
+            raise VerifyException(f"src and result must have the same alloc shape: {source}, {result}")
+        verify_offsets(offsets, source, result)
+
+
+def verify_offsets(offsets: Sequence[int], source: MemDescType, result: MemDescType) -> None:
+    """Only dimensions that shrink have offsets, these are multiples of the new size, and no swizzle is cut."""
+    for dim, (offset, old, new) in enumerate(zip(offsets, source.dims, result.dims, strict=True)):
+        if new > old:
+            raise VerifyException(f"result shape cannot be larger than input shape at dimension {dim}: {new}, {old}")
+        if new == old and offset:
+            raise VerifyException(f"A non zero offset found in a dimension that is not being split: {offset}, {dim}")
+        if new != old and offset % new:
+            raise VerifyException(f"The split offset may not touch the tile: {offset} is not a multiple of {new}")
+        if offset + new > old:
+            raise VerifyException(f"dimension {dim} has {old} elements, but {new} from {offset} are taken")
+    split = [dim for dim, (old, new) in enumerate(zip(source.dims, result.dims, strict=True)) if old != new]
+    encoding = shared_encoding(source)
+    if not split or encoding.intervals:
+        return
+    if encoding.rank != len(source.dims):
+        raise VerifyException(f"a buffer of several is taken with ttg.memdesc_index, not sliced: {source}")
+    inverse = layout_of(source).pseudoinvert()
+    for dim in split:
+        step = result.dims[dim]
+        while step < source.dims[dim]:
+            place = inverse.apply(**{f"dim{axis}": step if axis == dim else 0 for axis in range(len(source.dims))})
+            if place["offset"] & (place["offset"] - 1):
+                raise VerifyException(f"We don't support splitting along the swizzling pattern: {source}, {result}")
+            step *= 2
+
+
+@cache
+def transposed_memdesc(type: MemDescType, order: tuple[int, ...]) -> MemDescType:
+    """`type` with dimension i taken from dimension ``order[i]``, with the encoding that leaves the memory as it is."""
+    encoding = infer_memdesc_trans(shared_encoding(type), order, type.dims)
+    extra = len(type.alloc_dims) - len(order)
+    alloc = (*type.alloc_dims[:extra], *(type.alloc_dims[extra + axis] for axis in order))
+    shape = tuple(type.dims[axis] for axis in order)
+    return memdesc_type(shape, type.element_type, encoding, type.is_mutable, alloc, type.memory_space)
+
+
+def shared_encoding(type: MemDescType) -> Shared:
+    """The encoding of memory."""
+    encoding = shared_of(type)
+    assert encoding is not None, type
+    return encoding
+
+
+class MemDescTransOp(Op):
+    """Permute dimensions: ``%y = ttg.memdesc_trans %x {order = array<i32: 1, 0>} : !ttg.memdesc<...> -> ...``."""
+
+    name = "ttg.memdesc_trans"
+    src = operand_def(MEMDESC)
+    order = prop_def(I32_ARRAY)
+    result = result_def(MEMDESC)
+    form = CONVERSION
+    infer = {"result": (transposed_memdesc, "src", "order")}
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        order = array_values(self.order)
+        verify_order(self.name, order, source, result)
+        verify_result(result, transposed_memdesc, source, order)
+
+
+@cache
+def reshaped_memdesc(type: MemDescType, shape: Shape) -> MemDescType:
+    """The same memory in another shape, with the encoding that says so."""
+    return retyped(type, shape, infer_memdesc_reshape(type.dims, shared_encoding(type), shape))
+
+
+class MemDescReshapeOp(Op):
+    """The same elements in another shape: ``%y = ttg.memdesc_reshape %x : !ttg.memdesc<...> -> !ttg.memdesc<...>``."""
+
+    name = "ttg.memdesc_reshape"
+    src = operand_def(MEMDESC)
+    result = result_def(MEMDESC)
+    form = CONVERSION
+    traits = traits_def(Pure())
+
+    @classmethod
+    def make(cls, src: SSAValue, shape: Shape, loc: LocationAttr) -> Self:
+        return create_op(cls, (src,), (reshaped_memdesc(src.type, tuple(shape)),), loc)  # pyright: ignore
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        if prod(source.dims) != prod(result.dims):
+            raise VerifyException(f"number of src and dst elements of reshape must be the same: {source}, {result}")
+        if source.alloc_dims != source.dims:
+            raise VerifyException(f"memdesc_reshape of memdesc_subslice is not supported: {source}")
+        verify_result(result, reshaped_memdesc, source, result.dims)
+
+
+class MemDescReinterpretOp(Op):
+    """Contiguous memory under another type: ``%y = ttg.memdesc_reinterpret %x : !ttg.memdesc<...> -> ...``."""
+
+    name = "ttg.memdesc_reinterpret"
+    src = operand_def(MEMDESC)
+    result = result_def(MEMDESC)
+    form = CONVERSION
+    traits = traits_def(Pure())
+
+    def verify_(self) -> None:
+        source, result = view_types(self)
+        for type in (source, result):
+            if type.alloc_dims[len(type.alloc_dims) - len(type.dims) :] != type.dims:
+                raise VerifyException(f"ttg.memdesc_reinterpret needs a whole buffer, but got {type}")
+        if buffer_bytes(result) > buffer_bytes(source):
+            raise VerifyException(f"{result} is larger than the memory behind it, {source}")
+
+
+@cache
+def copied_mask_type(pointers: Attribute) -> Attribute:
+    return mask_type(loaded_type(pointers))
+
+
+class AsyncCopyGlobalToLocalOp(Op):
+    """Start copying elements from pointers to shared memory.
+
+    ``%t = ttg.async_copy_global_to_local %p, %m mask %k other %o {contiguity = 8 : i32} : tensor<...> -> <64x64xf16,
+    ...>``
+
+    `contiguity` is how many elements at least lie next to each other, in memory and in the buffer.
+    """
+
+    name = "ttg.async_copy_global_to_local"
+    src = operand_def(PTR_LIKE)
+    dst = operand_def(MEMDESC)
+    mask = opt_operand_def(BOOL_LIKE)
+    other = opt_operand_def(TENSOR)
+    cache = cache_prop()
+    evict = evict_prop()
+    is_volatile = default_prop(I1_PROPERTY, False, "isVolatile")
+    contiguity = default_prop(I32_PROPERTY, 1)
+    token = result_def(TOKEN)
+    form = (
+        "$src, $dst(? mask $mask)(? other $other)(? cacheModifier = $cache)(? evictionPolicy = $evict) {} : "
+        "type($src) -> bare($dst)"
+    )
+    infer = {"mask": (copied_mask_type, "src"), "other": (loaded_type, "src")}
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
+
+    def verify_(self) -> None:
+        loaded = loaded_type(self.src.type)
+        require_mutable("Cannot store into immutable memory", self.dst.type)
+        verify_copy(loaded, self.dst.type)
+        verify_mask(self, self.mask, loaded)
+        if self.other is not None and self.other.type != loaded:
+            raise VerifyException(f"{self.name} of {loaded} cannot take {self.other.type} as other")
+
+
+class AsyncCommitGroupOp(Op):
+    """All copies since the last commit are one group: ``%g = ttg.async_commit_group tokens %a, %b``."""
+
+    name = "ttg.async_commit_group"
+    tokens = var_operand_def(TOKEN)
+    token = result_def(TOKEN)
+    form = "(? tokens $tokens) {}"
+
+
+class AsyncWaitOp(Op):
+    """Wait until at most `num` groups are under way: ``%t = ttg.async_wait %g {num = 2 : i32}``."""
+
+    name = "ttg.async_wait"
+    tokens = var_operand_def(TOKEN)
+    num = prop_def(I32_PROPERTY)
+    token = result_def(TOKEN)
+    form = "(? $tokens) {}"
+
+    def verify_(self) -> None:
+        if self.num.value.data < 0:
+            raise VerifyException(f"ttg.async_wait for {self.num.value.data} groups: the number is not negative")
+
+
+LINE = 128  # bytes that are fetched at a time
+
+
+class FetchOp(Op):
+    """Ask for what pointers point at; it comes into the cache of all multiprocessors, and nobody waits for it.
+
+    ``ttg.fetch %p mask %m : tensor<4096x!tt.ptr<bf16>, #blocked>``
+    """
+
+    name = "ttg.fetch"
+    src = operand_def(PTR_LIKE)
+    mask = opt_operand_def(BOOL_LIKE)
+    form = "$src(? mask $mask) {} : type($src)"
+    infer = {"mask": (copied_mask_type, "src")}
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())  # that it writes keeps it
+
+    def verify_(self) -> None:
+        verify_mask(self, self.mask, loaded_type(self.src.type))

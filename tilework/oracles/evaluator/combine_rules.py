@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation, Region
 
 from tilework.ir import tt, ttc
-from tilework.ir.reproducible import follows_tree
+from tilework.ir.module_facts import follows_tree
 from tilework.ir.types import shape_of
 from tilework.numerics.rounding import Array
 from tilework.oracles.evaluator.rules import ELEMENTWISE, evaluates

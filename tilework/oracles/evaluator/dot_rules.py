@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.enums import InputPrecision, ScaleDotElemType
-from tilework.ir.reproducible import is_reproducible
+from tilework.ir.module_facts import is_reproducible
 from tilework.numerics.arithmetic import Arithmetic
 from tilework.numerics.microscaling import E8M0_BIAS, E8M0_NAN, unpack_e2m1
 from tilework.numerics.rounding import BF16, E4M3FN, E5M2, F16, F32, F64, Array, narrow, to_tf32

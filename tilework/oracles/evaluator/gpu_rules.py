@@ -23,7 +23,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import writes
-from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.ttg.memdesc_types import AsyncTokenType, MemDescType
 from tilework.ir.types import shape_of
 from tilework.numerics.microscaling import unpack_e2m1

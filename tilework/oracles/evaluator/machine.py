@@ -30,8 +30,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from tilework.ir import tt, ttg
 from tilework.ir.effects import TERMINATORS
 from tilework.ir.locations import name_of
-from tilework.ir.module_facts import integer, num_ctas
-from tilework.ir.reproducible import is_reproducible
+from tilework.ir.module_facts import integer, is_reproducible, num_ctas
 from tilework.ir.types import PointerType, TensorDescType, element_type, i1, i32, i64, is_float, is_integer, shape_of
 from tilework.numerics.rounding import Array, narrow
 from tilework.oracles.evaluator.global_memory import Memory

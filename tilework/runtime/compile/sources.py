@@ -166,8 +166,8 @@ class IRSource:
     def module(self, options: "FrontendOptions") -> Any:
         """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
         # lazily: the compiler loads when something is compiled
-        from tilework.ir.reproducible import mark_reproducible
-        from tilework.ir.snapshot import parse_with_places
+        from tilework.ir.module_facts import mark_reproducible
+        from tilework.ir.parser import parse_with_places
 
         module = parse_with_places(self.text, str(self.path), only_missing=knobs.compilation.use_ir_loc is None)
         if options.reproducible:

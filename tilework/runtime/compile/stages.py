@@ -220,7 +220,7 @@ def build(
 
 def located_in_file(module: Any, stage: str, name: str, key: str) -> Any:
     """The module with locations in its own file of the cache, for USE_IR_LOC."""
-    from tilework.ir.snapshot import snapshot_locations  # lazily: the compiler loads when something is compiled
+    from tilework.ir.parser import snapshot_locations  # lazily: the compiler loads when something is compiled
 
     return snapshot_locations(module, str(Path(knobs.cache.dir, cache.folder_of(key), f"{name}.{stage}")))
 

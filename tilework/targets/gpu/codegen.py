@@ -31,11 +31,11 @@ from tilework.ir.module_facts import (
     TENSOR_MAP,
     TOTAL_WARPS,
     integer,
+    is_reproducible,
     num_ctas,
     num_warps,
 )
 from tilework.ir.property_text import is_true
-from tilework.ir.reproducible import is_reproducible
 from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature

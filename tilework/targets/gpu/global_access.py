@@ -15,7 +15,7 @@ from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
 from tilework.ir.rewrite import defining_op
-from tilework.ir.ttg.fetch_op import LINE
+from tilework.ir.ttg.shared_memory_ops import LINE
 from tilework.ir.types import PointerType, array_values, bit_width, element_type, is_tensor, shape_of
 from tilework.layouts.linear import LinearLayout
 from tilework.layouts.queries import order

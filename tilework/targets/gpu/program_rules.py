@@ -5,7 +5,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from tilework.ir import tt
-from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.ttg import LocalBarrierOp
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.control_rules import call

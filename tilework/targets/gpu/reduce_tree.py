@@ -1,4 +1,4 @@
-"""`tt.reduce` by the tree of `ir/reproducible.py`: bit by bit of the index, from the lowest to the highest, wherever the bits are.
+"""`tt.reduce` by the tree of `ir/module_facts.py`: bit by bit of the index, from the lowest to the highest, wherever the bits are.
 
     4096 elements on 4 warps, four registers side by side, eight times:
 

@@ -17,7 +17,7 @@ each element once, behind the last group: 16 elements in four pieces take 16 com
 Warps meet in scratch memory: the total of each piece is written there once, and every thread reads those of all warps. With
 `reverse` the first element is the one with all bits set.
 
-Where the order of combinations is promised (`ir/reproducible.py`), each bit is a group of its own, whose pieces get their fronts at
+Where the order of combinations is promised (`ir/module_facts.py`), each bit is a group of its own, whose pieces get their fronts at
 once, and a reduction is such a scan of which only the totals are computed.
 """
 
@@ -27,7 +27,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.reproducible import follows_tree
+from tilework.ir.module_facts import follows_tree
 from tilework.ir.types import axis_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (

@@ -20,8 +20,8 @@ from tilework.ir import tt
 from tilework.ir.encodings import encoding_of
 from tilework.ir.enums import ScaleDotElemType
 from tilework.ir.functions import functions
+from tilework.ir.module_facts import is_reproducible
 from tilework.ir.module_facts import target as target_of
-from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import insert_before, put, recreate, replace_op
 from tilework.ir.types import (
     bf16,

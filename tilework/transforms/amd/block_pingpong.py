@@ -27,7 +27,7 @@ from tilework.analysis.scratch import scratch_size
 from tilework.ir import amdg, tt, ttg
 from tilework.ir.effects import is_elementwise, is_pure, writes
 from tilework.ir.encodings import dot_operand_of, encoding_of
-from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
 from tilework.ir.nesting import ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from xdsl.ir import Block, Operation
 
-from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.nesting import LOOPS
 
 Accesses = TypeVar("Accesses", bound=Any)  # they have `|`, `conflicts(later)` and `written`

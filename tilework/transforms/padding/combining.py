@@ -21,8 +21,8 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
+from tilework.ir.module_facts import IN_ORDER
 from tilework.ir.nesting import end_of, only_op
-from tilework.ir.reproducible import IN_ORDER
 from tilework.ir.rewrite import insert_before, recreate
 from tilework.ir.tt.inference import reduced_type
 from tilework.ir.types import axis_of, bit_width, i1

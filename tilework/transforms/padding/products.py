@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.ir.reproducible import is_reproducible
+from tilework.ir.module_facts import is_reproducible
 from tilework.ir.rewrite import constant, constant_value, defining_op, insert_before
 from tilework.ir.types import array_values, element_type, i32_array, is_float
 from tilework.numerics.formats import of_ir

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from tilework.ir.carried import carry_beside
+from tilework.ir.scf_ext import carry_beside
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.sanitize.undefined_shadows import Shadow, Shadows, Sources, sources_below
 

@@ -24,9 +24,9 @@ from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp, binary
 from tilework.ir.effects import writes
 from tilework.ir.enums import InputPrecision
+from tilework.ir.module_facts import is_reproducible
 from tilework.ir.nesting import body_of, only_op
 from tilework.ir.property_text import UNIT
-from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import recreate
 from tilework.ir.types import Tensor, bit_width, i32_array, number_of, shape_of
 from tilework.transforms.common.canonicalize import FOLDS

@@ -7,7 +7,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.ir.functions import ops_in_order
-from tilework.ir.hints import COUNTED, SKIPS
+from tilework.ir.scf_ext import COUNTED, SKIPS
 from tilework.transforms.passes import Pass, module_pass
 
 

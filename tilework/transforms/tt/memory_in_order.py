@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation
 
 from tilework.ir import tt
 from tilework.ir.effects import is_pure, reads, writes
-from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.nesting import successors
 from tilework.transforms.building.barriers import order
 from tilework.transforms.passes import function_pass

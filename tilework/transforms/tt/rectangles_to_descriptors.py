@@ -32,7 +32,7 @@ from tilework.analysis.rectangles import (
     rectangle_of,
     worth_copying,
 )
-from tilework.ir import gpu, llvm, tt
+from tilework.ir import llvm, tt
 from tilework.ir.arith_ext import convert
 from tilework.ir.create import create_op
 from tilework.ir.effects import is_terminator, reads, writes
@@ -59,7 +59,7 @@ from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments
 
 TURNED = i32_array(1, 0)
-HARMLESS = frozenset({llvm.AssumeOp, gpu.GpuBarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees
+HARMLESS = frozenset({llvm.AssumeOp, llvm.GpuBarrierOp, tt.AssertOp, tt.PrintOp})  # effects that no load sees
 STAYS = "this operand of a dot is not copied by TMA:"
 
 

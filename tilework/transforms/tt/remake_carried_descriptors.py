@@ -23,12 +23,11 @@ from tilework.analysis.value_flows import sources_of
 from tilework.errors import PassError
 from tilework.ir import tt
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import carry_beside
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import callee_of, functions_by_name, modules, ops_in_order
 from tilework.ir.nesting import LOOPS, behind, end_of, loop_around, owner_of
 from tilework.ir.rewrite import insert_after, insert_before
-from tilework.ir.scf_ext import make_if, make_yield
+from tilework.ir.scf_ext import carry_beside, make_if, make_yield
 from tilework.ir.types import TensorDescType, i32, i64, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.common.inline import CallSites, splice

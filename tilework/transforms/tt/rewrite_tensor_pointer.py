@@ -21,7 +21,7 @@ from tilework.ir import tt
 from tilework.ir.enums import PaddingOption
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.rewrite import replace_op
-from tilework.ir.tt.block_pointer_ops import element_pointer
+from tilework.ir.tt.descriptor_ops import element_pointer
 from tilework.ir.types import PointerType, element_type, i64, is_block_pointer, is_float, shape_of
 from tilework.transforms.building.block_access import BlockAccess
 from tilework.transforms.building.emitter import Emitter

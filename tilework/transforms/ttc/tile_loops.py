@@ -28,8 +28,7 @@ from tilework.ir import tt, ttc
 from tilework.ir.create import create_op
 from tilework.ir.effects import DECLARED, is_pure, reads, writes
 from tilework.ir.functions import functions, has_body, is_private
-from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.llvm import AssumeOp
+from tilework.ir.llvm import AssumeOp, GpuBarrierOp
 from tilework.ir.nesting import end_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import attr_value, erase_op, insert_before, replace_all_uses, replace_op, replace_values

@@ -24,9 +24,9 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.encodings import spread_of, tensor_core_of
 from tilework.ir.functions import functions, ops_in_order
+from tilework.ir.module_facts import is_reproducible
 from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import behind
-from tilework.ir.reproducible import is_reproducible
 from tilework.ir.rewrite import put, recreate, replace_op
 from tilework.ir.types import bf16, bit_width, element_type, f16, is_float, shape_of
 from tilework.layouts.construct import nvmma_shared

@@ -27,10 +27,10 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
 from tilework.ir.arith_ext import binary
-from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.encodings import encoding_of, layout_of, with_encoding
 from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant, constant_value, insert_after, replace_all_uses
+from tilework.ir.scf_ext import also_carry, also_yield
 from tilework.ir.types import element_type, shape_of, tensor_type
 from tilework.layouts.encodings import Blocked, Slice
 from tilework.layouts.linear import LinearLayout

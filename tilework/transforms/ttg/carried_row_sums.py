@@ -19,10 +19,10 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.carried import also_carry
 from tilework.ir.encodings import distributed_of, is_accumulator, layout_of, spread_of, with_encoding
 from tilework.ir.nesting import body_of, end_of, only_op
 from tilework.ir.rewrite import constant_value, recreate, replace_all_uses
+from tilework.ir.scf_ext import also_carry
 from tilework.ir.types import axis_of, element_type, f32, i32, shape_of, tensor_type, with_element
 from tilework.layouts.encodings import Slice
 from tilework.layouts.reshape import infer_reshape

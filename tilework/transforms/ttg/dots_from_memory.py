@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.analysis.alias import VIEWS
 from tilework.analysis.allocation import allocations
-from tilework.ir import amdg, gpu, tt, ttg
+from tilework.ir import amdg, llvm, tt, ttg
 from tilework.ir.create import clone_op, create_op
 from tilework.ir.effects import is_pure, is_value_alloc
 from tilework.ir.encodings import dot_operand_of, encoding_attr, is_accumulator, layout_of
@@ -42,7 +42,7 @@ MANY_CONFLICTS = 3  # when a copy costs less
 # What neither writes shared memory nor lets others write it.
 HARMLESS = frozenset({
     tt.LoadOp, ttg.LocalLoadOp, ttg.LocalDotOp, ttg.AsyncWaitOp, ttg.LocalBarrierOp,
-    amdg.AsyncWaitOp, amdg.BufferLoadOp, gpu.GpuBarrierOp,
+    amdg.AsyncWaitOp, amdg.BufferLoadOp, llvm.GpuBarrierOp,
 })  # fmt: skip
 
 

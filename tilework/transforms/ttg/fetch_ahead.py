@@ -35,7 +35,7 @@ from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import LOOPS, body_of
 from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import block_of, defining_op, insert_after, recreate
-from tilework.ir.ttg.fetch_op import LINE
+from tilework.ir.ttg.shared_memory_ops import LINE
 from tilework.ir.types import bit_width, element_type, i1, i32, is_tensor, shape_of, with_element
 from tilework.layouts.queries import order
 from tilework.transforms.building.emitter import Emitter

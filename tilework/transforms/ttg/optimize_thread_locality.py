@@ -19,8 +19,7 @@ from tilework.ir.encodings import (
     with_encoding,
 )
 from tilework.ir.functions import ops_in_order
-from tilework.ir.module_facts import num_warps, threads_per_warp
-from tilework.ir.reproducible import follows_tree
+from tilework.ir.module_facts import follows_tree, num_warps, threads_per_warp
 from tilework.ir.rewrite import recreate, replace_op
 from tilework.ir.types import axis_of, shape_of
 from tilework.layouts.construct import default_blocked

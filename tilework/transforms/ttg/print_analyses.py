@@ -15,7 +15,7 @@ from tilework.analysis.membar import barriers
 from tilework.ir import tt, ttg
 from tilework.ir.functions import functions, symbol_of
 from tilework.ir.module_facts import find_target
-from tilework.ir.names import ValueNames
+from tilework.ir.printer import ValueNames
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.transforms.passes import module_pass
 

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from tilework.analysis.cost import TENSOR, loop_cost
 from tilework.ir import ttg, ttng
 from tilework.ir.functions import ops_in_order
-from tilework.ir.reproducible import is_reproducible
+from tilework.ir.module_facts import is_reproducible
 from tilework.transforms.passes import function_pass
 from tilework.transforms.ttg.carried_row_sums import carry_row_sums
 from tilework.transforms.ttg.layouts.dead_loop_arguments import cut_dead_loop_arguments

@@ -29,10 +29,9 @@ from tilework.analysis.value_flows import reached
 from tilework.ir import ttng
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure
-from tilework.ir.hints import poison
 from tilework.ir.nesting import body_of, enclosing_op, end_of
 from tilework.ir.rewrite import erase_op, insert_before, replace_all_uses
-from tilework.ir.scf_ext import make_for, make_if, make_yield
+from tilework.ir.scf_ext import make_for, make_if, make_yield, poison
 from tilework.ir.types import element_type, i1, int_attr, is_float, is_integer, is_tensor, shape_of
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.loops import NUM_STAGES, body_ops, producers, set_integer, used_values, yield_of

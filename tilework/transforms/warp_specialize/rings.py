@@ -17,11 +17,11 @@ from xdsl.dialects.builtin import LocationAttr, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.ir import tt, ttg, ttng
-from tilework.ir.carried import also_carry, also_give, also_yield, both_sides
 from tilework.ir.create import clone_into, create_op
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, end_of, ops_around, start_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.scf_ext import also_carry, also_give, also_yield, both_sides
 from tilework.ir.ttg.memdesc_types import memdesc_type
 from tilework.ir.types import element_type, i1, i32, i64, shape_of
 from tilework.transforms.building.emitter import Emitter

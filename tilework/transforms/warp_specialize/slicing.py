@@ -25,7 +25,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of, owner_of
 from tilework.ir.rewrite import attr_value, insert_after, put, recreate, splat_attr
 from tilework.ir.ttg.memdesc_types import MemDescType, is_memdesc, retyped
-from tilework.ir.ttg.view_ops import transposed_memdesc, verify_offsets
+from tilework.ir.ttg.shared_memory_ops import transposed_memdesc, verify_offsets
 from tilework.ir.types import (
     array_values,
     axis_of,

@@ -26,7 +26,7 @@ from xdsl.ir import Operation, Region, SSAValue
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.inline_assembly import depends_on_threads
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, pointer_provenance
-from tilework.ir import gpu, tt, ttg, ttng
+from tilework.ir import llvm, tt, ttg, ttng
 from tilework.ir.effects import RECURSIVE, TERMINATORS, writes
 from tilework.ir.functions import functions, has_body, is_private, ops_in_order
 from tilework.ir.module_facts import NUM_WARPS, find_target, num_ctas, num_warps, threads_per_warp
@@ -53,7 +53,7 @@ from tilework.transforms.warp_specialize.slicing import LEAST, PARTS, Search, Un
 from tilework.transforms.warp_specialize.turns import turns_pay
 
 GROUP = 4  # warps that tensor cores and register counts treat as one
-ALONE = frozenset({tt.CallOp, gpu.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
+ALONE = frozenset({tt.CallOp, llvm.GpuBarrierOp, ttg.LocalBarrierOp, ttg.WarpSpecializeOp})
 
 
 class Shares(NamedTuple):

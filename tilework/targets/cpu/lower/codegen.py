@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 
 from tilework.ir import tt
 from tilework.ir.functions import is_private, symbol_of
-from tilework.ir.reproducible import is_reproducible
+from tilework.ir.module_facts import is_reproducible
 from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr

@@ -5,8 +5,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
 
 from tilework.ir import tt, ttc
-from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.llvm import licm_hints
+from tilework.ir.llvm import GpuBarrierOp, licm_hints
 from tilework.ir.types import axis_of
 from tilework.targets.cpu.lower.arena import buffer_bytes
 from tilework.targets.cpu.lower.interface_of import may_wait

@@ -26,7 +26,7 @@ from math import prod
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import ttc
-from tilework.ir.reproducible import is_reproducible
+from tilework.ir.module_facts import is_reproducible
 from tilework.targets.cpu.lower import amx
 from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.dot_units import Sizes, block_of, tile_sizes, unit_of

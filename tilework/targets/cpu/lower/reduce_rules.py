@@ -27,8 +27,8 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.analysis.combine_regions import is_commutative
 from tilework.ir import ttc
+from tilework.ir.module_facts import follows_tree
 from tilework.ir.nesting import only_op
-from tilework.ir.reproducible import follows_tree
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.arena import aligned
 from tilework.targets.cpu.lower.lanes import Kind

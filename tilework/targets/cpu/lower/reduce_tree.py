@@ -1,4 +1,4 @@
-"""Folding by the tree of `ir/reproducible.py` while the elements come one after the other: a binary counter of partial results.
+"""Folding by the tree of `ir/module_facts.py` while the elements come one after the other: a binary counter of partial results.
 
     element        0      1         2            3                   4
     level 0        x0     .         x2           .                   x4

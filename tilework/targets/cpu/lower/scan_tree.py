@@ -1,4 +1,4 @@
-"""`ttc.scan` by the tree of `ir/reproducible.py`, while chunks of elements come in the order of the scan.
+"""`ttc.scan` by the tree of `ir/module_facts.py`, while chunks of elements come in the order of the scan.
 
     chunk          0      1         2              3                            4
     own scan       s0     s1        s2             s3                           s4
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from xdsl.ir import Operation
 
 from tilework.ir import ttc
-from tilework.ir.reproducible import follows_tree
+from tilework.ir.module_facts import follows_tree
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.reduce_tree import Stack
 from tilework.targets.cpu.lower.scan import Row, Scan

@@ -24,7 +24,7 @@ from tilework.analysis.provenance import NO_PARAMETER, Provenance, flows, is_add
 from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier, EvictionPolicy
 from tilework.ir.functions import ops_in_order
-from tilework.ir.gpu import GpuBarrierOp
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.targets.cpu.lower.lanes import Linear
 from tilework.targets.cpu.lower.lowering import Lowering
 from tilework.targets.cpu.lower.nest_access import STREAM_ALIGN, access_stride, is_volatile, step_of, streams

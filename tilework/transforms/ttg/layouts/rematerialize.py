@@ -15,12 +15,12 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.carried import also_yield
 from tilework.ir.create import add_result
 from tilework.ir.encodings import with_encoding
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
+from tilework.ir.scf_ext import also_yield
 from tilework.ir.types import is_tensor
 from tilework.layouts.encodings import Distributed
 from tilework.transforms.ttg.layouts.backward_slice import (

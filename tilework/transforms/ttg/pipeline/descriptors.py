@@ -14,9 +14,9 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttg
-from tilework.ir.carried import also_carry, also_give, also_yield, both_sides
 from tilework.ir.nesting import body_of
 from tilework.ir.rewrite import erase_op, replace_all_uses
+from tilework.ir.scf_ext import also_carry, also_give, also_yield, both_sides
 from tilework.ir.types import i32, is_descriptor
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.tensormap import TENSORMAP_BYTES, write_tensormap

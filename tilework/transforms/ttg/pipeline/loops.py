@@ -11,10 +11,10 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.functions import ops_in_order
-from tilework.ir.gpu import GpuBarrierOp
-from tilework.ir.hints import SKIPS
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import integer
 from tilework.ir.nesting import LOOPS, body_of, enclosing_op, end_of, is_inside
+from tilework.ir.scf_ext import SKIPS
 from tilework.ir.types import i32, int_attr
 
 LATENCY = "tt.latency"

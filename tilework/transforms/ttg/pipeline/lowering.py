@@ -16,9 +16,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import ttg
 from tilework.ir.arith_ext import SelectOp
-from tilework.ir.carried import also_carry, also_yield
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import insert_after, insert_before, put
+from tilework.ir.scf_ext import also_carry, also_yield
 from tilework.ir.types import i32
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule

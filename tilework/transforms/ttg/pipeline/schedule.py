@@ -21,8 +21,8 @@ from xdsl.ir import Operation
 from tilework.analysis.value_flows import reached
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
-from tilework.ir.hints import SKIPS
 from tilework.ir.nesting import body_of
+from tilework.ir.scf_ext import SKIPS
 from tilework.transforms.passes import module_pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.coarse_schedule import Cluster, Schedule, drop_attributes
