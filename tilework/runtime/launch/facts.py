@@ -14,8 +14,6 @@ addresses of arrays, ONE and WIDTH are about integers. The binder of a kernel (`
 (`native/entries.py`) and the key that the native launcher finds an entry by (`native/code/keys.py`) are made from the facts.
 """
 
-from typing import Any
-
 from tilework.language.parameters import KernelParam
 
 VALUE = 1  # the value itself
@@ -46,13 +44,3 @@ def facts_of(param: KernelParam) -> int:
 def is_converted(type: str) -> bool:
     """Return True for an annotation that makes a float or a bool of every argument."""
     return type == "u1" or type in FLOATS or type.startswith("fp8")
-
-
-def integer_facts(value: int, facts: int) -> tuple[Any, ...]:
-    """Return what a launch knows about an integer, as far as `facts` count."""
-    width = None
-    if facts & WIDTH:
-        width = "i32" if -(2**31) <= value < 2**31 else "positive" if value > 0 else "negative"
-    is_one = value == 1 if facts & ONE else None
-    is_multiple = value % 16 == 0 if facts & MULTIPLE and not is_one else None
-    return (value if facts & VALUE else None), is_one, is_multiple, width

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from tilework import knobs
 from tilework.language import core as tl
-from tilework.language.function import ON_CHANGE, JITCallable
+from tilework.language.function import ON_CHANGE
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.launcher import Launcher
@@ -69,9 +69,9 @@ def binder_of(fn: Any, tuned: TunedOf = lambda args, kwargs: PLAIN) -> Callable[
         return None
     if machine(waits=False) is None:
         return None if MADE else fn.by_python
-    is_kernel = isinstance(fn, JITCallable)
-    kernel, exact = (fn, ()) if is_kernel else (fn.fn, fn.keys)
-    facts = {param.name: VALUE if param.name in exact else facts_of(param) for param in kernel.params}
+    params: Any = fn.fn.params if hasattr(fn.fn, "params") else fn.params  # of the kernel that an autotuner tunes
+    exact = getattr(fn, "keys", ())
+    facts = {param.name: VALUE if param.name in exact else facts_of(param) for param in params}
     entries = Entries(fn.run, facts)
     entries.state[native.PYTHON] = python_path(fn, tuned, entries)
     bind = fn.__dict__["_bind_grid"] = make_binder(entries.state)
