@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from tilework.language.function import JITFunction
+from tilework.runtime.tuning.heuristics import jit_function
 from tilework.runtime.workers.module_slice import load_slice
 
 MAIN = "__main__"
@@ -130,8 +131,6 @@ def kernel_in(module: ModuleType, qualname: str) -> JITFunction:
         found = attrgetter(qualname)(module)
     except AttributeError:
         raise NotFound(f"{getattr(module, '__file__', module)} does not define {qualname}") from None
-    while not isinstance(found, JITFunction):
-        if not hasattr(found, "fn"):
-            raise NotFound(f"{qualname} of {getattr(module, '__file__', module)} is no kernel")
-        found = found.fn
-    return found
+    if (kernel := jit_function(found)) is None:
+        raise NotFound(f"{qualname} of {getattr(module, '__file__', module)} is no kernel")
+    return kernel

@@ -8,7 +8,8 @@ GPUs and CPUs are not.
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilework.errors import SanitizerError
+from tilework.inspect.profiler.launches import bytes_of
 from tilework.targets.base import GPUTarget
 
 PROGRAMS = 4  # that are run
@@ -35,14 +37,9 @@ class Launch:
     @classmethod
     def of(cls, grid: Sequence[int], arguments: Sequence[Any], kept: Any = None) -> "Launch | None":
         """A launch with copies of its arrays, as they are now; None if they are large."""
-        if sum(size_of(argument) for argument in arguments) > LARGEST:
+        if sum(bytes_of(argument) or 0 for argument in arguments) > LARGEST:
             return None
         return cls(tuple(grid), tuple(map(copied, arguments)), kept)
-
-
-def size_of(argument: Any) -> int:
-    array = getattr(argument, "base", argument) if hasattr(argument, "block_shape") else argument
-    return int(getattr(array, "nbytes", 0) or 0)
 
 
 def copied(argument: Any) -> Any:
@@ -94,28 +91,40 @@ def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: L
         "grid": list(launch.grid),
         "programs": min(prod(launch.grid), PROGRAMS),
         "of": prod(launch.grid),
-        "total": numbers_of(counters.total),
-        "lines": [
-            (place, numbers_of(counts)) for place, counts in sorted(counters.lines.items()) if place[0] != UNPLACED
-        ],
+        "total": shown_counts(counters.total),
+        "lines": [(place, shown_counts(counts)) for place, counts in counted_lines(counters)],
         "findings": found,
     }
+
+
+def counted_lines(counters: Any) -> list[tuple[tuple[str, int], Any]]:
+    """((file, line), counts) of all code that has a source line, in order."""
+    return [(place, counts) for place, counts in sorted(counters.lines.items()) if place[0] != UNPLACED]
+
+
+@contextmanager
+def emulating(arch: str) -> Iterator[None]:
+    """Launch on an emulated GPU that runs the first programs of a grid only; nothing is recorded."""
+    from tilework.inspect.replay import active, silence  # lazily: with the emulator
+    from tilework.runtime.devices.cuda.device import GPUS
+
+    with silence(), active(f"emulator:{arch}"):
+        for device in GPUS.library().loaded.devices:
+            device.most_blocks, device.max_instructions = PROGRAMS, PATIENCE
+        yield
 
 
 def emulated(
     source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch, arch: str
 ) -> tuple[Any, list[str]]:
-    """The counters of one launch, and the mistakes that were found in it."""
-    from tilework.inspect.replay import active, silence  # lazily: with the emulator
+    """The counters of one launch, and the errors that the sanitizer found in it."""
+    # lazily: with the emulator
     from tilework.runtime.compile.cached import compile
     from tilework.runtime.compile.compiled import launch_kernel
     from tilework.runtime.devices.active_driver import driver
-    from tilework.runtime.devices.cuda.device import GPUS
 
     found: list[str] = []
-    with silence(), active(f"emulator:{arch}"):
-        for device in GPUS.library().loaded.devices:
-            device.most_blocks, device.max_instructions = PROGRAMS, PATIENCE
+    with emulating(arch):
         kernel = compile(source, target, dict(settings))
         stream = driver.active.get_current_stream(driver.active.get_current_device())
         chosen = kernel.justified(launch.grid, launch.arguments)
@@ -126,7 +135,7 @@ def emulated(
         return chosen.counters, found
 
 
-def numbers_of(counts: Any) -> dict[str, Any]:
+def shown_counts(counts: Any) -> dict[str, Any]:
     """What a page shows of the counts of a line."""
     return {
         "instructions": sum(counts.instructions.values()),

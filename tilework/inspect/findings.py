@@ -14,6 +14,7 @@ from typing import Any
 
 from tilework.errors import Diagnostic, Span
 
+QUESTIONS = ("compiled", "tuned", "slow", "different")  # `different` only if it is asked for
 SHOWN = 40  # findings of a section that people read
 
 

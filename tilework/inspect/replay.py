@@ -77,9 +77,13 @@ def run_on(device: str, launch: Launch) -> Any:
         if device == INTERPRETER:
             return interpreted(launch)
         with active(device):
-            made = unlaunched(launch.fn)
-            args, kwargs = launch.call(launch.options)
-            return made.run(*args, grid=launch.grid, warmup=False, **kwargs)
+            return launched(launch)
+
+
+def launched(launch: Launch) -> Any:
+    """Compile and launch on the active device, as if for the first time; return the compiled kernel."""
+    args, kwargs = launch.call(launch.options)
+    return unlaunched(launch.fn).run(*args, grid=launch.grid, warmup=False, **kwargs)
 
 
 def interpreted(launch: Launch) -> None:

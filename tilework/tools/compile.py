@@ -22,6 +22,7 @@ from typing import Any
 from tilework.errors import StageError, TritonError, did_you_mean
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.python.jit import KernelInterface
+from tilework.runtime.tuning.heuristics import jit_function
 from tilework.tools.messages import UsageError, plain, read_text
 
 MISTAKES, ERROR = (TritonError, AssertionError, ValueError, TypeError, OSError, RuntimeError), ""
@@ -164,7 +165,7 @@ def load_kernel(path: Path, name: str) -> JITFunction:
         key: fn
         for key, value in vars(module).items()
         if isinstance(value, JITFunction | KernelInterface)
-        and (fn := kernel_of(value)) is not None
+        and (fn := jit_function(value)) is not None
         and fn.__module__ == module.__name__
     }
     if not name and len(own) == 1:
@@ -173,7 +174,7 @@ def load_kernel(path: Path, name: str) -> JITFunction:
     kernel = module
     for part in name.split(".") if name else ():
         kernel = getattr(kernel, part, None)
-    if (found := kernel_of(kernel)) is not None:
+    if (found := jit_function(kernel)) is not None:
         return found
     if not own:
         raise UsageError(f"{path} has no kernels: those are functions under @tilework.jit")
@@ -181,13 +182,6 @@ def load_kernel(path: Path, name: str) -> JITFunction:
         raise UsageError(f"say which kernel: {' or '.join(f'{path}:{key}' for key in own)}")
     guess = did_you_mean(name, own) or f"; it has {', '.join(own)}"
     raise UsageError(f"{path} has no kernel {name!r}{guess}")
-
-
-def kernel_of(value: Any) -> JITFunction | None:
-    """The jit function that is or is inside of something; None if there is none."""
-    while value is not None and not isinstance(value, JITFunction):
-        value = getattr(value, "fn", None)
-    return value
 
 
 def load_module(path: Path) -> Any:

@@ -25,7 +25,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.inspect.explain.compiled import why_compiled, why_tuned
-from tilework.inspect.findings import Explanation, Finding, Section
+from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section
 from tilework.inspect.replay import DEVICES
 from tilework.runtime.recording.recorder import read_records
 from tilework.target import GPUTarget, UnknownTarget
@@ -35,8 +35,7 @@ from tilework.tools.program import add_arguments as add_program
 
 MISTAKES, FAILURE = (UnknownTarget,), 2
 
-QUESTIONS = ("compiled", "tuned", "slow", "different")
-ASKED = ("compiled", "tuned", "slow")
+ASKED = QUESTIONS[:3]
 CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL")
 
 

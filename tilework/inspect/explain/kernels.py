@@ -15,7 +15,7 @@ from tilework.inspect.compilation import settings_for
 from tilework.inspect.explain.compiled import why_tuned
 from tilework.inspect.explain.different import Compiling, kernel_span, why_different
 from tilework.inspect.explain.slow import Case, case_of, case_of_kernel, parts_of_kernel, why_slow
-from tilework.inspect.findings import Explanation, Finding, Section, counted
+from tilework.inspect.findings import QUESTIONS, Explanation, Finding, Section, counted
 from tilework.inspect.replay import DEVICES, Launch
 from tilework.language.function import JITFunction
 from tilework.language.grid import grid_extent
@@ -24,8 +24,6 @@ from tilework.runtime.kernel_cache.environment import cache_invalidating_env_var
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of
 from tilework.runtime.recording.recorder import tuning_record, value_text
 from tilework.target import GPUTarget
-
-QUESTIONS = ("compiled", "tuned", "slow", "different")
 
 
 def explain_kernel(

@@ -15,9 +15,10 @@ from typing import Any
 
 from tilework.errors import TritonError
 from tilework.inspect.compilation import module_for, settings_for
+from tilework.inspect.counters import PROGRAMS, counted_lines, emulating
 from tilework.inspect.explain.different import findings_of, kernel_span, limited
 from tilework.inspect.findings import Finding
-from tilework.inspect.replay import Died, Kept, Launch, OutOfReach, isolated, names_of, run_on, silence
+from tilework.inspect.replay import Died, Kept, Launch, OutOfReach, isolated, launched, names_of
 from tilework.language.grid import grid_extent
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.recording.recorder import QUIET, Recorder, is_tuning
@@ -26,7 +27,6 @@ from tilework.target import GPUTarget
 
 MOST_COMPARED = 20  # launches
 MOST_COUNTED = 2  # specialisations of a kernel
-COUNTED_PROGRAMS = 4
 COUNTING_SECONDS = 20.0
 COUNTS = ("wavefronts", "conflicts", "tile_sectors", "least_sectors", "sectors", "requests")
 
@@ -134,21 +134,19 @@ def size_of(launch: Launch) -> int:
 
 def counts_of(launch: Launch, target: GPUTarget) -> dict[str, Any]:
     """Counts of the first programs of a launch, by line; `why` there are none, if so."""
-    part = launch.first_programs(COUNTED_PROGRAMS)
     print(f"tilework explain: counting {launch.fn.__name__} in the emulator ({target})", file=sys.stderr)
     try:
-        with Kept(list(names_of(launch.fn, launch.values))), silence(), limited(COUNTING_SECONDS):
-            counters = run_on(f"emulator:sm_{target.arch}", part).counters
+        with Kept(list(names_of(launch.fn, launch.values))), limited(COUNTING_SECONDS), emulating(f"sm_{target.arch}"):
+            counters = launched(launch).counters
     except OutOfReach as error:
         return {"why": str(error)}
     except Exception as error:  # a kernel that fails in the emulator is no reason not to say the rest
         return {"why": f"{type(error).__name__}: {error}"}
     lines = [
         {"file": file, "line": line, **{name: getattr(counts, name) for name in COUNTS}}
-        for (file, line), counts in sorted(counters.lines.items())
-        if file != "PTX"
+        for (file, line), counts in counted_lines(counters)
     ]
-    return {"programs": part.programs, "lines": lines}
+    return {"programs": min(launch.programs, PROGRAMS), "lines": lines}
 
 
 def watch(recorder: Recorder) -> Watcher:

@@ -24,6 +24,7 @@ from tilework import knobs
 from tilework.inspect.compilation import Request, settings_for
 from tilework.inspect.counters import Launch
 from tilework.inspect.explorer.document import NotExplored, build, file_name, write
+from tilework.runtime.tuning.heuristics import jit_function
 from tilework.targets.base import GPUTarget, find_backend
 
 
@@ -47,7 +48,7 @@ def explore_kernel(
     else:
         requests = [
             request
-            for entry in function_of(kernel).device_caches.values()
+            for entry in getattr(jit_function(kernel), "device_caches", {}).values()
             for compiled in entry[0].values()
             for request in requests_of(compiled, targets)
         ]
@@ -73,13 +74,6 @@ def requests_of(compiled: Any, targets: Sequence[GPUTarget]) -> list[Request]:
 def targets_of(text: str | None) -> tuple[GPUTarget, ...]:
     """``cpu,cuda:90``"""
     return tuple(GPUTarget.parse(part.strip()) for part in (text or "").split(",") if part.strip())
-
-
-def function_of(kernel: Any) -> Any:
-    """The kernel inside of autotuners and heuristics."""
-    while not hasattr(kernel, "device_caches"):
-        kernel = kernel.fn
-    return kernel
 
 
 def show(requests: Sequence[Request], output: str | Path | None, open: bool) -> Path:
