@@ -1,6 +1,12 @@
 """Which functions of two tuples choose one of them, whatever the order of the two, or compute the same of both orders."""
 
+import operator
+from collections.abc import Callable
+from itertools import product
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from xdsl.ir import Block
 
 from tilework.analysis.combine_regions import is_choice, is_commutative
@@ -84,3 +90,62 @@ def test_choices(name: str) -> None:
 def test_proofs(name: str) -> None:
     body, wanted = PROOFS[name]
     assert is_commutative(region_of("i32", body + RETURN)) == wanted
+
+
+Condition = tuple[str, Callable[[int, int, int, int], int]]  # as ops that define %c, and as a function
+COMPARED = {
+    "slt": operator.lt,
+    "sle": operator.le,
+    "sgt": operator.gt,
+    "sge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+JOINED = {"andi": operator.and_, "ori": operator.or_, "xori": operator.xor}
+VALUES = range(3)  # enough for every order of two
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> Condition:
+    """A few comparisons of any two values, joined in any way; most choose nothing."""
+    names, lines = "aibj", []
+    functions: list[Callable[[int, int, int, int], int]] = []
+    for count in range(draw(st.integers(1, 4))):
+        way = draw(st.sampled_from(sorted(COMPARED)))
+        left, right = draw(st.sampled_from(["ab", "ij", "ba", "ji", "ab", "ij", "aj", "ai"]))
+        lines.append(f"%t{count} = arith.cmpi {way}, %{left}, %{right} : i32")
+        x, y = names.index(left), names.index(right)
+        functions.append(lambda *v, way=way, x=x, y=y: int(COMPARED[way](v[x], v[y])))
+    while len(functions) < 2 * len([line for line in lines if "cmpi" in line]) - 1:
+        way = draw(st.sampled_from(sorted(JOINED)))
+        x, y = (draw(st.integers(0, len(functions) - 1)) for _ in range(2))
+        lines.append(f"%t{len(functions)} = arith.{way} %t{x}, %t{y} : i1")
+        one, other = functions[x], functions[y]
+        functions.append(lambda *v, way=way, one=one, other=other: JOINED[way](one(*v), other(*v)))
+    lines.append(f"%c = arith.ori %t{len(functions) - 1}, %t{len(functions) - 1} : i1")
+    return "\n".join(lines), functions[-1]
+
+
+@given(conditions())
+def test_what_is_called_a_choice_chooses_the_same_in_both_orders(condition: Condition) -> None:
+    text, function = condition
+    if is_choice(region_of("i32", f"{text}\n{SELECTS.format('i32')}")):
+        for a, i, b, j in product(VALUES, repeat=4):
+            assert ((a, i) if function(a, i, b, j) else (b, j)) == ((b, j) if function(b, j, a, i) else (a, i)), text
+
+
+@pytest.mark.parametrize("kind", ["slt", "sgt"])
+@pytest.mark.parametrize("tie", ["slt", "sgt"])
+@pytest.mark.parametrize("logic", ["both", "either"])
+def test_orders_that_disagree_on_one_pair_are_no_choice(kind: str, tie: str, logic: str) -> None:
+    """``a < b and i < j``: false for both orders where a < b and i > j; ``or`` is true for both."""
+    join = "arith.andi" if logic == "both" else "arith.ori"
+    body = f"%t = arith.cmpi {kind}, %a, %b : i32\n%u = arith.cmpi {tie}, %i, %j : i32\n%c = {join} %t, %u : i1"
+    assert not is_choice(region_of("i32", f"{body}\n{SELECTS.format('i32')}"))
+
+
+def test_a_value_compared_with_a_constant_is_no_choice() -> None:
+    body = "%zero = arith.constant 0 : i32\n%c = arith.cmpi slt, %a, %zero : i32"
+    assert not is_choice(region_of("i32", f"{body}\n{SELECTS.format('i32')}"))
+    body = "%zero = arith.constant 0 : i32\n%c = arith.cmpi slt, %zero, %i : i32"
+    assert not is_choice(region_of("i32", f"{body}\n{SELECTS.format('i32')}"))

@@ -217,3 +217,22 @@ def test_layouts_are_values(layout: LinearLayout) -> None:
     assert again == layout
     assert hash(again) == hash(layout)
     assert eval(repr(layout)) == layout
+
+
+@given(linear_layouts(ins=("a", "b"), outs=("b", "c")), st.sets(st.sampled_from("abcd")))
+def test_trivial_over_is_the_identity_there_and_nowhere_else(layout: LinearLayout, names: set[str]) -> None:
+    def is_identity(name: str) -> bool:
+        if name not in layout.in_names or name not in layout.out_names or layout.in_size(name) != layout.out_size(name):
+            return False
+        points = ({"a": a, "b": b} for a in range(layout.in_size("a")) for b in range(layout.in_size("b")))
+        return all(layout.apply(point)[name] == point[name] for point in points)
+
+    assert layout.is_trivial_over(names) == all(is_identity(name) for name in names)
+
+
+@given(linear_layouts(), linear_layouts())
+def test_dividing_by_more_than_there_is_gives_none(whole: LinearLayout, rest: LinearLayout) -> None:
+    tile = whole * rest
+    larger = any(tile.in_size(name) > whole.in_size(name) for name in tile.in_names)
+    if larger or any(tile.out_size(name) > whole.out_size(name) for name in tile.out_names):
+        assert whole.divide_left(tile) is None
