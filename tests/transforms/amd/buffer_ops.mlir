@@ -99,4 +99,20 @@ tt.func @always(%n: i32) -> (i1, i1, i1) {
   %c = arith.cmpi ult, %rest, %c8 : i32
   tt.return %a, %b, %c : i1, i1, i1
 }
+
+// A masked element is 0 without `other`; -0.0 and other values have to be given.
+// CHECK-LABEL: @others
+// CHECK:      %[[MINUS:.*]] = arith.constant dense<-0.000000e+00>
+// CHECK:      amdg.buffer_load %x[%{{.*}}], %mask : tensor<1024xf32
+// CHECK:      amdg.buffer_load %x[%{{.*}}], %mask, %[[MINUS]] : tensor<1024xf32
+tt.func @others(%x: !tt.ptr<f32> {tt.pointer_range = 32 : i32}, %mask: tensor<1024xi1, #line>) -> (tensor<1024xf32, #line>, tensor<1024xf32, #line>) {
+  %zero = arith.constant dense<0.0> : tensor<1024xf32, #line>
+  %minus = arith.constant dense<-0.0> : tensor<1024xf32, #line>
+  %r = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32, #line>
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #line>
+  %q = tt.addptr %p, %r : tensor<1024x!tt.ptr<f32>, #line>, tensor<1024xi32, #line>
+  %u = tt.load %q, %mask, %zero : tensor<1024x!tt.ptr<f32>, #line>
+  %v = tt.load %q, %mask, %minus : tensor<1024x!tt.ptr<f32>, #line>
+  tt.return %u, %v : tensor<1024xf32, #line>, tensor<1024xf32, #line>
+}
 }
