@@ -172,7 +172,7 @@ def first_compile(name: str, device: str) -> None:
             case: Any = copy.CASES[0]
             start, cpu = time.perf_counter(), cpu_seconds()
             compiler: Any = importlib.import_module("tilework.compiler")
-            kind = importlib.import_module("tilework.target_name").GPUTarget
+            kind = importlib.import_module("tilework.target").GPUTarget
             target = kind("cpu", "host", 1) if device == "cpu" else kind("cuda", int(device.partition(":")[2]), 32)
             source = compiler.ASTSource(case.kernel, case.types, {**case.constexprs, **TILES[name]}, case.attrs)
             compiler.compile(source, target)

@@ -14,21 +14,17 @@ PACKAGE = Path(__file__).parent.parent / "tilework"
 BASE = ["errors"]
 ALLOWED: dict[str, list[str]] = {
     "errors": [],
-    "plugins": ["knobs"],
+    "process": ["knobs"],
     "version": [],
-    "target": ["target_name", "plugins", "errors"],
-    "target_name": [],
-    "described_arrays": [],
-    "forks": [],
-    "metrics": ["forks"],
+    "target": ["process", "errors"],
     "knobs": [],
-    "numerics": ["errors", "forks"],
-    "layouts": ["errors", "forks"],
-    "language": ["numerics", "layouts", "errors", "knobs", "forks"],
-    "ir": ["target", "plugins", "layouts", "errors", "forks"],
+    "numerics": ["errors", "process"],
+    "layouts": ["errors", "process"],
+    "language": ["numerics", "layouts", "errors", "knobs", "process"],
+    "ir": ["target", "layouts", "errors", "process"],
     "frontend": ["language", "numerics", "ir", "layouts", "errors"],
     "analysis": ["ir", "layouts", "target", "errors"],
-    "transforms": ["numerics", "analysis", "ir", "layouts", "described_arrays", "target", "plugins", "errors", "forks"],
+    "transforms": ["numerics", "analysis", "ir", "layouts", "target", "errors", "process"],
     "targets": [
         "targets.llvm.math",
         "transforms",
@@ -36,13 +32,10 @@ ALLOWED: dict[str, list[str]] = {
         "analysis",
         "ir",
         "layouts",
-        "described_arrays",
         "target",
-        "target_name",
         "errors",
         "knobs",
-        "plugins",
-        "forks",
+        "process",
     ],
     "targets.llvm.math": ["targets", "numerics"],
     "oracles.interpreter": [
@@ -50,15 +43,15 @@ ALLOWED: dict[str, list[str]] = {
         "language",
         "numerics",
         "layouts",
-        "described_arrays",
         "knobs",
         "errors",
     ],
-    "oracles.emulator": ["numerics", "errors", "forks"],
+    "oracles.emulator": ["numerics", "errors", "process"],
     "oracles.evaluator": ["targets.llvm.math", "ir", "numerics", "layouts", "errors"],
     "oracles": [],
     "runtime": ["*"],
     "inspect": [
+        "process",
         *("runtime", "aot", "oracles.interpreter", "oracles.emulator", "oracles.evaluator", "targets", "transforms"),
         *(
             "analysis",
@@ -245,10 +238,9 @@ ASKED_BY_NAME = {  # as strings, where an import would go up or in a circle: not
     "tilework.knobs.variables": {"tilework.knobs"},  # the module that has been imported
     "tilework.layouts.families": {"tilework.layouts.notebook"},  # pictures in notebooks
     "tilework.layouts.linear": {"tilework.layouts.notebook"},
-    "tilework.plugins": {"tilework.targets"},  # a group of what is built in
+    "tilework.process.plugins": {"tilework.targets"},  # a group of what is built in
     "tilework.runtime.recording.recorder": {"tilework.runtime.tuning.autotuner"},  # only if it is imported
     "tilework.target": {"tilework.targets"},  # a group of entry points
-    "tilework.target_name": {"tilework.target"},  # to parse a name one has to know the targets
     "tilework.targets.likely_drivers": {"tilework.targets.nvidia.libcuda"},  # only if it is imported
 }
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tilework import plugins
+from tilework.process import plugins
 
-ROOT = Path(plugins.__file__).parent.parent
+ROOT = Path(plugins.__file__).parents[2]
 
 
 def install(folder: Path, package: str, text: str) -> None:
@@ -74,7 +74,7 @@ def test_two_packages_cannot_have_one_name(tmp_path: Path, monkeypatch) -> None:
     ("value", "message"),
     [
         ("other.gone.deep:Y", "but there is no module other"),
-        ("tilework.plugins:Y", "but tilework.plugins has no Y"),
+        ("tilework.process.plugins:Y", "but tilework.process.plugins has no Y"),
     ],
 )
 def test_an_entry_point_that_leads_nowhere(value: str, message: str, tmp_path: Path, monkeypatch) -> None:
@@ -92,7 +92,7 @@ PROGRAM = """
 import numpy as np
 import tilework
 import tilework.language as tl
-from tilework import plugins
+from tilework.process import plugins
 
 @tilework.jit
 def scaled(x, out, n, BLOCK: tl.constexpr):

@@ -38,7 +38,8 @@ LAZY = {
     "load": "tilework.runtime.bundle.serving",
     "set_allocator": "tilework.runtime.devices.allocators",
 }
-SUBMODULES = ("as_triton", "compiler", "metrics", "runtime", "targets", "testing", "tools")
+SUBMODULES = ("as_triton", "compiler", "process.metrics", "process.plugins", "runtime", "targets", "testing", "tools")
+MODULES = {name.rpartition(".")[2]: f"tilework.{name}" for name in SUBMODULES}
 
 __all__ = [
     "AsyncCompileMode",
@@ -61,7 +62,7 @@ __all__ = [
     "next_power_of_2",
     "reinterpret",
     *LAZY,
-    *SUBMODULES,
+    *MODULES,
 ]
 
 show_diagnostics()
@@ -69,10 +70,10 @@ show_diagnostics()
 
 def __getattr__(name: str) -> Any:
     """Names that are costly to load are loaded when they are first used."""
-    if name not in LAZY and name not in SUBMODULES:
+    if name not in LAZY and name not in MODULES:
         raise AttributeError(f"module 'tilework' has no attribute {name!r}")
     try:
-        value = getattr(import_module(LAZY[name]), name) if name in LAZY else import_module(f"tilework.{name}")
+        value = getattr(import_module(LAZY[name]), name) if name in LAZY else import_module(MODULES[name])
     except ImportError:
         from tilework.runtime.compile.compiler_presence import require_compiler  # lazily: where parts are missing
 

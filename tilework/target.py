@@ -1,11 +1,11 @@
-"""What code is made for, as a frozen value.
+"""The target that code is compiled for, as a frozen value; `GPUTarget` is its name.
 
     >>> target = Target.parse("cuda:90")
     >>> target.warp_size, Feature.WGMMA in target.features, target.limits.threads
     (32, True, 1024)
 
-What an architecture can do is known to its vendor: a function from its name to a `Target`, an entry point of the group
-`tilework.targets`. Who needs a fact asks the value for it, and never the name or the number of an architecture.
+The vendor's part of `targets/` describes its architectures by a function from a name to a `Target`, listed in the group
+`tilework.targets` (`process/plugins.py`). Passes and rules ask the value for a fact, never for the name of an architecture.
 """
 
 from dataclasses import dataclass, replace
@@ -14,11 +14,45 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tilework.errors import TritonError, did_you_mean
-from tilework.plugins import find, plugins
-from tilework.target_name import GPUTarget
+from tilework.process.plugins import find, plugins
 
 GROUP = "tilework.targets"
 DotSize = tuple[int, int, int]
+
+
+@dataclass(frozen=True, init=False)
+class GPUTarget:
+    """The name of a target, as users and drivers write it: ``GPUTarget("cuda", 90, 32)``.
+
+    Example:
+        from tilework.compiler import GPUTarget
+
+        assert GPUTarget.parse("cuda:90") == GPUTarget("cuda", 90, 32)
+        assert str(GPUTarget("hip", "gfx942", 64)) == "hip:gfx942"
+    """
+
+    backend: str
+    arch: int | str
+    warp_size: int
+
+    # Written out because every first launch needs them: `dataclass` takes a fifth of a millisecond to generate each.
+
+    def __init__(self, backend: str, arch: int | str, warp_size: int) -> None:
+        self.__dict__.update(backend=backend, arch=arch, warp_size=warp_size)
+
+    def __eq__(self, other: object) -> bool:
+        return self.__dict__ == other.__dict__ if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.backend, self.arch, self.warp_size))
+
+    @classmethod
+    def parse(cls, text: str) -> "GPUTarget":
+        """``cuda:90`` -> GPUTarget("cuda", 90, 32); ``cpu`` -> GPUTarget("cpu", "host", 1)."""
+        return described(text).name
+
+    def __str__(self) -> str:
+        return self.backend if self.arch == "host" else f"{self.backend}:{self.arch}"
 
 
 class Feature(StrEnum):

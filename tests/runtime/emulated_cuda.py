@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.runtime.hidden_gpu import no_gpu_for_torch
-from tilework import knobs, plugins
+from tilework import knobs
+from tilework.process import plugins
 from tilework.runtime.devices.active_driver import driver as drivers
 from tilework.runtime.devices.cuda.driver import CudaDriver
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda

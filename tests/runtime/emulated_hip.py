@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.runtime.hidden_gpu import no_gpu_for_torch
-from tilework import knobs, plugins
+from tilework import knobs
+from tilework.process import plugins
 from tilework.runtime.devices.active_driver import driver as drivers
 from tilework.runtime.devices.emulated.emulated_libhip import EmulatedHip
 from tilework.runtime.devices.hip.hip_driver import HipDriver

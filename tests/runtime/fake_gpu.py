@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilework import plugins
 from tilework.ir.printer import print_module
+from tilework.process import plugins
 from tilework.runtime.devices.active_driver import driver as drivers
 from tilework.runtime.devices.driver import Driver
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch

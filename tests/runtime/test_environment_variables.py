@@ -15,8 +15,9 @@ import tilework
 import tilework.language as tl
 from tests.pipeline import slow_kernels
 from tests.runtime.launch_kernels import AMPERE, BLACKWELL, HOPPER, fill, fill_source
-from tilework import knobs, plugins
+from tilework import knobs
 from tilework.compiler import ASTSource, compile, lower
+from tilework.process import plugins
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, cache_invalidating_env_vars
 from tilework.targets import base
 from tilework.tools.cli import main

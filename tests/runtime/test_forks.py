@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tilework import forks
+from tilework.process import forks
 from tilework.runtime.bundle import manifest
 from tilework.runtime.recording import recorder
 from tilework.targets.amd import libhip
@@ -162,11 +162,11 @@ def test_a_property_that_another_thread_computes() -> None:
     Slow.inside.wait()
     assert in_child(lambda: Slow().value == 7)
     thread.join()
-    package = Path(forks.__file__).parent
+    package = Path(forks.__file__).parents[1]
     others = [
         path for path in package.rglob("*.py") if path.name != "forks.py" and "cached_property" in path.read_text()
     ]
-    assert all("from tilework.forks import" in path.read_text() for path in others)
+    assert all("from tilework.process.forks import" in path.read_text() for path in others)
 
 
 @pytest.mark.parametrize("lock", [recorder.RECORDING, manifest.INSTALLING, libcuda.FOUND.lock, libhip.FOUND.lock])

@@ -8,9 +8,9 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.forked_script import run_forked
-from tilework import plugins
 from tilework.errors import CompilationError, PassError
 from tilework.oracles.interpreter import InterpretedFunction
+from tilework.process import plugins
 from tilework.targets import options
 from tilework.triton import BACKENDS
 

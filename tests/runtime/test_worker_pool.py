@@ -26,9 +26,10 @@ from tests.python_programs import run_python
 from tests.runtime import tuning_kernels
 from tests.runtime.launch_kernels import HOPPER, HOST
 from tests.runtime.tuning_kernels import add_one, broken, fragile, talkative
-from tilework import AsyncCompileMode, FutureKernel, JITFunction, knobs, plugins
+from tilework import AsyncCompileMode, FutureKernel, JITFunction, knobs
 from tilework.compiler import ASTSource, GPUTarget, compile
 from tilework.errors import CompilationError, DoesNotFit
+from tilework.process import plugins
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.files import can_write
 from tilework.runtime.launch.python.jit import jit

@@ -11,7 +11,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.emulator_fixture import emulator
 from tilework.compiler import ASTSource
-from tilework.target_name import GPUTarget
+from tilework.target import GPUTarget
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
 LARGE = {"BM": 128, "BN": 256, "BK": 64}

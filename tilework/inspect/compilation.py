@@ -18,7 +18,6 @@ from typing import Any
 
 from tilework.analysis.cost import Cost, loop_cost, occupancy, straight_cost, together
 from tilework.errors import CompilationError, StageError, TritonError
-from tilework.forks import cached_property
 from tilework.inspect.counters import Launch
 from tilework.ir import tt
 from tilework.ir.functions import functions, has_body, is_private
@@ -27,6 +26,7 @@ from tilework.ir.module_facts import find_num_warps, find_target, partition_warp
 from tilework.ir.parser import parse_module
 from tilework.language import core as tl
 from tilework.language.standard import sum as reduced
+from tilework.process.forks import cached_property
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.compile.stages import kernel_symbol, remaining_stages, shown_by, stage_data
 from tilework.runtime.launch.python.jit import jit

@@ -61,13 +61,13 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from tilework.forks import held_at_fork
 from tilework.ir.create import create_op
 from tilework.ir.form_reader import Rule, reader_of, solve
 from tilework.ir.form_writer import writer_of
 from tilework.ir.forms import FORMS, SEGMENTS, Fields, Form, Slot, fields_of
 from tilework.ir.property_text import ARRAY
 from tilework.ir.types import i32_array
+from tilework.process.forks import held_at_fork
 
 
 class PlainPrinter:

@@ -41,12 +41,12 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 
 import tilework.ir.dialect_text  # noqa: F401  # it registers the forms of xDSL's dialects
-from tilework.forks import cached_property
 from tilework.ir.attr_text import AttributeText, bare_or_quoted, dictionary
 from tilework.ir.form_writer import WRITERS, operands_text, signature_text, writer_of
 from tilework.ir.locations import name_of
 from tilework.ir.nesting import ops_around, predecessors
 from tilework.ir.property_text import OpPrinter
+from tilework.process.forks import cached_property
 
 # Ops that name their results one by one.
 RESULT_NAMES: dict[str, tuple[str, ...]] = {

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from tilework.forks import held_at_fork
+from tilework.process.forks import held_at_fork
 
 T = TypeVar("T")
 

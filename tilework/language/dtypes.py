@@ -16,7 +16,6 @@ from functools import total_ordering
 from math import prod
 from typing import Any, ClassVar
 
-from tilework.forks import cached_property
 from tilework.language.compile_time import (
     _unwrap_if_constexpr,
     _unwrap_shape,
@@ -25,6 +24,7 @@ from tilework.language.compile_time import (
     tuple,
 )
 from tilework.numerics.formats import FORMATS
+from tilework.process.forks import cached_property
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
 """The most elements that a block can have.

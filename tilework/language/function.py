@@ -23,7 +23,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
-from tilework.forks import cached_property, held_at_fork
 from tilework.language.active import ACTIVE
 from tilework.language.annotations import FunctionSignature, signature_of
 from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
@@ -32,6 +31,7 @@ from tilework.language.constant_text import EMPTY_CELL, is_of_language, module_o
 from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of
 from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
 from tilework.language.parameters import KernelParam, params_of
+from tilework.process.forks import cached_property, held_at_fork
 
 if TYPE_CHECKING:
     from tilework.language.source_block import Block

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from tilework.forks import cached_property
 from tilework.language.signature_types import type_canonicalisation_dict
+from tilework.process.forks import cached_property
 
 
 class KernelParam:

@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from tilework.forks import cached_property
 from tilework.layouts.elimination import divide, eliminate, solve
 from tilework.layouts.errors import LayoutError
 from tilework.layouts.packing import (
@@ -46,6 +45,7 @@ from tilework.layouts.packing import (
     repack,
     sized,
 )
+from tilework.process.forks import cached_property
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import copysign, frexp, inf, isfinite, ldexp, nan
 from typing import TYPE_CHECKING
 
-from tilework.forks import cached_property
+from tilework.process.forks import cached_property
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tilework.plugins import find, plugins
-from tilework.target_name import GPUTarget
+from tilework.process.plugins import find, plugins
+from tilework.target import GPUTarget
 
 if TYPE_CHECKING:
     from tilework.target import Target

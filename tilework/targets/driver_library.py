@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from ctypes import c_int, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any, ClassVar, Generic, TypeVar
 
-from tilework.forks import held_at_fork
+from tilework.process.forks import held_at_fork
 
 SUCCESS, INVALID_VALUE = 0, 1
 

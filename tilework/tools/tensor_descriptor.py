@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilework import knobs
-from tilework.described_arrays import ALIGNMENT, refused_stride
 from tilework.language.dtypes import count_elements, validate_block_shape
+from tilework.layouts.tensor_maps import ALIGNMENT, refused_stride
 from tilework.runtime.devices.dlpack import exported, is_cuda_export
 from tilework.runtime.launch.python.specialize import dtype_code
 

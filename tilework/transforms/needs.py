@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
-from tilework.forks import cached_property
 from tilework.ir.functions import given_types, ops_in_order
 from tilework.ir.types import is_block_pointer, is_descriptor, is_odd
+from tilework.process.forks import cached_property
 
 KINDS = {"block pointer": is_block_pointer, "descriptor": is_descriptor, "odd tile": is_odd}
 LOOPS = ("scf.for", "scf.while")

@@ -17,7 +17,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tilework.errors import did_you_mean
-from tilework.plugins import find
+from tilework.process.plugins import find
 from tilework.transforms.passes import DECLARED, Pass
 
 PASSES: dict[str, str] = {

@@ -36,7 +36,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.language.extra import cuda
-from tilework.plugins import plugins
+from tilework.process.plugins import plugins
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.devices.active_driver import GROUP as DRIVERS
 from tilework.runtime.launch.python.specialize import is_small, parse_attr

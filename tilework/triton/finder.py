@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tilework import plugins
+from tilework.process import plugins
 from tilework.triton import BACKENDS
 from tilework.triton.names import GLUON_MODULES, MODULES, NAMES
 

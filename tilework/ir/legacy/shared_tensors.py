@@ -105,7 +105,7 @@ from tilework.ir.types import (
 )
 from tilework.layouts.encodings import Blocked, DotOperand, NvidiaMma, Shared
 from tilework.layouts.errors import LayoutError
-from tilework.plugins import find
+from tilework.process.plugins import find
 
 Fail = Callable[[Operation, str], NoReturn]
 SHARED_ATTRIBUTES = frozenset(attribute for kind, attribute in CLASSES.items() if issubclass(kind, Shared))

@@ -31,11 +31,11 @@ from typing import Any
 
 import numpy as np
 
-from tilework.forks import cached_property
 from tilework.numerics.rounding import E4M3FN as FP8_E4M3
 from tilework.numerics.rounding import E5M2 as FP8_E5M2
 from tilework.oracles.emulator.floats import Format
 from tilework.oracles.emulator.memory import Array
+from tilework.process.forks import cached_property
 
 LEAST = 2.0**-133  # lower bound of the largest exponent
 LARGEST = {np.float32: 2.0**100, np.float64: 2.0**500}  # above all scales of non-zero products

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from tilework.forks import cached_property
 from tilework.numerics.rounding import BF16
 from tilework.oracles.emulator.memory import Array
 from tilework.oracles.emulator.syntax import EmulatorError
+from tilework.process.forks import cached_property
 
 SIZE = 128
 MAGIC = 0x7457544D

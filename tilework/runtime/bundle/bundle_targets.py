@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from tilework import knobs
-from tilework.target_name import GPUTarget
+from tilework.target import GPUTarget
 from tilework.targets.cpu.processor import processor_facts
 
 BINARY = ""  # the file that the metadata names

@@ -20,9 +20,9 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.forks import held_at_fork
 from tilework.knobs.hooks import LISTENERS, WORKERS
 from tilework.language.portable_key import portable_key
+from tilework.process.forks import held_at_fork
 from tilework.runtime.bundle.needed import VERSION, Needed, is_kernel
 from tilework.runtime.bundle.written_constants import Unwritable, name_of, written
 from tilework.runtime.devices.active_driver import driver

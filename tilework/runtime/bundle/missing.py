@@ -12,7 +12,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import NotRecorded
-from tilework.metrics import count
+from tilework.process.metrics import count
 from tilework.runtime.compile.compiler_presence import has_compiler
 from tilework.runtime.recording.callers import warn_user
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of

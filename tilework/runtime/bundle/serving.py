@@ -16,15 +16,15 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import BundleError
-from tilework.forks import cached_property, held_at_fork
 from tilework.knobs.hooks import LISTENERS, SERVERS, tell
-from tilework.metrics import count
+from tilework.process.forks import cached_property, held_at_fork
+from tilework.process.metrics import count
 from tilework.runtime.bundle import bundle_targets
 from tilework.runtime.bundle.bundle_file import BundleFile, Entry
 from tilework.runtime.bundle.needed import Needed, is_kernel
 from tilework.runtime.compile.compiled import CompiledKernel
 from tilework.runtime.devices.host.own_code import PROVIDERS, layout_key
-from tilework.target_name import GPUTarget
+from tilework.target import GPUTarget
 
 LOCK = held_at_fork(threading.RLock())
 OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE

@@ -8,7 +8,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import OutOfResources
 from tilework.knobs.hooks import tell
-from tilework.metrics import count
+from tilework.process.metrics import count
 from tilework.runtime.compile.compiled import CompiledKernel, Timer, by_stage, microseconds, report_fallback
 from tilework.runtime.compile.compiler_presence import require_compiler
 from tilework.runtime.compile.sources import ASTSource, IRSource

@@ -25,7 +25,7 @@ from tilework.runtime.devices.launcher import Launcher
 from tilework.runtime.launch.python.dynamo_rules import untraced
 
 if TYPE_CHECKING:
-    from tilework.target_name import GPUTarget
+    from tilework.target import GPUTarget
     from tilework.targets.base import Library, View
 
 
@@ -102,7 +102,7 @@ class AsmDict(Mapping[str, Any]):
 
 def make_metadata(data: Mapping[str, Any]) -> Any:
     """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
-    from tilework.target_name import GPUTarget  # lazily: who imports tilework may compile nothing
+    from tilework.target import GPUTarget  # lazily: who imports tilework may compile nothing
 
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     target = data["target"]
@@ -241,7 +241,7 @@ class CompiledKernel:
         self.module, self.function, self.n_regs, self.n_spills, self.n_max_threads = loaded
         self._loaded.launch = launch
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, self.metadata_group, self.hash)
-        from tilework.metrics import count  # lazily: who imports tilework may load nothing
+        from tilework.process.metrics import count  # lazily: who imports tilework may load nothing
 
         labels = {"kernel": self.full_name, "target": str(self.metadata.target)}
         count("loads", 1, **labels)
@@ -395,7 +395,7 @@ def launch_kernel(
 def report_fallback(error: OutOfResources, **labels: str) -> None:
     """Count and remark that a kernel runs without the TMA copies that the compiler chose for it."""
     # lazily: an exception
-    from tilework.metrics import count
+    from tilework.process.metrics import count
     from tilework.targets.diagnostics import wanted
 
     count("fallbacks", 1, without="auto_tma", **labels)

@@ -16,7 +16,7 @@ from tilework import knobs
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITFunction
 from tilework.runtime.launch.python.specialize import python_number
-from tilework.target_name import GPUTarget
+from tilework.target import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ HOST_NAMES = {"native": "cpu", "evaluator": "cpu"}  # what asks for the host, an
 
 def registered_drivers(is_likely: Callable[[str], bool] = lambda name: True) -> "list[type[Driver]]":
     """The driver classes of all packages, ours too if they are likely; the host comes last. The emulator is for those who ask for it."""
-    from tilework.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
+    from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
 
     found = (plugin for plugin in plugins(GROUP) if plugin.name != EMULATOR)
     classes = (plugin.load() for plugin in found if plugin.package != OWN or is_likely(plugin.name))
@@ -51,7 +51,7 @@ def default_driver() -> "Driver":
     """The one driver that is active; of several those of the highest priority count."""
     asked = knobs.runtime.device if knobs.runtime.device != AUTO else None
     if (asked or "").partition(":")[0] == EMULATOR:
-        from tilework.plugins import plugins  # lazily: who imports tilework may launch nothing
+        from tilework.process.plugins import plugins  # lazily: who imports tilework may launch nothing
 
         try:
             return next(plugin for plugin in plugins(GROUP) if plugin.name == EMULATOR).load()()
@@ -79,13 +79,15 @@ def default_driver() -> "Driver":
 def none_active() -> str:
     """What to say where no driver can be used: which ones there are, and what each of them misses."""
     lines = [f"{cls.__module__}.{cls.__qualname__}: {cls.why_inactive()}" for cls in registered_drivers()]
-    listed = lines or [f"there are none: the table of tilework/plugins.py has no {GROUP}, and no package declares any"]
+    listed = lines or [
+        f"there are none: the table of tilework/process/plugins.py has no {GROUP}, and no package declares any"
+    ]
     return "\n  ".join(["0 active drivers. There should be one. These were asked:", *listed])
 
 
 def driver_asked_for(asked: str) -> "type[Driver]":
     """What a value of TILEWORK_DEVICE means; an error if it means nothing. Others need not be loaded to know it, if all are ours."""
-    from tilework.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
+    from tilework.process.plugins import OWN, plugins  # lazily: who imports tilework may launch nothing
 
     listed = {plugin.name: plugin for plugin in plugins(GROUP)}
     likely = listed.get(HOST_NAMES.get(asked, asked))

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tilework.forks import in_child
+from tilework.process.forks import in_child
 
 PATIENCE = 60.0  # seconds
 

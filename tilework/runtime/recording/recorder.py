@@ -20,8 +20,8 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import Diagnostic, Span
-from tilework.forks import held_at_fork
 from tilework.knobs.hooks import LISTENERS, WORKERS, above
+from tilework.process.forks import held_at_fork
 from tilework.runtime.kernel_cache.key import file_stem
 from tilework.runtime.recording.callers import user_calls
 from tilework.runtime.recording.key_parts import Comparison, KeyParts, compared, parts_of, stored_parts

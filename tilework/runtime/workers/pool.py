@@ -25,9 +25,10 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from tilework import knobs, plugins
-from tilework.forks import in_child
+from tilework import knobs
 from tilework.knobs.hooks import WORKERS
+from tilework.process import plugins
+from tilework.process.forks import in_child
 from tilework.runtime.compile.sources import ASTSource, IRSource
 from tilework.runtime.kernel_cache.environment import CACHE_INVALIDATING, changes_stages
 from tilework.runtime.kernel_cache.files import can_write

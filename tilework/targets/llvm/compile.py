@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
-from tilework.forks import held_at_fork
+from tilework.process.forks import held_at_fork
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm

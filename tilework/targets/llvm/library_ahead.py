@@ -10,7 +10,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from tilework.forks import held_at_fork
+from tilework.process.forks import held_at_fork
 
 OPENING = held_at_fork(threading.Lock())  # a child of a fork would find the locks of the linker taken for ever
 

@@ -12,7 +12,6 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tilework.described_arrays import refused_stride
 from tilework.errors import PassError
 from tilework.ir import tt, ttng
 from tilework.ir.encodings import (
@@ -24,6 +23,7 @@ from tilework.ir.rewrite import constant_value
 from tilework.ir.types import TensorDescType, bit_width, element_type, i32, i64, shape_of
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.queries import shape_per_cta
+from tilework.layouts.tensor_maps import refused_stride
 from tilework.transforms.building.emitter import Emitter
 
 TENSORMAP_BYTES = 128

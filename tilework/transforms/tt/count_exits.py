@@ -23,7 +23,6 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
 from tilework.analysis.value_flows import reached
-from tilework.forks import cached_property
 from tilework.ir import tt
 from tilework.ir.create import append_op, clone_op
 from tilework.ir.effects import is_pure, is_speculatable, writes
@@ -34,6 +33,7 @@ from tilework.ir.property_text import is_true
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op
 from tilework.ir.scf_ext import make_condition, make_for, make_if, make_while, make_yield
 from tilework.ir.types import i1, is_tensor
+from tilework.process.forks import cached_property
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.building.iterations import iterations
 from tilework.transforms.remarks import remark

@@ -14,7 +14,7 @@ from tilework.runtime.devices.driver import Driver
 from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.own_code import pool_object
 from tilework.runtime.devices.launcher import Launcher, refuse_negated
-from tilework.target_name import GPUTarget
+from tilework.target import GPUTarget
 
 REGISTERS = 32  # of a kernel, for programs that compute from it how many of them run at once
 

@@ -18,7 +18,7 @@ from collections import Counter
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from tilework.forks import in_child
+from tilework.process.forks import in_child
 from tilework.runtime.devices.launcher import Extent, Launcher, Scratch
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.layout import ALL_FIT

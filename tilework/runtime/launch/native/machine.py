@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tilework import knobs
-from tilework.forks import in_child
 from tilework.language.bound_launch import BoundLaunch
+from tilework.process.forks import in_child
 from tilework.runtime.devices.host.own_code import OwnObject
 from tilework.runtime.launch.native import layout as native
 from tilework.runtime.launch.native.launch_log import attach

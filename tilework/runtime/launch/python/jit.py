@@ -325,7 +325,7 @@ class JITFunction(KernelInterface, LanguageFunction):
                 if not warmup:
                     tell("ready", fn=self, values=values, grid=grid, kernel=kernel, options=options)
             else:
-                from tilework.metrics import count  # lazily: who imports tilework may launch nothing
+                from tilework.process.metrics import count  # lazily: who imports tilework may launch nothing
 
                 count("cache_hits", kernel=self._fn_name, cache="memory")
         if self._globals:

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from tilework.forks import cached_property
+from tilework.process.forks import cached_property
 from tilework.targets.cpu.run.interface import PRINT_SYMBOL
 from tilework.targets.llvm.object_loader import load_object
 

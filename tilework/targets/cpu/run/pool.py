@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tilework.forks import in_child
+from tilework.process.forks import in_child
 from tilework.targets.cpu.run.interface import (
     CONTROL,
     FAULT,

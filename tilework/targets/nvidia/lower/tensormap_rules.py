@@ -20,11 +20,11 @@ from typing import Any
 
 from xdsl.ir import Attribute, Operation
 
-from tilework.described_arrays import ALIGNMENT, LARGEST_STRIDE
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type
 from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.tensor_maps import ALIGNMENT, LARGEST_STRIDE
 from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant

@@ -24,10 +24,10 @@ from xdsl.ir import Block, Operation, OpResult
 from tilework.analysis.axis_info import AxisFacts, axis_info
 from tilework.analysis.index_forms import moves_on, same_address
 from tilework.analysis.provenance import NO_PARAMETER, UNKNOWN, WRITERS, Provenance, pointer_provenance
-from tilework.forks import cached_property
 from tilework.ir import tt
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op
+from tilework.process.forks import cached_property
 from tilework.transforms.passes import Pass
 from tilework.transforms.remarks import remark
 from tilework.transforms.ttg.pipeline.descriptors import called_for

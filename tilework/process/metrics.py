@@ -21,7 +21,7 @@ itself, a forked one from zero.
 import threading
 from collections.abc import Callable, Mapping
 
-from tilework.forks import held_at_fork, in_child
+from tilework.process.forks import held_at_fork, in_child
 
 Labels = tuple[tuple[str, str], ...]
 Callback = Callable[[str, float, Mapping[str, str]], object]

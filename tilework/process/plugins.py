@@ -93,7 +93,7 @@ def prefer(group: str, name: str, value: str | None) -> None:
     """From now on `name` gives ``module:attribute`` in this process, whatever packages declare; None ends that.
 
     Example:
-        from tilework.plugins import find, prefer
+        from tilework.process.plugins import find, prefer
 
         prefer("tilework.backends", "abacus", "collections:OrderedDict")
         assert find("tilework.backends", "abacus").value == "collections:OrderedDict"
@@ -108,7 +108,7 @@ def plugins(group: str) -> tuple[Plugin, ...]:
     """The entries of a group: what is built in, then entry points of other packages, then what was preferred to them.
 
     Example:
-        from tilework.plugins import plugins
+        from tilework.process.plugins import plugins
 
         assert {"cpu", "cuda", "hip"} <= {plugin.name for plugin in plugins("tilework.backends")}
     """
@@ -123,7 +123,7 @@ def find(group: str, name: str) -> Plugin | None:
     """The entry point of this name, or None.
 
     Example:
-        from tilework.plugins import find
+        from tilework.process.plugins import find
 
         assert find("tilework.backends", "cuda").package == "tilework"
         assert find("tilework.backends", "abacus") is None
