@@ -1,13 +1,13 @@
-"""How far something long has come, on a terminal and nowhere else: ``autotuning matmul: 3/12, 4 s left``.
+"""Progress of long operations, on a terminal only: ``autotuning matmul: 3/12, 4 s left``.
 
     with Progress("autotuning matmul", total=12) as progress:
         for config in configs:
             measure(config)
             progress.step()
 
-A bar of rich or of tqdm if one of them is installed, else one line that is written again in its place; gone at the end. Nothing
-is shown before `delay` seconds, and of progresses inside of one another only the outermost. TILEWORK_PROGRESS=0 turns all off.
-What is not a terminal gets nothing, or with `is_listed` a line per step.
+A bar of rich or of tqdm if one of them is installed, else one line that is written again in its place; gone at the
+end. Nothing is shown before `delay` seconds, and of progresses inside of one another only the outermost.
+TILEWORK_PROGRESS=0 turns all off. What is not a terminal gets nothing, or with `is_listed` a line per step.
 """
 
 import sys
@@ -22,7 +22,7 @@ from tilework import knobs
 
 CLEAR = "\r\x1b[K"
 INTERVAL = 0.1  # seconds between two updates
-DELAY = 0.5  # seconds that nobody minds to wait
+DELAY = 0.5  # seconds without a display
 SHOWN: "list[Progress]" = []  # the one that has the terminal
 
 
@@ -80,7 +80,7 @@ BARS: dict[str, Callable[["Progress"], Any]] = {"rich": RichBar, "tqdm": TqdmBar
 
 
 def is_wanted() -> bool:
-    """Whether somebody sees it: standard error is a terminal, and nothing forbids it."""
+    """Return True if progress is shown: standard error is a terminal, and TILEWORK_PROGRESS allows it."""
     return sys.stderr is not None and sys.stderr.isatty() and knobs.runtime.progress
 
 
@@ -154,7 +154,7 @@ class Progress:
 
 
 class LongStep:
-    """A progress whose steps may take long each, as those of a compilation: a thread shows it, once it is worth that."""
+    """Progress with long steps, as those of a compilation: a thread shows it after a while."""
 
     def __init__(self, title: str, total: int, delay: float = 1.0) -> None:
         self.progress = Progress(title, total, delay=delay)

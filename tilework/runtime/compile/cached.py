@@ -26,9 +26,9 @@ def compile(
 ) -> CompiledKernel:
     """Compile for `target` (``"cuda:90"``; default: the current device), or take the result from the disk cache.
 
-    `src` is an `ASTSource`, an `IRSource` or the path of an IR file; `options` are those of a launch. A kernel can be compiled for a
-    GPU that is not here; the binary of NVIDIA's needs ptxas. `_env_vars` are the settings that the key contains, if they were taken
-    earlier than now.
+    `src` is an `ASTSource`, an `IRSource` or the path of an IR file; `options` are those of a launch. A kernel can be
+    compiled for a GPU that is not here; the binary of NVIDIA's needs ptxas. `_env_vars` are the settings that the key
+    contains, if they were taken earlier than now.
 
     Example:
         @tilework.jit

@@ -61,7 +61,7 @@ class LazyDict:
 
 
 class AsmDict(Mapping[str, Any]):
-    """The product of each stage by name; text for IR, bytes for binaries. What shows one (`sass`) is made when it is asked for."""
+    """The output of each stage by name: text for IR, bytes for binaries. Views (`sass`) are made when they are read."""
 
     def __init__(self, files: Mapping[str, bytes], metadata: Mapping[str, Any] | None = None) -> None:
         self._files, self._metadata = dict(files), metadata or {}
@@ -72,15 +72,16 @@ class AsmDict(Mapping[str, Any]):
             if stage not in self._files and (view := self._view(stage)) is not None:
                 self._read[stage] = view[1](self._files[view[0]], self._metadata)
                 return self._read[stage]
-            from tilework.targets.base import IR_STAGES, TEXT_STAGES  # lazily: who imports tilework may compile nothing
+            # lazily: a program that imports tilework may compile nothing
+            from tilework.targets.base import IR_STAGES, TEXT_STAGES
 
             data, is_text = self._files[stage], stage in ("source", *IR_STAGES, *TEXT_STAGES)
             self._read[stage] = data.decode() if is_text and isinstance(data, bytes) else data
         return self._read[stage]
 
     def _view(self, name: str) -> "View | Library | None":
-        """What gives this text or library, if the backend makes one of the products."""
-        from tilework.targets.base import backend_class  # lazily: who imports tilework may compile nothing
+        """Return the function that makes this view of a stage, if the backend has one."""
+        from tilework.targets.base import backend_class  # lazily: a program that imports tilework may compile nothing
 
         target: GPUTarget | None = self._metadata.get("target")
         made = backend_class(target.backend) if target is not None else None
@@ -102,7 +103,7 @@ class AsmDict(Mapping[str, Any]):
 
 def make_metadata(data: Mapping[str, Any]) -> Any:
     """A named tuple of the metadata, lists turned back into tuples and the target into a `GPUTarget`."""
-    from tilework.target import GPUTarget  # lazily: who imports tilework may compile nothing
+    from tilework.target import GPUTarget  # lazily: a program that imports tilework may compile nothing
 
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     target = data["target"]
@@ -117,7 +118,7 @@ def metadata_class(names: tuple[str, ...]) -> Any:
 
 
 class Loaded:
-    """What this process has made of a kernel; it stays behind when the kernel is pickled."""
+    """The state of a kernel in this process; it is not pickled with the kernel."""
 
     def __init__(self) -> None:
         self.launch: Any = None
@@ -144,11 +145,11 @@ def read(path: Any) -> bytes:
 class CompiledKernel:
     """A compiled kernel: the product of every stage, what the runtime must know, and how to run it. Launches return it.
 
-    `asm` has the products by stage: "ttir", then "ttgir" and "ptx" or "amdgcn" on a GPU, "ttcir" on the CPU, "llir", the binary, and
-    texts that show it ("sass", "asm") when they are asked for. `metadata` has the options and what the launcher needs (`name`,
-    `num_warps`, `shared` ...), `n_regs` and `n_spills` are registers and bytes of spills per thread (placeholders on the CPU), `hash`
-    is the key in the disk cache, `src` the source. It holds text and bytes only until its first launch; then the driver loads the
-    binary.
+    `asm` has the products by stage: "ttir", then "ttgir" and "ptx" or "amdgcn" on a GPU, "ttcir" on the CPU, "llir",
+    the binary, and texts that show it ("sass", "asm") when they are asked for. `metadata` has the options and what
+    the launcher needs (`name`, `num_warps`, `shared` ...), `n_regs` and `n_spills` are registers and bytes of spills
+    per thread (placeholders on the CPU), `hash` is the key in the disk cache, `src` the source. It holds text and
+    bytes only until its first launch; then the driver loads the binary.
 
     Example:
         @tilework.jit
@@ -165,7 +166,7 @@ class CompiledKernel:
     def __init__(
         self, src: Any, metadata_group: Mapping[str, Any], hash: str, _files: Mapping[str, bytes] | None = None
     ) -> None:
-        """`metadata_group` has the path of each file of the cache entry; `_files` their contents by stage, if they are known."""
+        """`metadata_group` has the path of each file of the cache entry; `_files` their contents by stage, if known."""
         self.src = src
         self.hash = hash
         self.metadata_group = dict(metadata_group)
@@ -198,7 +199,7 @@ class CompiledKernel:
         return compiled_text(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that notebooks show."""
         from tilework.language.notebook import compiled_html  # lazily: only notebooks need it
 
         return compiled_html(self)
@@ -241,7 +242,7 @@ class CompiledKernel:
         self.module, self.function, self.n_regs, self.n_spills, self.n_max_threads = loaded
         self._loaded.launch = launch
         knobs.runtime.kernel_load_end_hook(self.module, self.function, self.name, self.metadata_group, self.hash)
-        from tilework.process.metrics import count  # lazily: who imports tilework may load nothing
+        from tilework.process.metrics import count  # lazily: a program that imports tilework may load nothing
 
         labels = {"kernel": self.full_name, "target": str(self.metadata.target)}
         count("loads", 1, **labels)
@@ -253,7 +254,7 @@ class CompiledKernel:
         return getattr(getattr(self.src, "fn", None), "_fn_name", self.name)
 
     def justified(self, grid: Sequence[int], args: Sequence[Any]) -> "CompiledKernel":
-        """What to launch: this kernel, or the one without copies if the arguments do not justify those, or they need too much memory."""
+        """Return the kernel to launch: this one, or the one without TMA copies if the arguments do not allow them."""
         if not self.has_copies:
             return self
         try:
@@ -271,7 +272,8 @@ class CompiledKernel:
 
     @property
     def run(self) -> Any:
-        """The launcher: `run(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args)`.
+        """The launcher, a function of `(x, y, z, stream, function, packed_metadata, launch_metadata, enter_hook,
+        exit_hook, *args)`.
 
         Example:
             @tilework.jit
@@ -291,13 +293,13 @@ class CompiledKernel:
 
     @property
     def launcher(self) -> Any:
-        """What `run` is made of, as the driver gave it: it does all that belongs to a launch, every time."""
+        """The launcher that the driver made, which performs every step of a launch each time."""
         if self._loaded.launch is None:
             self._init_handles()
         return self._loaded.launch
 
     def checked(self) -> Any:
-        """As `run`, for arguments that nobody has looked at; None where every launch needs Python."""
+        """The variant of `run` for arguments that are not checked yet; None if every launch needs Python."""
         launcher = self.launcher
         if isinstance(launcher, Launcher) and not self.has_copies:
             made = launcher.repeated(self.function, driver.for_target(self.metadata.target).check_arguments)
@@ -305,12 +307,12 @@ class CompiledKernel:
         return self._loaded.checked
 
     def explain(self, target: Any = None) -> Any:
-        """Why it is slow, on its own target or another one (``"cuda:90"``): print what this returns. See docs/explain.md."""
+        """Explain why it is slow, on its own target or another (``"cuda:90"``): print the result (docs/explain.md)."""
         return above("explain").explain_compiled(self, target)
 
     @property
     def counters(self) -> Any:
-        """What the last launch did, by line, if the device counts: see docs/emulator.md. `print` shows a table.
+        """Counters of the last launch by line, if the device counts (docs/emulator.md). `print` shows a table.
 
         Example:
             @tilework.jit
@@ -322,11 +324,11 @@ class CompiledKernel:
         return getattr(self.launcher, "counters", None)
 
     def explore(self, target: str | None = None, output: Any = None, open: bool = True) -> Any:
-        """Open a page that shows this kernel from its source to machine code (docs/explorer.md); the path of the page."""
+        """Open a page that shows the kernel from source to machine code (docs/explorer.md); return its path."""
         return above("explore").explore_compiled(self, target, output, open)
 
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: Any) -> LazyDict | None:
-        """What launch hooks receive; None when nobody listens.
+        """Return what launch hooks receive; None if there are no hooks.
 
         Example:
             @tilework.jit(launch_metadata=lambda grid, metadata, args: {"bytes": args["out"].nbytes})
@@ -383,7 +385,7 @@ class CompiledKernel:
 def launch_kernel(
     kernel: CompiledKernel, grid: Sequence[int], stream: int, args: Sequence[Any], given: Any = None
 ) -> CompiledKernel:
-    """One launch, with hooks, which are told of the grid as it was `given`; what was launched."""
+    """Launch once, with hooks, which receive the grid as it was `given`; return the kernel that was launched."""
     x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
     kernel = kernel.justified((x, y, z), args)
     metadata = kernel.launch_metadata(given if isinstance(given, tuple) else grid, stream, *args)
@@ -413,7 +415,7 @@ class Timer:
         self.store_results = 0
 
     def times(self) -> knobs.CompileTimes:
-        """What the compilation listener receives."""
+        """Return the times that the compilation listener receives."""
         return knobs.CompileTimes(self.ir_initialization, self.lowering_stages, self.store_results)
 
 

@@ -1,8 +1,8 @@
-"""Whether the compiler is there: it is a distribution of its own (`packages/compiler`), with packages that a launch does not need.
+"""Check that the compiler is installed: a separate distribution (`packages/compiler`), which launches do not need.
 
-    require_compiler()        # before any of it is imported: an error says what is missing, and how to install it
+    require_compiler()        # before any of it is imported; the error names what is missing and how to install it
 
-Whoever has installed only `tilework` launches what a bundle has (docs/serving.md).
+With `tilework` alone a program can launch the kernels of a bundle (docs/serving.md).
 """
 
 import os
@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from tilework.errors import CompilerMissing
 from tilework.version import __version__
 
-PARTS = ("tilework.frontend", "xdsl", "llvmlite", "ml_dtypes")  # one of each package that the compiler is made of
+PARTS = ("tilework.frontend", "xdsl", "llvmlite", "ml_dtypes")  # one module of each package that the compiler needs
 INSTALL = f"pip install 'tilework[compiler]=={__version__}'"
 CHECKOUT = "in a checkout: pip install . ./packages/compiler"
 # beside the package where the compiler was installed from its wheel: the version that it was built with
@@ -22,14 +22,14 @@ VERSION_FILE = os.path.join(os.path.dirname(__file__), *[os.pardir] * 2, "compil
 
 @cache
 def missing_parts() -> tuple[str, ...]:
-    """What of the compiler is not installed."""
+    """Return the parts of the compiler that are not installed."""
     return tuple(part for part in PARTS if not is_there(part))
 
 
 def is_there(part: str) -> bool:
     try:
         return find_spec(part) is not None
-    except (ImportError, ValueError):  # somebody refuses it, or has put something else in its place
+    except (ImportError, ValueError):  # an import hook refuses it, or `sys.modules` has another object
         return False
 
 
@@ -45,12 +45,12 @@ def compiler_version() -> str | None:
 
 
 def has_compiler() -> bool:
-    """Whether something can be compiled here."""
+    """Return True if the compiler is installed, in this version."""
     return not missing_parts() and compiler_version() is None
 
 
 def is_compiler_loaded() -> bool:
-    """Whether this process has the compiler in its memory, which takes longer than to compile a kernel."""
+    """Return True if this process has imported the compiler, which takes longer than to compile a kernel."""
     return "tilework.frontend.generator" in sys.modules
 
 
@@ -59,8 +59,10 @@ def require_compiler() -> None:
     if missing := missing_parts():
         packages = ", ".join("tilework-compiler" if part.startswith("tilework.") else part for part in missing)
         raise CompilerMissing(
-            f"compiling needs {packages}, which {'is' if len(missing) == 1 else 'are'} not installed here: {INSTALL} ({CHECKOUT})."
-            " Without the compiler only the kernels of a bundle can be launched: tilework.load(...) or TILEWORK_BUNDLE=file"
+            f"compiling needs {packages}, which {'is' if len(missing) == 1 else 'are'} not installed here:"
+            f" {INSTALL} ({CHECKOUT})."
+            " Without the compiler only the kernels of a bundle can be launched:"
+            " tilework.load(...) or TILEWORK_BUNDLE=file"
         )
     if (other := compiler_version()) is not None:
         raise CompilerMissing(

@@ -1,8 +1,9 @@
-"""What is compiled: a kernel with the types of its arguments, or an IR file.
+"""The sources of compilations: a kernel with the types of its arguments, or an IR file.
 
     source = ASTSource(add, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 64})
 
-The frontend and the IR are imported where a compilation first needs them: a kernel that is found in the cache needs neither.
+The frontend and the IR are imported where a compilation first needs them: a kernel that is found in the cache needs
+neither.
 """
 
 import hashlib
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 class ASTSource:
     """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
 
-    Types are texts: ``"*fp32"`` (``"*kfp32"`` if it is only read), ``"i32"``, ``"fp16"``, ``"tensordesc<fp16[64, 32]>"``,
-    ``"constexpr"``. `constexprs` maps names or index paths to values, `attrs` index paths to [[attribute, value]], such as
-    ``{(0,): [["tt.divisibility", 16]]}`` for an aligned pointer. Triton 3.0's forms are accepted too: `constants=` for
-    `constexprs=` and with it types by parameter number, and types in one text (``"*fp32,*fp32,i32"``, for the parameters that are
-    no constants).
+    Types are strings: ``"*fp32"`` (``"*kfp32"`` if it is only read), ``"i32"``, ``"fp16"``, ``"constexpr"``,
+    ``"tensordesc<fp16[64, 32]>"``. `constexprs` maps names or index paths to values, `attrs` index paths to
+    [[attribute, value]], such as ``{(0,): [["tt.divisibility", 16]]}`` for an aligned pointer. Triton 3.0's forms are
+    accepted too: `constants=` for `constexprs=` and with it types by parameter index, and types in one string
+    (``"*fp32,*fp32,i32"``, for the parameters that are no constants).
 
     Example:
         @tilework.jit
@@ -88,7 +89,7 @@ class ASTSource:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def product(self, options: "FrontendOptions") -> Any:
-        """What the first stage starts from: the module before any pass."""
+        """Return the input of the first stage: the module before any pass."""
         return self.module(options)
 
     def make_ir(self, target: GPUTarget, options: Any, codegen_fns: Any, module_map: Any, context: Any) -> Any:
@@ -107,7 +108,7 @@ class ASTSource:
         return compile_to_ttir(self.fn, self.signature, constants, self.attrs, options)
 
 
-ENTRY = r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)"""  # compiled by who reads a file
+ENTRY = r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)"""  # compiled when a file is read
 
 
 class IRSource:
@@ -157,14 +158,14 @@ class IRSource:
         return context.adopt(product) if self.ext in IR_STAGES else product
 
     def parse_options(self) -> dict[str, Any]:
-        """Compile options that the text implies: TTGIR says for how many warps and CTAs it is, and any IR whether it is reproducible."""
+        """Return the options that the text implies: warps and CTAs of TTGIR, and whether it is reproducible."""
         sizes = dict(re.findall(r'"ttg\.(num-warps|num-ctas)" = (\d+) : i32', self.text))
         marked = re.search(r"^module attributes \{.*tilework\.reproducible", self.text, re.MULTILINE)
         found: dict[str, Any] = {name.replace("-", "_"): int(size) for name, size in sizes.items()}
         return found | ({"reproducible": True} if marked else {})
 
     def module(self, options: "FrontendOptions") -> Any:
-        """The module as it stands in the file; ops without a location, and all with USE_IR_LOC, are located there."""
+        """Parse the file; ops without a location, and all with USE_IR_LOC, get their location in it."""
         # lazily: the compiler loads when something is compiled
         from tilework.ir.module_facts import mark_reproducible
         from tilework.ir.parser import parse_with_places
@@ -190,7 +191,7 @@ def named_types(fn: JITFunction, text: str, constants: Mapping[Any, Any]) -> dic
 
 
 def frontend_options(target: GPUTarget, options: "CompileOptions | Mapping[str, Any]") -> "FrontendOptions":
-    """What the frontend must know: the compile options it shares, the target, and the knobs."""
+    """Return the options of the frontend: the compile options it shares, the target, and the knobs."""
     backend = find_backend(target)
     # lazily: the compiler loads when something is compiled
     from tilework.frontend.kernel import FrontendOptions

@@ -38,7 +38,7 @@ def lower(
     _missing: dict[str, StageError] | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """The product of each asked-for stage, text or bytes, without any cache: `lower(source, target, ["ttir"], num_warps=8)["ttir"]`.
+    """Return the output of each stage in `stages`, text or bytes, without any cache.
 
     Example:
         from tilework.compiler import ASTSource, GPUTarget, lower
@@ -112,12 +112,12 @@ def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: Co
 
 
 def entry_of(backend: Backend, options: CompileOptions, stage: str) -> Any:
-    """What a backend does with a file that the user brings as the product of a stage."""
+    """Return the backend's function that reads a file of the user's as the output of a stage."""
     return backend.entering(options).get(stage, lambda product: product)
 
 
 def nested(product: Any, run: Callable[[Any], Any]) -> Any:
-    """``run(product)``, which recurses through the regions of a module: a chain of `elif` becomes as many, each inside the one before."""
+    """Return ``run(product)``, which recurses through nested regions: a chain of `elif` nests as deeply."""
     levels, level = 0, [] if isinstance(product, str | bytes) else [product]
     while level:
         inside = (block for op in level for region in op.regions for block in region.blocks)
@@ -126,7 +126,7 @@ def nested(product: Any, run: Callable[[Any], Any]) -> Any:
 
 
 def stage_data(product: Any) -> bytes:
-    """What the file of a stage holds; modules with line tables unless the user turned them off."""
+    """Return the content of a stage's file; modules have line tables unless the user disabled them."""
     if isinstance(product, bytes):
         return product
     if isinstance(product, str):
@@ -212,7 +212,7 @@ def build(
         metadata["key_parts"] = source_parts(source, backend)
     if "rectangles" in facts or facts.get("interface", {}).get(
         "apart"
-    ):  # who compiles the kernel once more needs what was asked for, not what became of it
+    ):  # to compile the kernel again the options as given are needed, not as resolved
         metadata["asked"] = asdict(options)
     files[f"{name}.json"] = json.dumps(metadata, default=str).encode()
     return files

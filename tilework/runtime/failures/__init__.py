@@ -1,1 +1,1 @@
-"""What the user sees when something goes wrong: wrong calls, errors that nobody catches, crashes."""
+"""Messages about wrong calls, uncaught errors and crashes."""

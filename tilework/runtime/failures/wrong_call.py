@@ -1,4 +1,4 @@
-"""What to say about a launch that does not fit its kernel: which argument, which keyword, and what may have been meant.
+"""Errors about launches that do not match their kernel: the argument or keyword, and a suggestion.
 
 kernel[grid](x, BLOK=64)       missing a required argument: 'BLOCK'; 'BLOK' is neither a parameter nor an option of this
                                kernel: did you mean 'BLOCK'?
@@ -15,7 +15,7 @@ from tilework.targets.options import NAMES
 
 
 def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TypeError:
-    """The error of a binder in words about the user's call; any other TypeError as it is."""
+    """Return the error of a binder as a message about the user's call; any other TypeError unchanged."""
     if isinstance(error, ArgumentError):
         name = refused_argument(fn, args, kwargs)
         head, separator, rest = str(error).partition(": pass ")

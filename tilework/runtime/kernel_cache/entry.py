@@ -7,11 +7,12 @@
         .tilework                   empty; its time is that of the last use, and it marks the folder as ours
       .tmp/3141-9f86d081.../        an entry being written, or being deleted
 
-A writer fills a folder under ``.tmp`` and renames it into place, so a process killed at any moment leaves the old entry
-or the new one. Nothing is locked: of two writers one renames first, and the other finds its content there, or exchanges
-the two folders in one step, or, where the file system cannot, leaves the first in place. A reader opens the folder once and reads through that handle, so it never mixes two
-versions, and it checks what it reads: the checksums are also why entries need no fsync, for a power cut can only leave
-an entry that is seen to be damaged and built again. Folders and files that someone else owns or may write are not read.
+A writer fills a folder under ``.tmp`` and renames it into place, so a process killed at any moment leaves the old
+entry or the new one. Nothing is locked: of two writers one renames first, and the other finds its content there, or
+exchanges the two folders in one step, or, where the file system cannot, leaves the first in place. A reader opens the
+folder once and reads through that handle, so it never mixes two versions, and it checks what it reads: the checksums
+are also why entries need no fsync, for a power cut can only leave an entry that is seen to be damaged and built
+again. Folders and files that someone else owns or may write are not read.
 """
 
 import errno
@@ -30,7 +31,7 @@ SCRATCH = ".tmp"
 GROUP = "__grp__"
 FORMAT = 1
 TOUCH_EVERY = 600.0  # seconds; the last use is known this precisely
-ATTEMPTS = 5  # another process may delete what an operation stands on
+ATTEMPTS = 5  # another process may delete folders that an operation needs
 
 TAKEN = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 # what a file of a damaged entry answers; anything else (no handles left, a lost server) says nothing about the entry
@@ -150,7 +151,7 @@ class EntryStore:
         remove_tree(aside)
 
     def check_root(self) -> bool:
-        """Whether the root exists; OSError if it is not a folder of ours."""
+        """Return True if the root exists; raise OSError if it is not a folder of this user's."""
         try:
             info = os.stat(self.root)
         except FileNotFoundError:
@@ -163,7 +164,7 @@ class EntryStore:
 
     @contextmanager
     def temporary(self) -> Iterator[str]:
-        """A new empty folder below ``.tmp``, which is on the same file system as the entries; it is deleted at the end."""
+        """Yield a new empty folder below ``.tmp``, on the file system of the entries; it is deleted at the end."""
         scratch = os.path.join(self.root, SCRATCH)
         if not self.check_root():
             make_folders(self.root)
@@ -206,7 +207,7 @@ class EntryStore:
             return
         carry_over(path, temporary, group)
         if exchange(temporary, path) or self.is_whole(folder, group):
-            return  # where folders cannot be exchanged the first entry stays: two renames would leave a gap
+            return  # without an atomic exchange the first entry is kept: two renames would leave a gap
         with self.temporary() as aside:
             try:
                 os.rename(path, os.path.join(aside, folder))
@@ -215,12 +216,12 @@ class EntryStore:
             rename_unless_taken(temporary, path)
 
     def holds(self, folder: str, group: str, manifest: Manifest) -> bool:
-        """Whether a group is there, whole and with the same content."""
+        """Return True if a group is stored completely and with the same content."""
         path = os.path.join(self.path(folder), manifest_name(group))
         return read_manifest(path) == manifest and self.is_whole(folder, group)
 
     def is_whole(self, folder: str, group: str) -> bool:
-        """Whether a group is there and undamaged."""
+        """Return True if a group is stored and undamaged."""
         try:
             return self.read(folder, group) is not None
         except Damaged:
@@ -237,7 +238,7 @@ def rename_unless_taken(temporary: str, path: str) -> None:
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """What `attempt` returns; it is made again when someone deletes the folders it works in."""
+    """Return `attempt()`; repeat it if another process deletes the folders it works in."""
     for _ in range(ATTEMPTS - 1):
         with suppress(FileNotFoundError):
             return attempt()
@@ -245,7 +246,7 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 def digest(data: bytes) -> dict[str, Any]:
-    """What a manifest holds about a file."""
+    """Return the record of a file in a manifest."""
     return {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
@@ -269,7 +270,7 @@ def read_manifest(path: str) -> Manifest | None:
 
 
 def parse_manifest(text: bytes) -> Manifest | None:
-    """What is no manifest of ours is None."""
+    """Return the manifest in a text; None if it is not a valid one."""
     try:
         manifest = json.loads(text)
     except ValueError:
@@ -340,7 +341,7 @@ def plain(file: str) -> str:
 
 
 def has_file(handle: int, file: str) -> bool:
-    """Whether the open folder has a file of that name."""
+    """Return True if the open folder has a file of that name."""
     try:
         os.stat(file, dir_fd=handle, follow_symlinks=False)
     except OSError:
@@ -349,7 +350,7 @@ def has_file(handle: int, file: str) -> bool:
 
 
 def is_same_folder(handle: int, path: str) -> bool:
-    """Whether the open folder is still the one at `path`."""
+    """Return True if the open folder is still the one at `path`."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except OSError:
@@ -357,7 +358,7 @@ def is_same_folder(handle: int, path: str) -> bool:
 
 
 def is_private(info: os.stat_result) -> bool:
-    """Whether only we (or root) could have written this; in a sticky folder nobody can replace what is ours."""
+    """Return True if only this user or root can have written a file; a sticky folder keeps others from replacing it."""
     sticky = stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX
     return info.st_uid in (os.geteuid(), 0) and bool(sticky or not info.st_mode & 0o022)
 
@@ -370,7 +371,7 @@ def not_private(info: os.stat_result) -> str:
 
 
 def touch(folder: int | str) -> None:
-    """Note the use of an entry, given open or by path; not more often than needed, for a write costs more than a read."""
+    """Record the use of an entry, given open or by path; rarely, because a write costs more than a read."""
     try:
         if isinstance(folder, int):
             if abs(time.time() - os.stat(STAMP, dir_fd=folder).st_mtime) > TOUCH_EVERY:

@@ -3,7 +3,8 @@
 from tilework import knobs
 
 CACHE_INVALIDATING = (
-    "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE", "AMDGCN_ENABLE_DUMP", "AMDGCN_USE_BUFFER_ATOMICS", "AMDGCN_USE_BUFFER_OPS", "DISABLE_LLVM_OPT", "DISABLE_MMA_V3",
+    "AMDGCN_ANALYZE_SMALL_TENSOR_RANGE", "AMDGCN_ENABLE_DUMP", "AMDGCN_USE_BUFFER_ATOMICS",
+    "AMDGCN_USE_BUFFER_OPS", "DISABLE_LLVM_OPT", "DISABLE_MMA_V3",
     "DISABLE_MMA_V5", "DISABLE_PTXAS_OPT", "LLVM_IR_ENABLE_DUMP", "LLVM_ENABLE_TIMING", "LLVM_PASS_PLUGIN_PATH",
     "LLVM_EXTRACT_DI_LOCAL_VARIABLES", "MLIR_ENABLE_DIAGNOSTICS", "MLIR_ENABLE_DUMP", "MLIR_DUMP_PATH",
     "MLIR_ENABLE_TIMING", "MLIR_DISABLE_MULTITHREADING", "TRITON_DEFAULT_FP_FUSION", "TRITON_DISABLE_LINE_INFO",
@@ -16,7 +17,7 @@ CACHE_INVALIDATING = (
 
 
 def cache_invalidating_env_vars() -> dict[str, str]:
-    """The variables that change what is compiled and are set, by name; "1" and "on" read "true", "0" and "off" "false"."""
+    """Return the set variables that change what is compiled; "1" and "on" as "true", "0" and "off" as "false"."""
     texts = {key: knobs.getenv(key) for key in CACHE_INVALIDATING}
     for group in (
         knobs.compilation,
@@ -38,5 +39,5 @@ def normalised(text: str) -> str:
 
 
 def changes_stages() -> bool:
-    """Whether the user replaces stages of the compiler, or what they make: no key says by what, so nothing that was kept will do."""
+    """Return True if the user replaces stages of the compiler or their output, which no key covers."""
     return knobs.runtime.add_stages_inspection_hook is not None or knobs.compilation.override

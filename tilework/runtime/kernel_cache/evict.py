@@ -7,8 +7,8 @@ Scanning the cache costs milliseconds, so most stores do not: one that wrote `n`
 each 1/32 of the bound. A scan deletes down to 90% of the bound, skips what was used in the last minute, and also clears
 away what killed writers left behind. Only entries with our mark are counted or deleted: Triton may use the same folder.
 
-A time stamp that lies in the future, because a clock was wrong, says nothing about the last use: such an entry is the first to go, and gets a
-right stamp when it is used (`entry.py`).
+A time stamp that lies in the future, because a clock was wrong, says nothing about the last use: such an entry is the
+first to go, and gets a right stamp when it is used (`entry.py`).
 """
 
 import math
@@ -30,8 +30,8 @@ _cleaned: set[str] = set()
 class Entry:
     """One entry, as `tilework cache list` shows it.
 
-    No named tuple: it would be made by `eval`, and Python, which a thread may have wait for this module at its end, would then forget
-    that it was interrupted and end with 1 instead of by the signal.
+    No named tuple: it would be made by `eval`, and Python, which a thread may have wait for this module at its end,
+    would then forget that it was interrupted and end with 1 instead of by the signal.
     """
 
     def __init__(self, folder: str, size: int, used: float, groups: tuple[str, ...], files: int) -> None:
@@ -53,7 +53,7 @@ def entries_of(store: EntryStore) -> list[Entry]:
 
 
 def folders_of(store: EntryStore) -> list[os.DirEntry[str]]:
-    """What is in the cache, ours or not."""
+    """Return all folders of the cache, also those of other programs."""
     try:
         with os.scandir(store.root) as folders:
             return [folder for folder in folders if folder.name != SCRATCH]
@@ -62,7 +62,7 @@ def folders_of(store: EntryStore) -> list[os.DirEntry[str]]:
 
 
 def entry_of(store: EntryStore, folder: str) -> Entry | None:
-    """What is known of an entry without opening its files; None if it is not ours or is being deleted."""
+    """Return the size and last use of an entry without opening its files; None if it is not ours, or is going."""
     sizes: dict[str, os.stat_result] = {}
     try:
         with os.scandir(store.path(folder)) as files:
@@ -81,7 +81,7 @@ def occupied(info: os.stat_result) -> int:
 
 
 def verify(store: EntryStore, entry: Entry) -> list[str]:
-    """What is wrong with an entry, in words; nothing if it is as it was written or was deleted meanwhile."""
+    """Return a description of an entry's damage; empty if it is intact or was deleted meanwhile."""
     problems: list[str] = []
     for group in entry.groups:
         try:
@@ -93,7 +93,7 @@ def verify(store: EntryStore, entry: Entry) -> list[str]:
 
 
 def after_store(store: EntryStore, folder: str, written: int, bound: int) -> None:
-    """What a process does after writing an entry: clear up once, and sometimes evict."""
+    """After an entry was written: clean up once per process, and sometimes evict."""
     if store.root not in _cleaned:
         _cleaned.add(store.root)
         remove_stale(store)
@@ -151,12 +151,12 @@ def disk_time(store: EntryStore) -> float:
 
 
 def foreign_entries(store: EntryStore) -> int:
-    """How many folders are there that are not ours."""
+    """Count the folders that are not ours."""
     return sum(not is_ours(folder.path) for folder in folders_of(store))
 
 
 def is_ours(path: str) -> bool:
-    """Whether a folder has our mark."""
+    """Return True if a folder has our marker."""
     try:
         return stat.S_ISREG(os.lstat(os.path.join(path, STAMP)).st_mode)
     except OSError:

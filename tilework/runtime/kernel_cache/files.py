@@ -43,7 +43,7 @@ _replaced: set[tuple[int, str]] = set()  # (process, root)
 
 
 class CacheManager(ABC):
-    """What a class named by TRITON_CACHE_MANAGER must do: keep files under a key."""
+    """The interface of a class named by TRITON_CACHE_MANAGER, which keeps files under a key."""
 
     def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
         self.key = key
@@ -76,7 +76,7 @@ class FileCacheManager(CacheManager):
         self.cache_dir = self.store.path(self.key)
 
     def has_file(self, filename: str) -> bool:
-        """Whether the file is there."""
+        """Return True if the file exists."""
         return self.get_file(filename) is not None
 
     def get_file(self, filename: str) -> str | None:
@@ -114,7 +114,7 @@ class FileCacheManager(CacheManager):
 
 
 def fallback(root: str, make: bool = True) -> tuple[EntryStore, ...]:
-    """The folder of this process that stands in for a cache folder; nothing if there is none and `make` is False."""
+    """Return this process's substitute for a cache folder; None if there is none and `make` is False."""
     place = (os.getpid(), root)
     if not make and place not in _replaced:
         return ()
@@ -134,7 +134,7 @@ def process_folder(process: int) -> str:
 
 
 def can_write(folder: str) -> bool:
-    """Whether files can be made in a folder, which may have to be made first."""
+    """Return True if files can be created in a folder, which may have to be created first."""
     while not os.path.exists(folder):
         parent = os.path.dirname(folder) or os.curdir
         if parent == folder:
@@ -144,7 +144,7 @@ def can_write(folder: str) -> bool:
 
 
 def warn_unusable(root: str, error: OSError, effect: str = KEPT) -> None:
-    """Tell once per process and folder that it is not used."""
+    """Warn once per process and folder that it is not used."""
     if root in _warned:
         return
     _warned.add(root)
@@ -157,7 +157,7 @@ def warn_unusable(root: str, error: OSError, effect: str = KEPT) -> None:
 
 
 def read_entry(store: EntryStore, folder: str, group: str) -> dict[str, bytes] | None:
-    """The files of a group; None if there is none, it cannot be read, or it is damaged: then it is deleted, with a warning."""
+    """Return the files of a group; None if it cannot be read; a damaged group is deleted, with a warning."""
     try:
         return store.read(folder, group)
     except Damaged as damage:

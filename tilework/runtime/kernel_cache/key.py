@@ -1,4 +1,4 @@
-"""What a cache entry is called: a hash of everything that decides what the compiler produces.
+"""The keys of cache entries: a hash of everything that determines the output of the compiler.
 
 >>> folder_of("ab" * 32)
 'VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ'
@@ -24,7 +24,7 @@ KEY_BYTES = 64
 HASH_DIGITS = 64
 ROOT = os.path.abspath(os.path.join(__file__, *[os.pardir] * 3))
 NOTHING_KEPT = (OSError, EOFError, ValueError, TypeError, LookupError)
-TICK = 2_000_000_000  # nanoseconds that two changes of a file may be apart and have the same time, on the coarsest of file systems
+TICK = 2_000_000_000  # nanoseconds: the coarsest resolution of file times
 
 
 def get_cache_key(src: Any, backend: Any, backend_options: Any, env_vars: Mapping[str, str]) -> str:
@@ -55,8 +55,9 @@ def triton_key() -> str:
 def hash_of_sources(root: str) -> str:
     """A hash of the Python files of a package.
 
-    Reading them takes tens of milliseconds, so the hash is kept where Python keeps bytecode, and is good as long as bytecode is: while
-    every file has the size and the time of change that it had, and every folder its time, which changes with its list of names.
+    Reading them takes tens of milliseconds, so the hash is kept where Python keeps bytecode, and is good as long as
+    bytecode is: while every file has the size and the time of change that it had, and every folder its time, which
+    changes with its list of names.
     """
     if not os.path.isdir(root):  # imported from an archive
         return hashlib.sha256(content_of(archive_around(root))).hexdigest()
@@ -87,7 +88,7 @@ def archive_around(root: str) -> str:
 
 
 def kept_states(root: str) -> str:
-    """Where the hash is kept, and behind it the places that it is of with their states."""
+    """Return the file that keeps the hash, followed by the paths it covers and their sizes and times."""
     return cache_from_source(os.path.join(root, "sources.py")) + ".known"  # not as in files of earlier versions
 
 

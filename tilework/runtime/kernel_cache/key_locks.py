@@ -1,10 +1,10 @@
-"""A lock for each key that somebody works on.
+"""A lock per key.
 
-    with locks.held("key"):          # others who ask for the same key wait, others go on
+    with locks.held("key"):          # threads that want the same key wait
         ...
 
-The same thread may ask again, for a kernel's hook may launch the kernel. Nobody waits for ever: two threads may wait for each
-other in such hooks, and one of them then works without the lock.
+The locks are reentrant, because a kernel's hook may launch the kernel. Two threads that wait for each other in such
+hooks do not deadlock: after `PATIENCE` seconds one of them continues without the lock.
 """
 
 import threading
@@ -18,16 +18,16 @@ PATIENCE = 60.0  # seconds
 
 
 class KeyLocks:
-    """See the module."""
+    """The locks; see the module."""
 
     def __init__(self) -> None:
         self.forget()
         in_child(self.forget)
 
     def forget(self) -> None:
-        """Nobody works on anything; so it is in a forked child, whatever its memory says."""
+        """Drop all locks: a forked child does not have the threads that held them."""
         self.guard = threading.Lock()
-        self.entries: dict[Hashable, tuple[Any, list[int]]] = {}  # a lock, and how many want it
+        self.entries: dict[Hashable, tuple[Any, list[int]]] = {}  # a lock, and the number of threads that use it
 
     @contextmanager
     def held(self, key: Hashable) -> Iterator[None]:

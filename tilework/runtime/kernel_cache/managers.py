@@ -36,7 +36,7 @@ _memory: dict[tuple[str, str, str], dict[str, bytes]] = {}
 
 
 def __getattr__(name: str) -> Any:
-    """What few use is loaded when it is first asked for."""
+    """Load rarely used names when they are first read."""
     if name not in REMOTE_NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tilework.runtime.kernel_cache import remote  # lazily, see above
@@ -60,7 +60,7 @@ def get_dump_manager(key: str) -> CacheManager:
 
 
 def group_of(name: str) -> str:
-    """What the files of a kernel are listed under: the name of its metadata file."""
+    """Return the name of a kernel's group of files: that of its metadata file."""
     return f"{file_stem(name)}.json"
 
 
@@ -69,7 +69,7 @@ def manager_class() -> type[CacheManager]:
 
 
 def load_entry(key: str, name: str) -> dict[str, bytes] | None:
-    """The files of a kernel, or None if there is no entry. A damaged one is deleted, with a warning, and counts as none."""
+    """Return the files of a kernel; None if there is no entry. A damaged entry is deleted, with a warning."""
     ORIGIN.where = DISK
     if (custom := manager_class()) is not FileCacheManager:
         files = load_through(manager := custom(key), name)
@@ -102,14 +102,16 @@ def store_entry(key: str, name: str, files: Mapping[str, bytes]) -> dict[str, st
 
 
 def entry_paths(key: str, files: Mapping[str, object]) -> dict[str, str]:
-    """Where the files of an entry that was loaded are; those that are not on disk are left out."""
+    """Return the paths of the files of a loaded entry, without those that are not on disk."""
     manager = get_cache_manager(key)
     return {file: path for file in files if (path := manager.get_file(file)) is not None}
 
 
 def kept_release(identity: str, ask: Callable[[], str | None]) -> str | None:
-    """The release of a program of the CUDA toolkit, asked for once per program: kept beside the bytecode, for every cache, and with the
-    kernels, where that cannot be written."""
+    """Return the release of a program of the CUDA toolkit; each program is run once.
+
+    The release is kept beside the bytecode, for every cache, and with the kernels where that cannot be written.
+    """
     if (found := known_releases().get(identity)) is not None:
         return found
     key, name = hashlib.sha256(f"release of {identity}".encode()).hexdigest(), "tool_release"

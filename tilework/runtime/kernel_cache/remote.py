@@ -65,7 +65,7 @@ class RedisRemoteCacheBackend(RemoteCacheBackend):
 
 @cache
 def connection(host: str, port: int) -> tuple[type[Exception], Any]:
-    """What a Redis client raises, and the client; one per server."""
+    """Return the exceptions of a Redis client, and the client; one per server."""
     try:
         import redis  # an optional dependency, needed by this backend only
     except ImportError as error:

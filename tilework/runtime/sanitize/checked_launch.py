@@ -1,4 +1,4 @@
-"""Launches of kernels that check themselves: TRITON_SANITIZE=1, `@jit(sanitize=True)` or the launch option `sanitize=True`.
+"""Launches of kernels that check themselves: TRITON_SANITIZE=1, `@jit(sanitize=True)`, or `sanitize=True` at a launch.
 
     x = np.zeros(1000, np.float32)
     double[(8,)](x, 1024, BLOCK=128)
@@ -7,10 +7,10 @@
         9 |     v = tl.load(x + i, mask=i < n)
           |         ^ index (1000,) of an array of shape (1000,)
 
-The launcher writes the extents of all array arguments into a table (`targets/cpu/lower/checks.py`), machine code looks there
-before each access, and the launcher turns what it left there into an error. The extent of a view is from its first byte to
-its last, also where it has strides. Memory that a kernel reaches through addresses it has loaded must be an argument, or
-made known by `tilework.oracles.interpreter.register_memory`.
+The launcher writes the extents of all array arguments into a table (`targets/cpu/lower/checks.py`), machine code
+looks there before each access, and the launcher turns what it left there into an error. The extent of a view is from
+its first byte to its last, also where it has strides. Memory that a kernel reaches through addresses it has loaded
+must be an argument, or made known by `tilework.oracles.interpreter.register_memory`.
 """
 
 import ctypes
@@ -32,8 +32,10 @@ from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
 from tilework.targets.cpu.run.interface import ENTRIES, Interface
 from tilework.targets.cpu.run.run_grid import fault_error
 
-HELPS = {  # by words of a report
-    "masks elements off": "give the load an `other` (with `boundary_check` a `padding_option`), or use what it gives under the same mask",
+HELPS = {  # by a part of the report
+    "masks elements off": (
+        "give the load an `other` (with `boundary_check` a `padding_option`), or use what it gives under the same mask"
+    ),
     "operation add, and": "to wrap around on purpose, use tl.add(a, b, sanitize_overflow=False)",
     "operation sub, and": "to wrap around on purpose, use tl.sub(a, b, sanitize_overflow=False)",
     "operation mul, and": "to wrap around on purpose, use tl.mul(a, b, sanitize_overflow=False)",
@@ -122,7 +124,7 @@ class Extents:
         self.registered = [(array, region) for reference, region in REGISTERED if (array := reference()) is not None]
 
     def table(self) -> Any:
-        """The words that machine code reads, and writes to when a check fails; see `targets/cpu/lower/checks.py`."""
+        """Return the table that machine code reads and writes (`targets/cpu/lower/checks.py`)."""
         words = [0] * (len(self.interface.faults) + ENTRIES - 1)
         count = len(self.interface.parameters)
         words.append(count + len(self.registered))
@@ -134,7 +136,7 @@ class Extents:
         return (ctypes.c_uint64 * len(words))(*words)
 
     def error(self, table: Any, interface: Interface, grid: Extent, code: int, linear: int) -> Exception:
-        """What a fault code means."""
+        """Return the error of a fault code."""
         if table[0]:
             _, address, code, x, y, z = table[:6]
             below = int(address) >> 63  # memory may lie so low that a wrong index reaches below address 0
@@ -145,14 +147,14 @@ class Extents:
         return SanitizerError(self.report(message.removeprefix(SANITIZER), place, grid, linear))
 
     def warn(self, programs: Sequence[int], grid: Extent) -> None:
-        """Tell about the warnings of a launch; `programs` is what the code left: by code, 0 or 1 + a program."""
+        """Show the warnings of a launch; `programs` has, by fault code, 0 or 1 + a linear program index."""
         for number, (message, place) in zip(programs, self.interface.faults, strict=True):
             if number:
                 text = self.report(message.removeprefix(SANITIZER_WARNING), place, grid, number - 1, "warning")
                 show_warning(text, place)
 
     def report(self, message: str, place: str, grid: Extent, linear: int, severity: str = "error") -> str:
-        """What a check found in one program; the second line of its message is where the value is used."""
+        """Return the report of a check in one program; the second line of its message locates the use of the value."""
         text = re.sub(r"argument #(\d+)", lambda found: self.labels.get(int(found[1]), "memory"), message)
         title, _, use = text.partition("\n")
         notes = (f"used in {place_text(use)}",) if use else ()
@@ -183,14 +185,14 @@ class Extents:
         return KernelAccessError(rendered(place, title, label))
 
     def nearest(self, address: int, slots: Sequence[int]) -> int | None:
-        """The argument that a wrong address is told by: its own, or one close by if that is unknown."""
+        """Return the slot of the argument to report an address with: its own, or the nearest if that is unknown."""
         own = [slot for slot in slots if slot in self.regions]
         near = own or [slot for slot, region in self.regions.items() if is_near(address, region)]
         return min(near, key=lambda slot: distance(address, self.regions[slot]), default=None)
 
 
 def id_of(linear: int, grid: Extent) -> tuple[int, int, int]:
-    """A program by its number in the order in which x is fastest."""
+    """Return the program id of a linear index; x varies fastest."""
     return linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1])
 
 
@@ -199,7 +201,7 @@ def distance(address: int, region: Region) -> int:
 
 
 def index_text(array: Any, region: Region, address: int) -> str:
-    """Where an address would be in an array, axis by axis: ``index (12, 3) of an array of shape (12, 64)``."""
+    """Return the index of an address in an array, axis by axis: ``index (12, 3) of an array of shape (12, 64)``."""
     shape = tuple(int(size) for size in getattr(array, "shape", ()))
     if callable(getattr(array, "stride", None)):
         steps = [int(stride) * region.itemsize for stride in array.stride()]
@@ -214,7 +216,7 @@ def index_text(array: Any, region: Region, address: int) -> str:
             left -= index[axis] * steps[axis]
     where = "" if left == 0 else f" plus {left} bytes"
     strided = "" if is_packed(shape, steps, region.itemsize) else f" and strides {tuple(steps)} in bytes"
-    return f"index ({', '.join(map(str, index))}{',' if len(index) == 1 else ''}){where} of an array of shape {shape}{strided}"
+    return f"index {tuple(index)}{where} of an array of shape {shape}{strided}"
 
 
 def packed_steps(shape: tuple[int, ...], itemsize: int) -> list[int]:
@@ -288,7 +290,7 @@ class RaceLauncher(EvaluatorLauncher):
 
 
 def translated(error: Any) -> Exception:
-    """What stopped the evaluator, as the sanitizer says it."""
+    """Return the sanitizer's error for one of the evaluator."""
     if error.op == "tt.assert":
         return RuntimeError(f"{error.location}: device-side assert triggered: {error.reason} [program {error.program}]")
     help = ENDLESS if error.reason.startswith(("did not end", "waits")) else ""
@@ -297,7 +299,7 @@ def translated(error: Any) -> Exception:
 
 
 def told(race: Any, grid: Extent, severity: str = "error") -> tuple[str, str]:
-    """The place of a race, and its text: both lines, both programs."""
+    """Return the location of a race, and its message: both lines, both programs."""
     from tilework.ir.locations import location_text  # lazily: the compiler loads when something is compiled
 
     first, second = (id_of(number, grid) for number in race.programs)

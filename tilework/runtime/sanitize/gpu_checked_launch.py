@@ -1,6 +1,10 @@
-"""Launches on GPUs of kernels that check themselves: the table (`transforms/sanitize/check_bounds.py`) goes there and back.
+"""Launches on GPUs of kernels that check themselves: the table is copied to the device and back.
 
-A launch waits for its kernel. What the kernel must not touch it has not touched, so that the device is as usable as before.
+A launch waits for its kernel. An access that fails its check is not executed, so the device stays usable.
+
+Two passes insert checks. `check_bounds.py` changes TTIR for GPUs: it masks off the bad lanes and the program goes on,
+because a trap would cost the process its context. `check_accesses.py` changes the fused loop nests of the CPU: it
+checks a vector by its first and last address, and stops the program.
 """
 
 import ctypes
@@ -30,7 +34,7 @@ class SanitizedLauncher(GpuLauncher):
             self.signature = [*self.signature, "*i64"]
 
     def start(self, grid: Extent, stream: int, function: int, args: Sequence[Any], scratch: Scratch) -> None:
-        """Run every program of the grid, and tell what they found."""
+        """Run every program of the grid, and report what the checks found."""
         if 0 in grid:
             return
         self.gpus.ensure_context()
@@ -45,7 +49,7 @@ class SanitizedLauncher(GpuLauncher):
         self.tell(known, list(host), grid)
 
     def table(self, known: Extents) -> list[int]:
-        """The words that the kernel reads, and writes to when a check fails."""
+        """Return the table that the kernel reads, and writes to when a check fails."""
         count = len(self.interface.parameters)
         words = [0] * (self.codes + len(self.interface.faults)) + [count + len(known.registered)]
         for slot in range(count):
@@ -76,16 +80,16 @@ def checked(launcher: type[GpuLauncher]) -> type[SanitizedLauncher]:
 
 
 def unmarked(word: int) -> int:
-    """The address in a word of the table; one below 0 is negative."""
+    """Return the address in an entry of the table; one below 0 is negative."""
     return (~word & (1 << 63) - 1) - ((~word >> 62 & 1) << 63)
 
 
 def program_of(word: int) -> tuple[int, int, int]:
-    """The ids in a word of the table."""
+    """Return the program id in an entry of the table."""
     return word & 0xFFFFFFFF, word >> 32 & 0xFFFF, word >> 48
 
 
 def linear(word: int, grid: Extent) -> int:
-    """The number of a program in the order in which x is fastest."""
+    """Return the linear index of a program id; x varies fastest."""
     x, y, z = program_of(word)
     return x + grid[0] * (y + grid[1] * z)

@@ -10,11 +10,12 @@ The tuning key is the values of the parameters in `key` and the dtypes of all ar
 
     prune ─▶ compile here and, when that is faster, in other processes ─▶ measure each ─▶ remember the best
 
-A candidate that runs out of resources, fails a compile-time assertion, is refused by LLVM or the assembler or takes more memory than
-there is to compile is skipped; it is named in `failures` and in the summary (TRITON_PRINT_AUTOTUNING=1). Every other error is the
-user's to see. What cannot fit on the device is found before code is made of it, and what clearly cannot win is not measured to the
-end (`benchmark.py`). Candidates run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`.
-A tuning that is interrupted goes on where it was at the next call.
+A candidate that runs out of resources, fails a compile-time assertion, is refused by LLVM or the assembler or takes
+more memory than there is to compile is skipped; it is named in `failures` and in the summary
+(TRITON_PRINT_AUTOTUNING=1). Every other error is the user's to see. What cannot fit on the device is found before
+code is made of it, and what clearly cannot win is not measured to the end (`benchmark.py`). Candidates run on the
+real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`. A tuning that is interrupted
+goes on where it was at the next call.
 """
 
 import copy
@@ -62,7 +63,9 @@ CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the 
 
 
 class Autotuner(Wrapper):
-    """What `autotune` makes. `cache` maps tuning keys to configurations; other results are about the last key.
+    """A kernel with configurations, as `autotune` returns it.
+
+    `cache` maps tuning keys to configurations; the other results are about the last key.
 
     Example:
         @tilework.autotune([tilework.Config({"N": 4})], key=[])
@@ -123,7 +126,8 @@ class Autotuner(Wrapper):
         self._do_bench = do_bench
         if self._deprecated:
             warnings.warn(
-                "warmup, rep and use_cuda_graph of autotune are deprecated: pass do_bench, which takes (call, quantiles)",
+                "warmup, rep and use_cuda_graph of autotune are deprecated:"
+                " pass do_bench, which takes (call, quantiles)",
                 DeprecationWarning,
                 stacklevel=3,
             )
@@ -156,11 +160,11 @@ class Autotuner(Wrapper):
         return native_bound(self, BoundLaunch(self, self.arg_names, args, grid, kwargs))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy gets: its launches are its own."""
+        """Return the state of a copy, which binds its own launches."""
         return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
 
     def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Tuned | None":
-        """What the native launcher must know to repeat a launch; None where each one needs Python."""
+        """Return what the native launcher needs to repeat a launch; None if each launch needs Python."""
         from tilework.runtime.launch.native.kernel_launch import Tuned  # lazily: only launches on the host need it
         from tilework.runtime.launch.native.layout import MISSING
 
@@ -237,13 +241,13 @@ class Autotuner(Wrapper):
         return key if not is_reproducible(self.fn, kwargs) else (*key, "reproducible")
 
     def key_parts(self, key: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, str]:
-        """What the entries of a tuning key are, by the names that `runtime/recording` has for them."""
+        """Return the entries of a tuning key by the names that `runtime/recording` uses."""
         values = [f"tuning {name}" for name in self.keys if name in given and name in self.arg_names]
         types = [f"dtype {name}" for name in self.arg_names if getattr(given.get(name), "dtype", None) is not None]
         return dict(zip([*values, *types, "device"], map(str, key), strict=False))
 
     def settings_of(self, config: Config, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """What a configuration adds to a launch, which may not set any of it itself."""
+        """Return the arguments that a configuration adds to a launch; a launch that sets one itself is an error."""
         settings = config.all_kwargs()
         if not settings.keys().isdisjoint(kwargs) or not settings.keys().isdisjoint(named):
             twice = [name for name in settings if name in named or name in kwargs]
@@ -315,7 +319,7 @@ class Autotuner(Wrapper):
     def check_disk_cache(
         self, tuning_key: tuple[Any, ...], configs: Sequence[Config], bench_fn: Callable[[], Any]
     ) -> bool:
-        """Whether all timings for a key are on disk; the best is chosen then. Else `bench_fn` measures, and they are stored."""
+        """Return True and choose the best if all timings for a key are on disk; else call `bench_fn` and store them."""
         results = self.results_of(tuning_key, configs)
         known = results.load(configs)
         if any(config not in known for config in configs):
@@ -347,7 +351,7 @@ class Autotuner(Wrapper):
                 sys.stderr.write("\n".join([*compiling.notes, ""]))
 
     def launch_of(self, config: Config, args: tuple[Any, ...], options: Mapping[str, Any]) -> "Launch":
-        """The arguments that a launch of a configuration has after its hook, which matters to a compilation if it changes descriptors."""
+        """Return the arguments of a configuration's launch after its hook, which may change descriptors."""
         settings = {**options, **config.all_kwargs()}
         held = [value for value in (*args, *settings.values()) if hasattr(value, "block_shape")]
         if config.pre_hook is not None and held:
@@ -424,7 +428,7 @@ class Autotuner(Wrapper):
         return driver.active.get_benchmarker()(call, quantiles=quantiles)
 
     def prune_configs(self, kwargs: Mapping[str, Any]) -> list[Config]:
-        """What `prune_configs_by` leaves for the arguments in `nargs`, best estimates first if there is a model."""
+        """Return the configurations that `prune_configs_by` keeps for `nargs`, the best estimates first."""
         rules = (self.early_config_prune, self.perf_model, self.configs_top_k)
         is_fixed = is_reproducible(self.fn, kwargs)
         configs, others = like_first(self.__name__, self.configs) if is_fixed else (self.configs, {})
@@ -511,14 +515,15 @@ def check_may_tune(name: str, key: tuple[Any, ...], missing: Sequence[Any]) -> N
     if missing and knobs.runtime.no_jit:
         count("refusals", kernel=name)
         raise NotRecorded(
-            f"TILEWORK_NO_JIT=1 forbids to tune {name} for the key {key}, of which {len(missing)} configurations have not been"
-            " measured: tune it before (`tilework tune`), or serve it from a bundle that was recorded with this key"
+            f"TILEWORK_NO_JIT=1 forbids to tune {name} for the key {key}, of which {len(missing)} configurations"
+            " have not been measured: tune it before (`tilework tune`), or serve it from a bundle that was recorded"
+            " with this key"
         )
 
 
 @contextmanager
 def refusing_misfits(kernel: JITFunction | None) -> Iterator[None]:
-    """While this holds, compiling such a kernel for the active device raises DoesNotFit; None for what is not compiled."""
+    """Inside of the block compiling a kernel that exceeds the active device raises DoesNotFit; None: not compiled."""
     from tilework.runtime.compile.stages import device_limits  # lazily: only compiling needs it
 
     utils = None if kernel is None else driver.active.utils

@@ -1,4 +1,4 @@
-"""How long a call takes on the active device, in milliseconds.
+"""Time calls on the active device, in milliseconds.
 
     >>> do_bench(lambda: add[grid](x, y, out, n, BLOCK=1024), quantiles=[0.5, 0.2, 0.8])
     [0.0132, 0.0131, 0.0136]
@@ -7,14 +7,15 @@ One call compiles; five more give an estimate, from which the number of repetiti
 milliseconds. Caches are flushed before each timed call, so that every call finds its inputs in memory. A device is
 timed with its own events, the host with its monotonic clock.
 
-When the autotuner has a best time already, a call is not measured to the end once it cannot beat that, or is known well enough:
+When the autotuner has a best time already, a call is not measured to the end once it cannot beat that, or is known
+well enough:
 
-- before the warm-up, when none of two rounds of five calls, some milliseconds apart, took less than 1.5 times the best median;
+- before the warm-up, when no call of two rounds of five, some milliseconds apart, took less than 1.5 times the best median;
 - when none of a tenth of all calls took less than 1.2 times that, or none of a quarter less than 1.05 times;
 - when after a quarter the standard error of the median is below 0.2 %.
 
-Noise makes calls slower and almost never faster, so a call that can win shows times below its own median among its first ones: to
-be given up wrongly, every one of these calls must be that much slower than it should.
+Noise makes calls slower and almost never faster, so a call that can win shows times below its own median among its
+first ones: to be given up wrongly, every one of these calls must be that much slower than it should.
 """
 
 import math
@@ -58,9 +59,9 @@ def do_bench(
 ) -> Any:
     """Milliseconds of one call of `fn`: the mean, another `return_mode`, or the given quantiles.
 
-    `return_mode` is "mean", "median", "min", "max" or "all" (a list). `warmup` and `rep` are milliseconds to spend, `grad_to_none`
-    tensors whose gradients are dropped before each call. Caches are flushed before each call. `fast_flush` is accepted for programs
-    written for Triton 3.0, and has no effect.
+    `return_mode` is "mean", "median", "min", "max" or "all" (a list). `warmup` and `rep` are milliseconds to spend,
+    `grad_to_none` tensors whose gradients are dropped before each call. Caches are flushed before each call.
+    `fast_flush` is accepted for programs written for Triton 3.0, and has no effect.
 
     Example:
         x = np.random.rand(1000)
@@ -103,7 +104,7 @@ def measured(
     quantiles: Sequence[float] | None,
     return_mode: str,
 ) -> Times:
-    """The times of the calls that are needed; `counts` are those for warming up, for measuring, and between two short rounds."""
+    """Time as many calls as needed; `counts`: for warming up, for measuring, and between two short rounds."""
     warmups, calls, pause = counts
     if best < math.inf and min(measure(FEW)) > HOPELESS * best:
         for _ in range(pause):
@@ -130,7 +131,8 @@ def measured(
 def reason_of(times: Sequence[float], best: float) -> str:
     """Why a call is given up."""
     least = min(times)
-    return f"given up after {len(times)} calls: the fastest took {least:.4g} ms, {least / best:.2f} times the best median so far, {best:.4g} ms"
+    beaten = f"{least / best:.2f} times the best median so far, {best:.4g} ms"
+    return f"given up after {len(times)} calls: the fastest took {least:.4g} ms, {beaten}"
 
 
 def steps(total: int, best: float) -> Iterator[tuple[int, float]]:
@@ -149,7 +151,7 @@ def steps(total: int, best: float) -> Iterator[tuple[int, float]]:
 
 
 def is_precise(times: Sequence[float]) -> bool:
-    """Whether more calls would tell little; of fewer than fifty nobody knows."""
+    """Return True if more calls would hardly change the median; never for fewer than fifty."""
     spread = quantile(times, 0.8) - quantile(times, 0.2)  # 1.7 standard deviations, of which the median's error is 1.25
     return len(times) >= 50 and 0.75 * spread / math.sqrt(len(times)) < PRECISE * quantile(times, 0.5)
 
@@ -225,7 +227,7 @@ def timed(clock: Any, call: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 def repeats(budget_ms: float, estimate: float) -> int:
-    """How many calls fit into a budget; at least one."""
+    """Return the number of calls that fit into a budget, at least one."""
     return MOST_REPEATS_OF_NOTHING if estimate == 0 else max(1, int(budget_ms / estimate))
 
 
@@ -241,7 +243,7 @@ def check_return_mode(mode: str) -> None:
 
 
 def summarize(times: list[float], quantiles: Sequence[float] | None, return_mode: str) -> Times:
-    """What the caller asked for; a single quantile is a number, not a list."""
+    """Return the statistic that the caller wants; a single quantile is a float, not a list."""
     if quantiles is not None:
         found = [quantile(times, q) for q in quantiles]
         return found[0] if len(found) == 1 else found

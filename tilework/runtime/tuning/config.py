@@ -26,10 +26,11 @@ SHOWN = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 
 
 class Config:
-    """What to compile a kernel with: a candidate of the autotuner.
+    """A candidate of the autotuner: the settings to compile a kernel with.
 
-    `kwargs` are values of compile-time parameters; the others are options of the launch. `pre_hook(args)` runs before each launch of
-    this candidate. `ir_override` is a file (``.ttir``, ``.ttgir``, ``.ptx`` ...) that replaces that stage; it may also be in `kwargs`.
+    `kwargs` are values of compile-time parameters; the others are options of the launch. `pre_hook(args)` runs before
+    each launch of this candidate. `ir_override` is a file (``.ttir``, ``.ttgir``, ``.ptx`` ...) that replaces that
+    stage; it may also be in `kwargs`.
 
     Example:
         config = tilework.Config({"BLOCK": 128}, num_warps=8)

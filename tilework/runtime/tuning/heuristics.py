@@ -36,14 +36,14 @@ class Wrapper(KernelInterface):
         return wrapper_text(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that notebooks show."""
         from tilework.language.notebook import wrapper_html  # lazily: only notebooks need it
 
         return wrapper_html(self)
 
 
 class Heuristics(Wrapper):
-    """A kernel some of whose parameters are computed from the others; made by `heuristics`, and launched as the kernel is.
+    """A kernel with parameters that `heuristics` compute from the others; it is launched as the kernel is.
 
     Example:
         @tilework.heuristics({"N": lambda args: len(args["x"])})
@@ -81,8 +81,8 @@ class Heuristics(Wrapper):
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callable[[Any], Heuristics]:
     """Compute compile-time parameters from the arguments of each launch.
 
-    `values` maps names of parameters to functions of the arguments (by name); each sees what those before it gave. A decorator
-    above `jit`, and below or above `autotune`.
+    `values` maps names of parameters to functions of the arguments (by name); each sees what those before it gave. A
+    decorator above `jit`, and below or above `autotune`.
 
     Example:
         @tilework.heuristics({"BLOCK": lambda args: tilework.next_power_of_2(args["n"])})
@@ -99,7 +99,7 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], Any]]) -> Callabl
 
 
 def launch_inside(fn: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """``fn.run(*args, **kwargs)`` of what a wrapper wraps, in machine code where it can: see `launch/native/kernel_launch.py`."""
+    """Run ``fn.run(*args, **kwargs)``, in machine code if possible (`launch/native/kernel_launch.py`)."""
     if kwargs.get("warmup") or "grid" not in kwargs:
         return fn.run(*args, **kwargs)
     kwargs.pop("warmup", None)

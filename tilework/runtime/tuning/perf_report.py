@@ -28,10 +28,11 @@ from tilework.runtime.progress import Progress
 
 
 class Benchmark:
-    """What to measure: the points of the x axis, one line per value of `line_arg`, fixed `args` for both.
+    """A description of measurements: the points of the x axis, one line per value of `line_arg`, fixed `args` for both.
 
-    `x_names` are the arguments that take each value of `x_vals` (a tuple of values, for several); `line_names` stand in the legend
-    beside `line_vals`, `plot_name` names the files. `xlabel`, `ylabel`, `x_log`, `y_log` and `styles` are for the plot.
+    `x_names` are the arguments that take each value of `x_vals` (a tuple of values, for several); `line_names` stand
+    in the legend beside `line_vals`, `plot_name` names the files. `xlabel`, `ylabel`, `x_log`, `y_log` and `styles`
+    are for the plot.
 
     Example:
         benchmark = tilework.testing.Benchmark(
@@ -97,7 +98,7 @@ class Table:
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that notebooks show."""
         from tilework.language.notebook import table_html  # lazily: only notebooks need it
 
         return table_html(self)
@@ -138,7 +139,7 @@ class Mark:
         return state or f"Mark({self.fn.__name__}, {count} benchmarks, not run yet)"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the reports of the last run."""
+        """Return the HTML that notebooks show: the reports of the last run."""
         from tilework.language.notebook import mark_html  # lazily: only notebooks need it
 
         return mark_html(self)
@@ -155,8 +156,8 @@ class Mark:
     ) -> Any:
         """Measure everything, then print, save or show it; other keyword arguments go to the function.
 
-        `save_path` is a folder for a table (CSV), a plot if matplotlib is installed, and a page with both. `diff_col` adds the
-        difference of two lines. With `return_df` the result is a pandas frame per benchmark.
+        `save_path` is a folder for a table (CSV), a plot if matplotlib is installed, and a page with both. `diff_col`
+        adds the difference of two lines. With `return_df` the result is a pandas frame per benchmark.
 
         Example:
             import tempfile, pathlib
@@ -231,7 +232,7 @@ def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callab
 
 
 def has(library: str) -> bool:
-    """Whether an optional library is installed."""
+    """Return True if an optional library is installed."""
     return find_spec(library) is not None
 
 

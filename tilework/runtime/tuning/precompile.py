@@ -5,12 +5,14 @@
             error = compiling.ready(index)          # compiled if it can be; the error if it is known that it cannot run
             ...
 
-The first launches are compiled here. Their processor times predict what the rest takes, and the first, which includes loading
-the compiler, what a worker takes to start. As many workers are used as have more to compile than to load; this process goes on compiling from
-the other end of the list. On the host everything is compiled before the first measurement that follows, because the kernels need the cores;
-kernels for a GPU are measured while others compile. Inside of an `AsyncCompileMode` its executor compiles.
+The first launches are compiled here. Their processor times predict what the rest takes, and the first, which includes
+loading the compiler, what a worker takes to start. As many workers are used as have more to compile than to load;
+this process goes on compiling from the other end of the list. On the host everything is compiled before the first
+measurement that follows, because the kernels need the cores; kernels for a GPU are measured while others compile.
+Inside of an `AsyncCompileMode` its executor compiles.
 
-Errors are left for the launch to raise, except that a launch which crashes the compiler or exceeds the device is not tried.
+Errors are left for the launch to raise, except that a launch which crashes the compiler or exceeds the device is not
+tried.
 """
 
 import os
@@ -176,7 +178,7 @@ def processor_seconds() -> float:
 
 
 def unwrapped(fn: Any) -> tuple[JITFunction | None, list[Callable[..., Any]]]:
-    """Return the kernel inside of heuristics, and their functions of a launch's arguments; None if it is not compiled."""
+    """Return the kernel inside of heuristics, and their functions of the arguments; None if it is not compiled."""
     rules: list[Callable[..., Any]] = []
     while not isinstance(fn, JITFunction):
         if not hasattr(fn, "fn") or hasattr(fn, "configs"):

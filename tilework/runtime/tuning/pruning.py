@@ -1,4 +1,11 @@
-"""Which configurations are worth measuring: `prune_configs_by` of an autotuner, and why the others are not."""
+"""Select the configurations to measure: `prune_configs_by` of an autotuner, and reproducible kernels.
+
+    configs = [Config({"BLOCK": 64}, num_warps=2), Config({"BLOCK": 64}, num_warps=8), Config({"BLOCK": 256})]
+
+A reproducible kernel is tuned among configurations that compute the same bits. Warps, stages and registers may
+differ. The kernel's own parameters may not: a block of another size is reduced by another tree. The first
+configuration decides them: the first two are tried here, and a warning gives the reason for the third.
+"""
 
 import threading
 import warnings
@@ -17,13 +24,13 @@ FREE = frozenset(
 
 
 class Tuning(threading.local):
-    """What a thread tunes for: the positional arguments of the launch, by name."""
+    """The launch that a thread tunes for: its positional arguments by name."""
 
     named: dict[str, Any] | None = None
 
     @contextmanager
     def of(self, named: dict[str, Any]) -> Iterator[None]:
-        """Inside of the block it tunes for this launch."""
+        """Tune for this launch inside of the block."""
         outside, self.named = self.named, named
         try:
             yield
@@ -60,7 +67,8 @@ def prune(
     estimates = {config: model(**{**named, **kwargs, **config.all_kwargs()}) for config in left}
     ordered = sorted(left, key=lambda config: estimates[config])
     for config in ordered[count:]:
-        text = f"perf_model estimates {estimates[config]:.4g}, and the last of the {count} that top_k leaves {estimates[ordered[count - 1]]:.4g}"
+        last = estimates[ordered[count - 1]]
+        text = f"perf_model estimates {estimates[config]:.4g}, and the last of the {count} that top_k leaves {last:.4g}"
         reasons[config] = text
     return ordered[:count], reasons
 
@@ -73,7 +81,7 @@ class FixedByFirst(UserWarning):
 
 
 def is_reproducible(fn: Any, kwargs: Mapping[str, Any]) -> bool:
-    """Whether a launch of a kernel, which may be wrapped, promises the same bits everywhere."""
+    """Return True if a launch of a kernel, which may be wrapped, promises the same bits everywhere."""
     asked = kwargs.get("reproducible")
     while asked is None and fn is not None:
         asked, fn = getattr(fn, "reproducible", None), getattr(fn, "fn", None)
@@ -96,9 +104,9 @@ def like_first(name: str, configs: Sequence[Config]) -> tuple[list[Config], dict
     if reasons:
         text = next(iter(reasons.values())).removeprefix("it may change the bits: ")
         warnings.warn(
-            f"{name} is reproducible: {len(reasons)} of its {len(configs)} configurations are not tried, since they may change the"
-            f" bits ({text}). Put the one whose values you want first; the others may differ in num_warps, num_stages,"
-            " num_ctas and maxnreg",
+            f"{name} is reproducible: {len(reasons)} of its {len(configs)} configurations are not tried,"
+            f" since they may change the bits ({text}). Put the one whose values you want first; the others may differ"
+            " in num_warps, num_stages, num_ctas and maxnreg",
             FixedByFirst,
             stacklevel=5,
         )
@@ -106,5 +114,5 @@ def like_first(name: str, configs: Sequence[Config]) -> tuple[list[Config], dict
 
 
 def fixed(config: Config) -> dict[str, Any]:
-    """What of a configuration decides what is computed."""
+    """Return the settings of a configuration that may change the bits of the result."""
     return {name: value for name, value in config.all_kwargs().items() if name not in FREE}

@@ -8,10 +8,10 @@ the kernel's source, the environment and the tuning key. So a list of configurat
 measurement. A configuration that cannot run has the timing null, and is not tried again. A file that cannot be read, or
 that holds something else, is as good as none.
 
-While a tuning goes on each timing is a file of its own (``matmul.<hash>.timing.json``), put in place in one step: whatever
-happens to a process, what it has measured stays, and others that tune the same find it. `tilework tune` writes all timings also
-to ``matmul.tuned.json``, which is read by every run; the other files by those that ask for it (TRITON_CACHE_AUTOTUNING=1,
-`cache_results`). With a remote cache all of them are shared by its machines.
+While a tuning goes on each timing is a file of its own (``matmul.<hash>.timing.json``), put in place in one step:
+whatever happens to a process, what it has measured stays, and others that tune the same find it. `tilework tune`
+writes all timings also to ``matmul.tuned.json``, which is read by every run; the other files by those that ask for it
+(TRITON_CACHE_AUTOTUNING=1, `cache_results`). With a remote cache all of them are shared by its machines.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from tilework.runtime.tuning.config import Config
 from tilework.runtime.workers.async_compile import CompilerDied
 from tilework.targets.base import find_backend
 
-Timing = Any  # what a benchmarker returned: a number, or a list of them
+Timing = Any  # the result of a benchmarker: a float, or a list of them
 FAILED = (math.inf, math.inf, math.inf)
 HASH_CHARS = 16
 LOCK_CHECK_SECONDS = 0.02
@@ -115,9 +115,9 @@ class TuningResults:
 
     @contextmanager
     def claim(self, config: Config, patience: float) -> Iterator[bool]:
-        """Whether to measure a configuration now: not while another process does, for which this one waits some seconds.
+        """Yield True if this process is to measure a configuration: not while another one does, which it waits for.
 
-        A claim is a lock on a file, and ends with its process. What this process has claimed it may claim again.
+        A claim is a lock on a file, and ends with its process. A process may claim a configuration twice.
         """
         path = self.lock_path(config)
         lock = None if path is None or path in CLAIMED else Lock.open(path)
@@ -162,7 +162,7 @@ class TuningResults:
                 self.write(self.file(kind), {**known, **new})
 
     def write(self, file: str, timings: Mapping[str, Timing]) -> None:
-        """Put a file in place in one step; where no file can be made, in no folder, the next process measures again."""
+        """Write a file in one step; if it cannot be written the next process measures again."""
         assert self.folder is not None
         encoded = {text: encode_timing(value) for text, value in timings.items()}
         data = {"kernel": self.kernel, "key": self.tuning_key, "timings": encoded}
@@ -173,7 +173,7 @@ class TuningResults:
 
 
 def part_of(configs: Sequence[Config]) -> Sequence[Config]:
-    """The configurations that this process shall measure: all, or with TILEWORK_TUNING_PART=2/8 every eighth from the third on."""
+    """Return the configurations to measure here: all, or with TILEWORK_TUNING_PART=2/8 every eighth from the third."""
     if not knobs.autotuning.part:
         return configs
     first, count = map(int, knobs.autotuning.part.split("/"))
@@ -181,7 +181,7 @@ def part_of(configs: Sequence[Config]) -> Sequence[Config]:
 
 
 def config_text(config: Config) -> str:
-    """What tells a configuration from others, across processes; a file that replaces a stage counts by its content."""
+    """Return the text that identifies a configuration everywhere; a file that replaces a stage counts by its hash."""
     settings = config.all_kwargs()
     if isinstance(path := settings.get("ir_override"), str) and Path(path).is_file():
         settings["ir_override"] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -189,7 +189,7 @@ def config_text(config: Config) -> str:
 
 
 def is_storable(timing: Timing) -> bool:
-    """Numbers can be stored; what else a user's benchmarker may return cannot."""
+    """Return True for numbers; other results of a user's benchmarker cannot be stored."""
     values = timing if isinstance(timing, list | tuple) else [timing]
     return all(isinstance(value, int | float) for value in values)
 
@@ -209,12 +209,12 @@ def decode_timing(value: Any) -> Timing:
 
 
 def order(timing: Timing) -> list[float]:
-    """Timings compare as lists, numbers as lists of one."""
+    """Return a timing as a list, by which timings are compared."""
     return list(timing) if isinstance(timing, list | tuple) else [timing]
 
 
 def has_failed(timing: Timing) -> bool:
-    """Whether the configuration could not run."""
+    """Return True if the configuration could not run."""
     return math.isinf(order(timing)[0])
 
 
@@ -229,14 +229,14 @@ class Lock:
 
     @classmethod
     def open(cls, path: str) -> Self | None:
-        """None where there can be no such file."""
+        """Open the file; None if it cannot be created."""
         try:
             return cls(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError:
             return None
 
     def take(self, patience: float) -> bool:
-        """Whether this process has it now, or after some seconds; also where files cannot be locked."""
+        """Lock the file, and wait some seconds for it; True where files cannot be locked."""
         end = time.monotonic() + patience
         while not (taken := self.try_now()) and time.monotonic() < end:
             time.sleep(LOCK_CHECK_SECONDS)
@@ -262,7 +262,7 @@ class Lock:
 
 
 def summary(tuner: Any, key: tuple[Any, ...]) -> str:
-    """The text that Triton's programs print, with what only we know."""
+    """Return the text of TRITON_PRINT_AUTOTUNING=1: Triton's lines, and those about processes and misfits."""
     found = tuner.tunings[key]
     timings, failures = found["timings"], found["failures"]
     lines = [

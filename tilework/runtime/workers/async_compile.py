@@ -5,9 +5,9 @@
             kernel.warmup(*args, grid=(1,))      # returns a `FutureKernel` at once
     # here everything is compiled
 
-Each distinct kernel is submitted once; a launch inside the block waits for its own. Nothing unfinished enters a kernel's
-cache: the thread that waits for a kernel, with `result` or at the end of the block, puts it there, and calls the hooks. An
-exception that leaves the block waits for nothing and cancels the compilations that have not begun.
+Each distinct kernel is submitted once; a launch inside the block waits for its own. Nothing unfinished enters a
+kernel's cache: the thread that waits for a kernel, with `result` or at the end of the block, puts it there, and calls
+the hooks. An exception that leaves the block waits for nothing and cancels the compilations that have not begun.
 """
 
 import sys
@@ -40,8 +40,8 @@ class CompilerDied(TritonError):
 class FutureKernel:
     """A kernel that is being compiled; reading an attribute of the kernel waits for it.
 
-    `future` yields the kernel. With `compile_here` it yields the answer of a worker process (`pool.py`); `compile_here` then finds
-    the kernel in the disk cache, or compiles it if the worker could not.
+    `future` yields the kernel. With `compile_here` it yields the answer of a worker process (`pool.py`);
+    `compile_here` then finds the kernel in the disk cache, or compiles it if the worker could not.
 
     Example:
         from concurrent.futures import ThreadPoolExecutor
@@ -109,9 +109,9 @@ def check_answer(answer: dict[str, Any]) -> None:
 class AsyncCompileMode:
     """Compile while the program continues: `warmup` in the block returns at once, the end of the block waits for all.
 
-    Without an `executor` worker processes of the program compile (`TILEWORK_COMPILE_WORKERS` of them); a kernel that cannot be sent
-    to another process is compiled when it is waited for. A launch inside the block waits for its own kernel. With
-    `ignore_errors` kernels that do not compile are left out.
+    Without an `executor` worker processes of the program compile (`TILEWORK_COMPILE_WORKERS` of them); a kernel that
+    cannot be sent to another process is compiled when it is waited for. A launch inside the block waits for its own
+    kernel. With `ignore_errors` kernels that do not compile are left out.
 
     Example:
         from concurrent.futures import ThreadPoolExecutor

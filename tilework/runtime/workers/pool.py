@@ -3,9 +3,10 @@
     future = compile_in_worker(key, partial(compile, source, target, options))
     future.result()                # {"state": "compiled"}: this process now finds the kernel in the disk cache
 
-Each worker is a new interpreter (`worker.py`) with a thread here that talks to it, one request at a time. Workers start when there is
-work for them, end after `IDLE_SECONDS` without any, and with the program. Neither `fork` nor `multiprocessing` is used: a fork copies
-locks that other threads hold, and `multiprocessing` imports the user's `__main__`, which may be a script without a guard.
+Each worker is a new interpreter (`worker.py`) with a thread here that talks to it, one request at a time. Workers
+start when there is work for them, end after `IDLE_SECONDS` without any, and with the program. Neither `fork` nor
+`multiprocessing` is used: a fork copies locks that other threads hold, and `multiprocessing` imports the user's
+`__main__`, which may be a script without a guard.
 
 If a worker dies, its request is tried once more in a new one. If that dies, too, the state is ``died``. Whatever a
 worker cannot do is left to this process, so that errors and warnings appear where the user expects them.
@@ -248,7 +249,7 @@ in_child(forget_pool)
 
 
 def most_workers() -> int:
-    """Return how many workers this process may have: the cores that it does not use itself, unless the user says otherwise."""
+    """Return the limit of workers: the user's, or one per core that this process does not use itself."""
     is_program = not sys.executable or getattr(
         sys, "frozen", False
     )  # not an interpreter, but a program with one inside
@@ -262,7 +263,7 @@ def most_workers() -> int:
 
 
 def compile_in_worker(key: str, compile_fn: Callable[[], Any], size: int | None = None) -> "Future[Message]":
-    """Have one of `size` workers make the cache entry `key` as `compile_fn` would; the state is ``not sent`` if none can."""
+    """Have one of `size` workers do what `compile_fn` does, for the cache entry `key`; ``not sent`` if none can."""
     from tilework.runtime.compile.cached import compile  # lazily: the compiler loads when something is compiled
     from tilework.runtime.compile.stages import device_limits
 
@@ -305,7 +306,7 @@ def can_share() -> bool:
 
 
 def process_context() -> Message | None:
-    """Return what a worker takes over of this process: folder, import path, environment; None if the folder is deleted."""
+    """Return the folder, import path and environment that workers adopt; None if the folder is deleted."""
     try:
         folder = os.getcwd()
     except FileNotFoundError:
@@ -322,7 +323,7 @@ def process_context() -> Message | None:
 
 
 def settings(variables: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the environment variables that say the same as the knobs of this process; None for those that are not set."""
+    """Return the knobs of this process as environment variables; None for those that are not set."""
     found = {key: variables.get(key) for key in CACHE_INVALIDATING}
     for group in (getattr(knobs, name) for name in GROUPS):
         values = vars(group)

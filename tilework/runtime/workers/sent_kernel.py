@@ -1,17 +1,19 @@
-"""Compilations as JSON messages: another process repeats one from the text of its kernel, and runs no other code of the user's.
+"""Compilations as JSON messages: another process repeats one from the text of its kernel, and runs no other user code.
 
-    @tilework.jit                            {"name": "scale", "file": "train.py", "line": 7, "lines": ["def scale(x): ..."],
-    def scale(x):                      ==>    "names": {"tl": {"module": "tilework.language"}, "FACTOR": {"constexpr": 3},
-        tl.store(x, FACTOR * helper(x))                 "helper": {"function": 1}}, ...}, {"name": "helper", ...}
+    @tilework.jit                            {"name": "scale", "file": "train.py", "line": 7, "lines": ["def ..."],
+    def scale(x):                      ==>    "names": {"tl": {"module": "tilework.language"},
+        tl.store(x, FACTOR * helper(x))                 "FACTOR": {"constexpr": 3}, "helper": {"function": 1}}, ...},
+                                             {"name": "helper", ...}
 
-A message has the kernel and the jit functions that it calls, each with its file and line and the values of the names that its text
-uses: constants as they are now, parts of tilework by name. So a kernel may be defined in a script, in a notebook's file or inside of a
-function, and torch is not loaded for a constant. Other values (functions that run at compile time, classes, objects) are not known to
-be the same in another process. A kernel that uses some is sent by name, `{"named": [module, file, qualname]}`, and the receiver
-executes the part of its file that defines it (`module_slice.py`), or imports the module. Both sides compare the kernel's `cache_key`.
+A message has the kernel and the jit functions that it calls, each with its file and line and the values of the names
+that its text uses: constants as they are now, parts of tilework by name. So a kernel may be defined in a script, in a
+notebook's file or inside of a function, and torch is not loaded for a constant. Other values (functions that run at
+compile time, classes, objects) are not known to be the same in another process. A kernel that uses some is sent by
+name, `{"named": [module, file, qualname]}`, and the receiver executes the part of its file that defines it
+(`module_slice.py`), or imports the module. Both sides compare the kernel's `cache_key`.
 
-The `specialization_data` of compile hooks (`launch/python/specialization.py`) is Triton's format for constants, which names functions
-and never sends their text; that is why it is not used here.
+The `specialization_data` of compile hooks (`launch/python/specialization.py`) is Triton's format for constants, which
+names functions and never sends their text; that is why it is not used here.
 """
 
 import ast
@@ -178,7 +180,7 @@ def kernel_name(fn: JITFunction) -> list[str]:
 
 
 def decoded_compilation(message: Message) -> tuple[ASTSource, GPUTarget, dict[str, Any]]:
-    """Return the source, the target and the options of a message; raise `Refused` if the kernel is a different one here."""
+    """Return the source, the target and the options of a message; raise `Refused` if the kernel differs here."""
     if not RECEIVERS or RECEIVERS[0].functions != message["functions"]:
         RECEIVERS[:] = [Receiver(message["functions"])]
     receiver, sent = RECEIVERS[0], message["source"]
@@ -284,7 +286,7 @@ def defined_function(sent: Message) -> FunctionType:
 
 
 def find_kernel(module: str, file: str, name: str, key: str) -> JITFunction:
-    """Return the kernel that a file defines, from a part of the file or all of it; raise `Refused` if its key differs."""
+    """Return the kernel that a file defines, from a part of it or all of it; raise `Refused` if its key differs."""
     refusal = Refused(f"{file} is not a Python module")
     linecache.cache.pop(file, None)  # lines of kernels that came as text
     for load in (slice_of, load_module) if module != "__main__" else (slice_of,):  # a script is not run again

@@ -1,9 +1,9 @@
 """The worker process of `pool.py`: it reads compilations from standard input, and compiles each into the disk cache.
 
-One JSON message per line in both directions. For each request the worker answers ``{"state": "loaded"}`` when it has the kernel (if it
-dies after that the compiler has crashed), and then ``compiled``, ``refused`` (the kernel cannot be repeated here), ``failed``
-(the compiler raised an error, which the other process will raise again) or ``pruned`` (it exceeds the limits of the device).
-What the compiler prints is a part of the answer.
+One JSON message per line in both directions. For each request the worker answers ``{"state": "loaded"}`` when it has
+the kernel (if it dies after that the compiler has crashed), and then ``compiled``, ``refused`` (the kernel cannot be
+repeated here), ``failed`` (the compiler raised an error, which the other process will raise again) or ``pruned`` (it
+exceeds the limits of the device). What the compiler prints is a part of the answer.
 
 The process ends when its standard input does, or its parent: also in the middle of a compilation.
 """
