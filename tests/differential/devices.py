@@ -37,7 +37,7 @@ from tilework.targets.amd import code_object
 from tilework.targets.amd import pipeline as amd_pipeline
 from tilework.targets.amd.lower import emit as amd_emit
 from tilework.targets.cpu.pipeline import llvm_text, object_code, tile_loops
-from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.run import pool as driver
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.library import NativeKernel, load
 from tilework.targets.nvidia import ptx_text

@@ -28,7 +28,7 @@ from tests.fuzz.kernels import CPU, Kernel, draw_kernel
 from tests.fuzz.run import compile_drawn
 from tests.fuzz.workers import Lost, results
 from tilework import knobs
-from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.run import pool as driver
 from tilework.targets.cpu.target import HostTarget
 
 

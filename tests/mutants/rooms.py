@@ -26,7 +26,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "llvm": ("targets/llvm",),
     "numerics": ("numerics",),
     "launch_keys": (
-        "runtime/launch/python/binder.py",
         "runtime/launch/python/globals.py",
         "runtime/launch/python/specialization.py",
         "runtime/launch/python/specialize.py",

@@ -11,7 +11,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import entries
 from tests.runtime.modules import load_module
-from tilework.runtime.launch.python.binder import make_binder
+from tilework.runtime.launch.python.specialize import make_binder
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 

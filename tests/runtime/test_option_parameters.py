@@ -19,7 +19,7 @@ from tilework.runtime.bundle.bundle_file import write_bundle
 from tilework.runtime.bundle.manifest import read_manifest
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.hip.hip_device import DeviceArray as HipArray
-from tilework.runtime.launch.python.binder import call_of
+from tilework.runtime.launch.python.specialize import call_of
 from tilework.tools.filecheck import run_parser
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")

@@ -10,7 +10,7 @@ import tilework
 import tilework.language as tl
 from tests.runtime.test_native_launch import Counted, native  # noqa: F401  # the fixture is used by all tests here
 from tilework.compiler import ASTSource, compile
-from tilework.runtime.devices.host.reach import EVERYTHING, NOTHING, overlap_check, reach
+from tilework.runtime.devices.host.pack import EVERYTHING, NOTHING, overlap_check, reach
 from tilework.runtime.launch.python.wrappers import reinterpret
 from tilework.tools.tensor_descriptor import TensorDescriptor
 

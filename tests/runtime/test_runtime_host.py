@@ -25,7 +25,7 @@ from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.lower.codegen import Emitter
 from tilework.targets.cpu.pipeline import object_code
 from tilework.targets.cpu.run import pool
-from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.run import pool as driver
 from tilework.targets.cpu.run.interface import Interface
 from tilework.targets.cpu.run.library import NativeKernel, load
 from tilework.targets.cpu.target import HostTarget

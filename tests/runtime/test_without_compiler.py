@@ -13,7 +13,7 @@ import numpy as np
 import tilework
 import tilework.language as tl
 from tilework.runtime.compile.compiler_presence import missing_parts
-from tilework.runtime.launch.python.binder import make_binder
+from tilework.runtime.launch.python.specialize import make_binder
 from tilework.tools import cli
 
 assert missing_parts() == ("xdsl", "llvmlite", "ml_dtypes")

@@ -24,7 +24,7 @@ from tilework import jit
 from tilework.oracles.evaluator import evaluate
 from tilework.target import Target
 from tilework.targets.cpu.pipeline import tile_loops
-from tilework.targets.cpu.run import run_grid
+from tilework.targets.cpu.run import pool
 from tilework.transforms.pipelines import ttir_pipeline
 from tilework.transforms.registry import parse_pipeline, run_pipeline
 
@@ -433,7 +433,7 @@ def problem(case: Case, sizes: tuple[int, ...], evaluates: bool = True) -> str |
         found["evaluator of loop nests"] = evaluated(nests, args)
     native, interface, pack = machine_code(module, tuple(signature.values()), is_optimised=True)
     held = {name: guarded(array) for name, array in args.items()}
-    run_grid.run(native, interface, pack([held[name] for name in signature]), (1, 1, 1))
+    pool.run(native, interface, pack([held[name] for name in signature]), (1, 1, 1))
     found["machine code"] = held["out"].copy()
     held.clear()
     for who, got in found.items():

@@ -29,7 +29,7 @@ from tilework.targets.cpu.lower.codegen import arena_size, emit_module
 from tilework.targets.cpu.lower.dot_units import fused_in_doubles
 from tilework.targets.cpu.lower.interface_of import interface_of
 from tilework.targets.cpu.run.interface import CONTROL, PRINT_SYMBOL, PROGRAM, Interface
-from tilework.targets.cpu.run.run_grid import fault_error
+from tilework.targets.cpu.run.pool import fault_error
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import LINUX, data_layout, target_machine, to_object

@@ -15,7 +15,7 @@ from tilework.compiler import ASTSource, lower
 from tilework.targets.base import GPUTarget
 from tilework.targets.cpu.lower import scan, scan_tree
 from tilework.targets.cpu.run import pool
-from tilework.targets.cpu.run import run_grid as driver
+from tilework.targets.cpu.run import pool as driver
 from tilework.targets.cpu.run.interface import NO_MEMORY, PROGRAM, SHARERS, Interface
 from tilework.targets.cpu.run.launch_record import LAUNCH, LAUNCH_PLACES, WORKER
 from tilework.targets.cpu.run.library import NativeKernel, load

@@ -223,7 +223,7 @@ def test_the_first_waits_for_the_last(kernel: Any, monkeypatch: pytest.MonkeyPat
 
 def test_a_starved_launch_says_so() -> None:
     from tilework.targets.cpu.run.interface import STARVED, Interface
-    from tilework.targets.cpu.run.run_grid import fault_error
+    from tilework.targets.cpu.run.pool import fault_error
 
     text = str(fault_error(Interface("k", ()), (5000, 1, 1), STARVED, 1026))
     assert "1026 of 5000 programs have begun and wait" in text and "launch fewer" in text

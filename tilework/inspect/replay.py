@@ -35,10 +35,9 @@ from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.devices.emulated.emulated_launch import arrays_in
 from tilework.runtime.devices.emulated.pointed_arrays import pointed_arrays
 from tilework.runtime.devices.host.arrays import bytes_at
-from tilework.runtime.devices.host.reach import storage_extent
-from tilework.runtime.launch.python.binder import call_of
+from tilework.runtime.devices.host.pack import storage_extent
 from tilework.runtime.launch.python.jit import DeviceCaches
-from tilework.runtime.launch.python.specialize import dtype_code
+from tilework.runtime.launch.python.specialize import call_of, dtype_code
 from tilework.runtime.recording.recorder import QUIET
 
 INTERPRETER, EVALUATOR, NATIVE = "interpreter", "evaluator", "native"

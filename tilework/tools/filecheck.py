@@ -25,8 +25,8 @@ from tilework.frontend.generator import compile_to_ttir
 from tilework.ir.printer import print_module
 from tilework.language import core as tl
 from tilework.runtime.compile.sources import frontend_options
-from tilework.runtime.launch.python.binder import make_binder
 from tilework.runtime.launch.python.specialization import Specialization
+from tilework.runtime.launch.python.specialize import make_binder
 from tilework.targets.base import GPUTarget, find_backend
 
 STUB_TARGET = stub_target = GPUTarget("cuda", 100, 32)

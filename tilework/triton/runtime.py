@@ -28,9 +28,8 @@ from tilework.language.signature_types import (
     type_canonicalisation_dict,
 )
 from tilework.runtime.kernel_cache.key import folder_of as _base32
-from tilework.runtime.launch.python.binder import make_binder
 from tilework.runtime.launch.python.specialization import encode
-from tilework.runtime.launch.python.specialize import Spec, specialize
+from tilework.runtime.launch.python.specialize import Spec, make_binder, specialize
 from tilework.runtime.tuning.benchmark import summarize
 from tilework.triton.backends import BaseBackend
 

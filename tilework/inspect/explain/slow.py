@@ -24,7 +24,7 @@ from tilework.runtime.recording.key_parts import KeyParts, parts_of, stored_part
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend
 from tilework.targets.cpu.run.library import FORK_SYMBOL
-from tilework.targets.cpu.run.run_grid import thread_count
+from tilework.targets.cpu.run.pool import thread_count
 from tilework.transforms.remarks import Remark
 
 Record = Mapping[str, Any]

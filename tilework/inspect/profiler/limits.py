@@ -143,7 +143,7 @@ def device_facts() -> str:
     active = driver.active
     target = active.get_current_target()
     if target.backend == "cpu":
-        from tilework.targets.cpu.run.run_grid import thread_count  # lazily: only the host has threads
+        from tilework.targets.cpu.run.pool import thread_count  # lazily: only the host has threads
 
         return f"cpu, {cpu_name()}, {thread_count()} threads"
     found = active.utils.get_device_properties(active.get_current_device())

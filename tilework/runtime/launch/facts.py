@@ -10,7 +10,7 @@
     items of a tuple                                WIDTH | ONE | MULTIPLE
 
 The class of an argument always counts, and for arrays their element type and device. MULTIPLE is about integers and the
-addresses of arrays, ONE and WIDTH are about integers. The binder of a kernel (`python/binder.py`), the guards of an entry
+addresses of arrays, ONE and WIDTH are about integers. The binder of a kernel (`python/specialize.py`), the guards of an entry
 (`native/entries.py`) and the key that the native launcher finds an entry by (`native/code/keys.py`) are made from the facts.
 """
 

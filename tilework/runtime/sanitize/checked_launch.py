@@ -30,7 +30,7 @@ from tilework.runtime.devices.host.native_launcher import NativeLauncher
 from tilework.runtime.devices.host.pack import Slots
 from tilework.runtime.devices.launcher import Extent, Scratch, declared_types
 from tilework.targets.cpu.run.interface import ENTRIES, Interface
-from tilework.targets.cpu.run.run_grid import fault_error
+from tilework.targets.cpu.run.pool import fault_error
 
 HELPS = {  # by a part of the report
     "masks elements off": (

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilework.runtime.devices.dlpack import is_cuda_export
-from tilework.runtime.devices.host.reach import bytes_of, storage_extent
+from tilework.runtime.devices.host.pack import bytes_of, exported_array, storage_extent
 
 
 def as_array(arg: Any) -> Any:
@@ -25,11 +24,7 @@ def as_array(arg: Any) -> Any:
         return backwards(arg) if has_negative_strides(arg) else bytes_at(arg.data_ptr(), extent_bytes(arg))
     if hasattr(arg, "__array_interface__"):
         return np.asarray(arg)
-    if is_cuda_export(arg):
-        raise ValueError(f"the memory that an argument of type {type(arg).__name__} offers through DLPack is on a GPU")
-    if hasattr(arg, "__dlpack__"):
-        return np.from_dlpack(arg)
-    raise TypeError(f"{type(arg).__name__} has no memory that the host can reach")
+    return exported_array(arg)
 
 
 def bytes_at(address: int, size: int) -> Any:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 from tilework import knobs
 from tilework.runtime.devices.conditional_launch import ConditionalLauncher
 from tilework.runtime.devices.host.own_code import pool_object
-from tilework.runtime.devices.host.pack import slots_of
-from tilework.runtime.devices.host.reach import overlap_check
+from tilework.runtime.devices.host.pack import overlap_check, slots_of
 from tilework.runtime.devices.launcher import HIDDEN, Extent, Scratch
 from tilework.targets.cpu.run.interface import Interface
-from tilework.targets.cpu.run.run_grid import fault_error, run, thread_count
+from tilework.targets.cpu.run.pool import fault_error, run, thread_count
 
 if TYPE_CHECKING:
     from tilework.runtime.launch.native.entries import Memory, Native

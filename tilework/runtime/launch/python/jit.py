@@ -25,11 +25,10 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
 from tilework.runtime.kernel_cache.key import get_cache_key
 from tilework.runtime.kernel_cache.key_locks import KeyLocks
-from tilework.runtime.launch.python.binder import make_binder
 from tilework.runtime.launch.python.dynamo_rules import UNTRACED, add_rules, untraced
 from tilework.runtime.launch.python.globals import check_globals, collect_globals, globals_of_constants, unless_same
 from tilework.runtime.launch.python.specialization import Specialization, unwrapped
-from tilework.runtime.launch.python.specialize import specialize, specialize_small
+from tilework.runtime.launch.python.specialize import make_binder, specialize, specialize_small
 from tilework.runtime.launch.python.wrappers import MockTensor
 from tilework.runtime.workers import async_compile
 

@@ -265,7 +265,7 @@ def guard_array(b: Writer, g: Guard) -> None:
 
 
 def store_ends(b: Writer, g: Guard, first: Value, end: Value) -> None:
-    """What a kernel may reach through an argument, as `runtime/devices/host/reach.py` finds it."""
+    """What a kernel may reach through an argument, as `runtime/devices/host/pack.py` finds it."""
     place = g.word(b.at(g.settings, layout.GUARD_OTHER, i32))
     b.store(first, place)
     b.store(end, b.gep(place, 8))
