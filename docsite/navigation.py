@@ -16,7 +16,7 @@ FAMILY_PAGES = {
     part: tuple(place_of(family) for family in FAMILIES if family.part == part) for part in ("language", "runtime")
 }
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Start": ("index.md", "first-steps.md", "coming-from-triton.md", "python.md", "troubleshooting.md"),
+    "Start": ("index.md", "first-steps.md", "coming-from-triton.md", "python.md", "troubleshooting.md", "glossary.md"),
     "Tutorials": ("tutorials/index.md", "tutorials/*"),
     "Guides": (
         *("cpu*.md", "gpu*.md", "emulator-and-sanitizer.md", "tuning.md", "torch_compile.md", "notebook*.md"),

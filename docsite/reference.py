@@ -106,7 +106,11 @@ def pages() -> dict[str, str]:
 def overview(part: str, by_family: dict[Family, list[Entry]]) -> str:
     """All names of a part on one page, each with its first sentence and a link to its entry."""
     title, about = PARTS[part]
-    parts = [f"# {title}", f"{about}A name links to its entry: how it is called, what it does, an example, its source."]
+    parts = [
+        f"# {title}",
+        f"{about}A name links to its entry: how it is called, what it does, an example, its source. "
+        "Terms are in the [glossary](../glossary.md).",
+    ]
     for family, group in by_family.items():
         rows = [
             f"| [`{one.name}`]({part}/{slug(family)}.md#{anchor(one.name)}) | {first_sentence(one)} |" for one in group

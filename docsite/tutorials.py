@@ -12,7 +12,8 @@ FOLDER = "tutorials"
 INTRODUCTION = """\
 # Tutorials
 
-Each is a script that runs on a CPU in seconds, compares its results with NumPy's and draws a picture. Read them in this order, or run them:
+Each is a script that runs on a CPU in seconds, compares its results with NumPy's and draws a picture. Terms are in the
+[glossary](../glossary.md). Read them in this order, or run them:
 
 ```sh
 python docs/tutorials/01_vector_add.py --quick
