@@ -13,7 +13,7 @@ import tilework.language as tl
 from tilework import knobs
 from tilework.compiler import ASTSource, lower
 from tilework.targets.base import GPUTarget
-from tilework.targets.cpu.lower import scan, scan_tree
+from tilework.targets.cpu.lower import scan
 from tilework.targets.cpu.run import pool
 from tilework.targets.cpu.run import pool as driver
 from tilework.targets.cpu.run.interface import NO_MEMORY, PROGRAM, SHARERS, Interface
@@ -130,7 +130,7 @@ def test_the_number_of_threads_changes_nothing(kernel: Any, programs: int) -> No
 
 @pytest.mark.parametrize("kernel", [running_rows, running_columns], ids=lambda kernel: kernel.fn.__name__)
 def test_scans_are_shared(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan_tree, "FORK_WORK", 1)
+    monkeypatch.setattr(scan, "FORK_WORK", 1)
     monkeypatch.setattr(scan, "IN_FLIGHT", 1)  # so that a test of this size has several strips of columns
     test_the_number_of_threads_changes_nothing(kernel, 1)
 

@@ -9,8 +9,7 @@ from tilework.compiler import ASTSource
 from tilework.language.function import jit
 from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
-from tilework.targets.cpu.lower.interface_of import fault_codes, interface_of
-from tilework.targets.cpu.lower.stored import stored_parameters
+from tilework.targets.cpu.lower.interface_of import fault_codes, interface_of, stored_parameters
 from tilework.targets.cpu.pipeline import CpuBackend
 from tilework.targets.cpu.target import HostTarget
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.targets.cpu_rules import buffer, run
 from tilework.ir.tt import SortOrder
-from tilework.targets.cpu.lower.held_keys import HeldKeys
+from tilework.targets.cpu.lower.sort_runs import HeldKeys
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module

@@ -9,7 +9,7 @@ from tilework.errors import StageError
 from tilework.runtime.devices.cuda import driver
 from tilework.runtime.devices.gpu.parameters import parameters_of_ptx
 from tilework.targets.elf_sections import read_sections
-from tilework.targets.nvidia.assemblers import assembler
+from tilework.targets.nvidia.assembly import assembler
 from tilework.targets.nvidia.cubin import CubinSettings, to_cubin
 from tilework.targets.nvidia.cubin_info import parameter_sizes
 

@@ -28,7 +28,7 @@ from tilework import knobs
 from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.errors import PTXASError, StageError
 from tilework.targets.base import GPUTarget, find_backend
-from tilework.targets.nvidia.sass import tabulate, waiting
+from tilework.targets.nvidia.cubin import tabulate, waiting
 from tilework.tools.cli import main
 
 HOPPER, BLACKWELL = GPUTarget("cuda", 90, 32), GPUTarget("cuda", 100, 32)

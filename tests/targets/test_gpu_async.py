@@ -20,7 +20,7 @@ from tilework.ir.verify import verify
 from tilework.oracles.emulator.device import Device
 from tilework.targets.nvidia import ptx_text
 from tilework.targets.nvidia.lower.emit import emit_module
-from tilework.targets.nvidia.lower.matrix_descriptors import form_of
+from tilework.targets.nvidia.lower.wgmma_rules import form_of
 from tilework.targets.nvidia.ptx import PtxSettings, to_ptx
 
 Array = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ import gc, random, signal, sys, time
 import tilework, tilework.language as tl
 from tilework.targets.base import GPUTarget, find_backend
 from tilework.targets.cpu.run.library import load
-from tilework.targets.nvidia import bitcode
+from tilework.targets.nvidia import ptx
 from tilework.compiler import ASTSource, lower
 
 @tilework.jit
@@ -38,7 +38,7 @@ stages = backend.stages(backend.parse_options({}))
 
 def job():
     # all that a compilation does with LLVM
-    bitcode.cut_out.cache_clear()
+    ptx.cut_out.cache_clear()
     if target.backend == "cpu":
         load(stages["obj"](text), "kernel")
     else:

@@ -2,9 +2,9 @@
 
 import llvmlite.binding as llvm
 
+from tilework.targets.gpu.codegen import sweep
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.module import Module
-from tilework.targets.llvm.sweep import sweep
 from tilework.targets.llvm.types import i32, ptr, void
 from tilework.targets.llvm.values import constant
 

@@ -11,7 +11,7 @@ import tilework.language as tl
 from tests.targets.gpu_text import kernel_ptx, launch
 from tests.targets.test_gpu_regressions import assembled
 from tilework.language.function import jit
-from tilework.targets.nvidia.ptxas_mistakes import without_mistakes
+from tilework.targets.nvidia.ptx import without_mistakes
 
 NEGATED = tl.constexpr("{ .reg .pred p; setp.lt.s32 p, $2, 0; mov.b32 $0, 100; @!p neg.s32 $0, $1; }")
 UPPER = tl.constexpr(

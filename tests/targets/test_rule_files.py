@@ -12,8 +12,8 @@ from tilework.targets.llvm.rules import Rules
 TABLES = {  # where the files of a table are listed, and where the table is
     "tilework.targets.cpu.lower.codegen": ("tilework.targets.cpu.lower.lowering", "CPU"),
     "tilework.targets.gpu.codegen": ("tilework.targets.gpu.lowering", "NEUTRAL"),
-    "tilework.targets.nvidia.lower.emit": ("tilework.targets.nvidia.lower.own_rules", "NVIDIA"),
-    "tilework.targets.amd.lower.emit": ("tilework.targets.amd.lower.own_rules", "AMD"),
+    "tilework.targets.nvidia.lower.emit": ("tilework.targets.nvidia.lower", "NVIDIA"),
+    "tilework.targets.amd.lower.emit": ("tilework.targets.amd.lower", "AMD"),
 }
 
 

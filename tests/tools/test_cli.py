@@ -169,12 +169,12 @@ def test_the_rest_is_written_where_no_disassembler_is(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from tilework.errors import StageError
-    from tilework.targets.nvidia import sass
+    from tilework.targets.nvidia import cubin
 
     def nothing(*_: bool) -> None:
         raise StageError("sass needs nvdisasm")
 
-    monkeypatch.setattr(sass, "disassembler", nothing)
+    monkeypatch.setattr(cubin, "disassembler", nothing)
     argv = ["compile", "good.py", *SIGNATURE, "--target", "cuda:80", "--emit", "ttir,sass,ptx", "-o", "out"]
     assert main(argv) == 1
     assert sorted(path.name for path in Path("out").iterdir()) == ["fill.ptx", "fill.ttir"]

@@ -261,7 +261,7 @@ def nvidia(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def amd(args: argparse.Namespace) -> Iterable[Line]:
-    from tilework.targets.amd.llvm_programs import commands  # lazily: needs what may be missing
+    from tilework.targets.amd.code_object import commands  # lazily: needs what may be missing
 
     found = next(iter(commands("ld.lld")), None)
     own = "not found: tilework links by itself; pip install 'tilework[amd]' has one"

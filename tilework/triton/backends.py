@@ -41,8 +41,8 @@ from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_optio
 from tilework.runtime.devices.active_driver import GROUP as DRIVERS
 from tilework.runtime.launch.python.specialize import is_small, parse_attr
 from tilework.target import Feature, GPUTarget, Target
-from tilework.targets.amd.options import HipOptions as HIPOptions
 from tilework.targets.amd.pipeline import HipBackend
+from tilework.targets.amd.pipeline import HipOptions as HIPOptions
 from tilework.targets.base import GROUP, Stage, run_passes
 from tilework.targets.base import Backend as StageList
 from tilework.targets.cpu.pipeline import CpuBackend

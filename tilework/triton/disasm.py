@@ -6,7 +6,7 @@
     LBB0:
     04:-:-:Y:3<TAB>IADD3 R2, R2, 0x1, RZ;
 
-What stands before an instruction is told in `targets/nvidia/sass.py`, which shows all functions of a cubin; here it is the first,
+What stands before an instruction is told in `targets/nvidia/cubin.py`, which shows all functions of a cubin; here it is the first,
 with names for the places that branches go to.
 """
 
@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from tilework import knobs
-from tilework.targets.nvidia.sass import FUNCTION, INSTRUCTION, tabulate
+from tilework.targets.nvidia.cubin import FUNCTION, INSTRUCTION, tabulate
 
 __all__ = ["extract", "get_sass", "path_to_cuobjdump"]
 

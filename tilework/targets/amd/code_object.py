@@ -5,21 +5,95 @@
 
 LLVM makes a relocatable object, `ld.lld` or `link.py` the loadable file of it. Assembly is made only when somebody asks for it, since
 LLVM cannot assemble it again.
+
+Objects of kernels with inline assembly, by LLVM's assembler: llvmlite has none for AMD GPUs, LLVM's and ROCm's programs have.
+
+    object_of(assembly, text, "gfx942")        llvm-mc or clang, on the PATH or in ROCm
+
+Without one of them a kernel with inline assembly is refused; `kernel.asm["amdgcn"]` can be looked at all the same.
+
+Programs of LLVM on this machine, for what llvmlite has not: `ld.lld`, `llvm-mc`, `clang`. None is required.
+
+They come from ROCm, from the PATH, and `ld.lld` also from the package ziglang (``pip install tilework[amd]``).
 """
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from importlib.util import find_spec
 from typing import Any
 
+from tilework import knobs
 from tilework.errors import StageError
-from tilework.targets.amd.assembler import has_assembly, object_of
 from tilework.targets.amd.link import link
-from tilework.targets.amd.llvm_programs import commands, made_by
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
 from tilework.targets.llvm.compile import AMDGCN, data_layout, optimize, target_machine
+
+
+def commands(name: str) -> Iterator[list[str]]:
+    """How a program can be called, the best way first."""
+    rocm = os.path.join(knobs.getenv("ROCM_PATH") or "/opt/rocm", "llvm", "bin")
+    yield from ([path] for place in (rocm, None) if (path := shutil.which(name, path=place)))
+    if name == "ld.lld" and find_spec("ziglang") is not None:
+        yield [sys.executable, "-m", "ziglang", name]
+
+
+def made_by(command: Sequence[str], data: bytes) -> tuple[bytes | None, str]:
+    """What a program makes of a file: the bytes, or None and what it says."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = (os.path.join(folder, file) for file in ("kernel.in", "kernel.out"))
+        with open(source, "wb") as file:
+            file.write(data)
+        try:
+            done = subprocess.run([*command, source, "-o", made], capture_output=True, text=True, check=False)
+        except OSError as error:
+            return None, str(error)
+        if done.returncode or not os.path.isfile(made):
+            return None, "\n".join(done.stderr.strip().splitlines()[:3])
+        with open(made, "rb") as file:
+            return file.read(), ""
+
+
+HAS_ASSEMBLY = re.compile(r" asm (?:sideeffect )?\".*!dbg (!\d+)| asm (?:sideeffect )?\"")
+CALLS: dict[str, Sequence[str]] = {
+    "llvm-mc": ("-triple=amdgcn-amd-amdhsa", "-filetype=obj", "-mcpu={arch}"),
+    "clang": ("-target", "amdgcn-amd-amdhsa", "-mcpu={arch}", "-c", "-x", "assembler"),
+}
+
+
+def has_assembly(text: str) -> bool:
+    """Whether LLVM text has assembly of the user's."""
+    return HAS_ASSEMBLY.search(text) is not None
+
+
+def object_of(assembly: str, text: str, arch: str) -> bytes:
+    """The relocatable object of assembly, which was made of LLVM `text`."""
+    found = [(name, command) for name in CALLS for command in commands(name)]
+    refusals = ["neither llvm-mc nor clang is on the PATH or in ROCm"] if not found else []
+    for name, command in found:
+        options = [option.format(arch=arch) for option in CALLS[name]]
+        made, words = made_by([*command, *options], assembly.encode())
+        if made is not None:
+            return made
+        refusals.append(f"{command[0]}: {words}")  # an old one knows none of it
+    raise StageError(f"{place_of(text)}inline assembly for hip:{arch} cannot be assembled: " + "\n".join(refusals))
+
+
+def place_of(text: str) -> str:
+    """``kernel.py:7: ``, the user's line with the assembly, if it is known."""
+    call = HAS_ASSEMBLY.search(text)
+    line = call and call[1] and re.search(rf"^{call[1]} = !DILocation\(line: (\d+)", text, re.MULTILINE)
+    file = re.search(r'!DIFile\(filename: "(.*?)"', text)
+    return f"{file[1]}:{line[1]}: " if line and file else ""
+
 
 LEVEL = 3
 FACTS = re.compile(r"^; tilework: (\{.*\})$", re.MULTILINE)

@@ -6,9 +6,20 @@
 Shared memory is one dynamic array, planned by `analysis/allocation.py`; barriers are where
 `analysis/membar.py` wants them. Functions that are not inlined get their frames of shared memory and of the program's scratch
 memory as further arguments, for each call its own.
+
+The program that runs: its ids, the grid, calls, barriers.
+
+Drop instructions whose values nobody needs.
+
+    sweep(function)       # before its text is asked for
+
+The builder writes an instruction when a rule asks for it. A rule for one register of a tile does not know that the pointer of
+only every eighth will be used, nor that a loop carries the others round for nothing. LLVM would find out, but its time for such
+phis and addresses grows faster than their number: without them a matrix product takes a third of the time.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +33,7 @@ from tilework.analysis.single_warp import first_warp
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.functions import has_body, is_private, symbol_of
+from tilework.ir.llvm import GpuBarrierOp
 from tilework.ir.module_facts import (
     DESCRIBED,
     LONGEST_FIRST,
@@ -37,37 +49,124 @@ from tilework.ir.module_facts import (
 )
 from tilework.ir.property_text import is_true
 from tilework.ir.tt.function_ops import dictionaries
+from tilework.ir.ttg import LocalBarrierOp
 from tilework.ir.types import TensorDescType
 from tilework.target import Feature
-from tilework.targets.gpu import arithmetic, carried_pointers, global_access, program_rules, views
+from tilework.targets.gpu import arithmetic, carried_pointers, global_access, views
 from tilework.targets.gpu.device import Gpu, Warps
-from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering
+from tilework.targets.gpu.lowering import SHARED_SPACE, SMEM, Facts, Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.control_rules import lower_body
+from tilework.targets.llvm.control_rules import call, check_parameters, lower_body
 from tilework.targets.llvm.debug import LineTable
-from tilework.targets.llvm.module import Module, plain_symbol
-from tilework.targets.llvm.parameters import check_parameters
+from tilework.targets.llvm.module import Function, Module, plain_symbol
 from tilework.targets.llvm.rules import load_rules
-from tilework.targets.llvm.sweep import sweep
-from tilework.targets.llvm.types import Type, array, i8, i64, pointer, ptr, result_of, void
-from tilework.targets.llvm.values import Value
+from tilework.targets.llvm.types import Type, array, i8, i32, i64, pointer, ptr, result_of, void
+from tilework.targets.llvm.values import Value, constant
 from tilework.transforms.ttg.dots_from_memory import with_dots_from_memory
 
-RULES = (arithmetic, carried_pointers, global_access, program_rules, views)  # importing these fills the table of rules
+TOGETHER = 8  # programs along y that take turns; a power of two
+
+
+@lowers(tt.GetProgramIdOp)
+def lower_program_id(low: Lowering, op: Operation) -> Registers:
+    """A cluster runs one program: its blocks are neighbours along x."""
+    axis = number_of(op, "axis")
+    found = low.gpu.program_id(low.builder, axis, low.facts.num_ctas > 1)
+    return (reordered(low, found, axis) if low.facts.longest_first and axis < len("xy") else found,)
+
+
+def reordered(low: Lowering, found: Value, axis: int) -> Value:
+    """Blocks run programs of `TOGETHER` y with x backwards; in a grid too large to count, as they are."""
+    b, gpu = low.builder, low.gpu
+    x, y = (gpu.program_id(b, place, clusters=False) for place in range(2))
+    columns, rows = (gpu.num_programs(b, place, clusters=False) for place in range(2))
+    first = b.and_(y, -TOGETHER)
+    height = b.intrinsic("umin", i32, b.sub(rows, first), constant(i32, TOGETHER))
+    number = b.add(x, b.mul(columns, b.sub(y, first)))
+    turn = b.binary("udiv", number, height)
+    made = b.add(first, b.sub(number, b.mul(turn, height))) if axis else b.sub(b.sub(columns, 1), turn)
+    is_small = b.icmp("ult", columns, (1 << 32) // TOGETHER)
+    return gpu.shuffle(b, b.select(is_small, made, found), constant(i32, 0))
+
+
+@lowers(tt.GetNumProgramsOp)
+def lower_num_programs(low: Lowering, op: Operation) -> Registers:
+    return (low.gpu.num_programs(low.builder, number_of(op, "axis"), low.facts.num_ctas > 1),)
+
+
+@lowers(tt.CallOp)
+def lower_call(low: Lowering, op: Operation) -> list[Any]:
+    """Functions get the starts of their shared memory and of their scratch memory behind their arguments."""
+    if low.warps.first:
+        raise low.refuse(op, "a function that is not inlined, called in a partition of warps,")
+    frame = low.allocation.scratch.get(op)
+    shared = low.builder.gep(low.smem, frame.offset if frame is not None else 0)
+    scratch = low.builder.gep(low.scratch, low.scratch_offsets.get(op, 0))
+    return call(low, op, [shared, scratch], "convergent")
+
+
+@lowers(GpuBarrierOp, LocalBarrierOp)
+def lower_barrier(low: Lowering, op: Operation) -> None:
+    low.barrier(all_memory=type(op) is GpuBarrierOp)
+
+
+NAME = re.compile(r"%[-\w.$]+")
+REMOVABLE = frozenset(
+    """add sub mul and or xor shl lshr ashr sdiv udiv srem urem fadd fsub fmul fdiv fneg icmp fcmp select zext sext trunc fpext
+    fptrunc sitofp uitofp fptosi fptoui bitcast ptrtoint inttoptr addrspacecast getelementptr extractelement insertelement
+    shufflevector extractvalue insertvalue phi freeze""".split()
+)
+
+
+def is_removable(text: str) -> bool:
+    """Whether an instruction (behind its ``%x = ``) does nothing but make its value."""
+    opcode = text[: text.find(" ")]
+    if opcode in REMOVABLE:
+        return True
+    if opcode == "load":
+        return not text.startswith(("load volatile", "load atomic"))
+    return opcode == "call" and ' asm "' in text
+
+
+def sweep(function: Function) -> None:
+    """Take away what no instruction with an effect depends on, cycles through phis included."""
+    made: dict[str, str] = {}
+    waiting: list[str] = []
+    names: list[list[str]] = []  # of what each line of a block makes, if it may go
+    for block in function.blocks:
+        names.append(own := [])
+        for line in block.lines:
+            head, equals, text = line.partition(" = ")
+            if equals and is_removable(text):
+                own.append(name := head.strip())
+                made[name] = text
+            else:
+                own.append("")
+                waiting.append(text if equals else line)
+    needed: set[str] = {""}
+    while waiting:
+        for name in NAME.findall(waiting.pop()):
+            if name not in needed and (text := made.get(name)) is not None:
+                needed.add(name)
+                waiting.append(text)
+    if len(needed) - 1 == len(made):
+        return
+    for block, own in zip(function.blocks, names, strict=True):
+        block.lines = [line for line, name in zip(block.lines, own, strict=True) if name in needed]
+
+
+RULES = (arithmetic, carried_pointers, global_access, views)  # importing these fills the table of rules
 MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
-    "tilework.targets.gpu.async_copy_rules": "ttg.async_",
-    "tilework.targets.gpu.atomic_rules": "tt.atomic_",
+    "tilework.targets.gpu.atomic_rules": "tt.atomic_ tt.take_turn tt.pass_turn",
     "tilework.targets.gpu.convert": "ttg.convert_layout",
     "tilework.targets.gpu.debug": "tt.print tt.assert",
     "tilework.targets.gpu.dot_rules": "tt.dot ttg.local_dot",
     "tilework.targets.gpu.foreign": "tt.elementwise_inline_asm tt.extern_elementwise",
-    "tilework.targets.gpu.fp4": "ttg.fp4_to_fp",
     "tilework.targets.gpu.gather": "tt.gather tt.histogram",
     "tilework.targets.gpu.map_elementwise": "tt.map_elementwise",
-    "tilework.targets.gpu.ordered_atomics": "tt.take_turn tt.pass_turn",
     "tilework.targets.gpu.reduce_rules": "tt.reduce",
     "tilework.targets.gpu.scan": "tt.scan",
-    "tilework.targets.gpu.shared_access": "ttg.local_ ttg.memdesc_ ttg.global_scratch_alloc",
+    "tilework.targets.gpu.shared_access": "ttg.async_ ttg.local_ ttg.memdesc_ ttg.global_scratch_alloc",
     "tilework.targets.gpu.sort_runs": "tt.sort_runs",
     "tilework.targets.gpu.warp_specialize_rules": "ttg.warp_specialize",
 }

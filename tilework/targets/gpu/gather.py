@@ -23,8 +23,7 @@ from tilework.targets.gpu.axes import Bit, mask_of, moving_bits, numbers, stays_
 from tilework.targets.gpu.global_access import both, copied_registers
 from tilework.targets.gpu.indices import chosen, coordinates, image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
-from tilework.targets.gpu.shared_access import Move
-from tilework.targets.gpu.shared_table import Table
+from tilework.targets.gpu.shared_access import Move, Table
 from tilework.targets.gpu.views import register_places
 from tilework.targets.gpu.words import from_memory, held_type
 from tilework.targets.llvm.builder import Builder

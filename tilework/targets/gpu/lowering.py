@@ -84,7 +84,7 @@ class Lowering(OpLowering[Any]):
         self.around: Around | None = None
         self.smem: Value = constant(pointer(SHARED_SPACE), 0)  # the start of this function's shared memory
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
-        self.turns: Value = constant(ptr, 0)  # the counter of programs that take turns (`ordered_atomics.py`)
+        self.turns: Value = constant(ptr, 0)  # the counter of programs that take turns (`atomic_rules.py`)
         self.takes_turns = False
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
         self.bases: set[str] = set()  # the names of pointers that loops move on (`carried_pointers.py`)

@@ -13,8 +13,7 @@ from xdsl.ir import Operation
 from tilework.ir import tt
 from tilework.ir.encodings import layout_of
 from tilework.ir.types import shape_of
-from tilework.targets.gpu.axes import Bit, lane_is, mask_of, moving_bits, numbers, subsets
-from tilework.targets.gpu.combine import call
+from tilework.targets.gpu.axes import Bit, call, lane_is, mask_of, moving_bits, numbers, subsets
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers, number_of
 from tilework.targets.llvm.values import Value
 

@@ -32,6 +32,7 @@ from tilework.ir.types import axis_of
 from tilework.layouts.linear import LinearLayout
 from tilework.targets.gpu.axes import (
     Bit,
+    call,
     exchange_layouts,
     has_bits,
     lane_is,
@@ -42,7 +43,6 @@ from tilework.targets.gpu.axes import (
     stays_in_block,
     subsets,
 )
-from tilework.targets.gpu.combine import call
 from tilework.targets.gpu.indices import image
 from tilework.targets.gpu.lowering import Lowering, Registers, lowers
 from tilework.targets.gpu.shared_access import Move, exchange_moves
@@ -92,7 +92,7 @@ class Scan:
         self.fronts: dict[int, Front] = {}  # by register, as far as `elements` do not have them
         self.totals: dict[int, Values] = dict(self.elements)
         self.done: dict[str, int] = {"register": 0, "lane": 0, "warp": 0}  # masks
-        self.traded: list[int] = []  # lane bits that stand for pieces: see `reduce_tree.py`
+        self.traded: list[int] = []  # lane bits that stand for pieces: see `reduce_rules.py`
         self.uses_memory = False
 
     def join(self, groups: Sequence[Sequence[Bit]]) -> None:

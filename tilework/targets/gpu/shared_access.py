@@ -6,9 +6,19 @@
 
 Registers whose offsets are neighbours move together, up to 16 bytes at a time. A register that holds a copy is not stored,
 and gets on loading what the other one got.
+
+A table in shared memory that all threads of a block fill and read: neighbouring lanes have neighbouring places.
+
+Copies from global to shared memory in the background, their groups and waits.
+
+One instruction moves some bytes (4, 8 or 16, say) that are side by side in the registers of pointers, in global and in shared
+memory, and under one bit of the mask. Where none is so narrow, or the GPU has none, elements are loaded and stored like any
+others, which is done even before the wait. Elements that are masked off become zero,
+whatever `other` says: where that is not zero, the pipeliner selects behind the wait. Where several threads hold the same
+element, one copies it, in every block of a cluster.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from xdsl.ir import Attribute, Operation
@@ -19,12 +29,13 @@ from tilework.ir.encodings import layout_of, shared_of
 from tilework.ir.ttg.memdesc_types import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type
 from tilework.layouts.banks import offsets_of, vector_bits
-from tilework.layouts.linear import LinearLayout
+from tilework.layouts.linear import LinearLayout, log2
 from tilework.layouts.queries import shape_per_cta
-from tilework.targets.gpu.axes import subsets
-from tilework.targets.gpu.device import Access, MatrixForm
-from tilework.targets.gpu.indices import combined, spread_of
-from tilework.targets.gpu.lowering import Lowering, Registers, Shared, lowers
+from tilework.targets.gpu.axes import memory_layout, subsets
+from tilework.targets.gpu.device import Access, Copy, MatrixForm
+from tilework.targets.gpu.global_access import hints_of, load, pointee, segments, width_of
+from tilework.targets.gpu.indices import combined, coordinates, spread_of
+from tilework.targets.gpu.lowering import Lowering, Registers, Shared, layout, lowers, number_of
 from tilework.targets.gpu.words import WORD, from_memory, held_type, pack, pack_words, to_memory, unpack_word, words
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import i32, vector
@@ -260,3 +271,85 @@ def lower_memory_view(low: Lowering, op: Operation) -> Shared:
 def lower_global_scratch(low: Lowering, op: Operation) -> Registers:
     """Memory of this program, at an offset that the codegen has planned."""
     return (low.builder.gep(low.scratch, low.scratch_offsets[op]),)
+
+
+class Table:
+    """So many places (a power of two) from an address on; `like` is any layout of the block's threads."""
+
+    def __init__(self, low: Lowering, base: Value, places: int, like: LinearLayout, element: Attribute) -> None:
+        bits = log2(places)
+        lanes, warps = (len(like.by_in[level]) for level in ("lane", "warp"))
+        by_lane = {bit: bit for bit in range(min(lanes, bits))}
+        by_warp = {bit: bit + lanes for bit in range(min(warps, max(0, bits - lanes)))}
+        self.low, self.layout = low, memory_layout(like, range(lanes + warps, bits), by_lane, by_warp)
+        self.move = Move(low, base, self.layout, element)
+        self.mine = low.is_first_copy(self.layout)  # whether this thread has places of its own
+
+    def fill(self, value: Value) -> None:
+        """The same value everywhere."""
+        self.move.store_if(self.mine, (value,) * self.layout.in_size("register"))
+
+    def read(self) -> Iterator[tuple[Value, Value]]:
+        """The number and the value of each place that this thread has."""
+        places = coordinates(self.low, self.layout.rename_outs(["dim0"]))
+        for (place,), value in zip(places, self.move.load(), strict=True):
+            yield place, value
+
+
+@lowers(ttg.AsyncCopyGlobalToLocalOp)
+def lower_async_copy(low: Lowering, op: Operation) -> Registers:
+    pointers, memory, mask, _ = segments(op)
+    assert pointers is not None and memory is not None
+    element = pointee(pointers.type)
+    buffer: Shared = low[memory]
+    move = Move(low, buffer.base, offsets_of(layout(pointers), layout(memory)), element, buffer.origin)
+    known = width_of(low, pointers, mask, move.held.bits)
+    shortest, longest = low.gpu.copy_bytes or (1 << 30, move.bytes)
+    told = min(number_of(op, "contiguity", 1), longest // move.bytes)
+    width = min(max(known, told), in_order(move))
+    addresses: Registers = low[pointers]
+    masks: Registers | None = low[mask] if mask is not None else None
+    if width * move.bytes < shortest:
+        loaded: list[Value] = []
+        for first in range(0, len(addresses), known):
+            loaded += load(low, element, addresses[first], known, masks[first] if masks else None, hints=hints_of(op))
+        with low.only_if(low.is_first_copy(layout(pointers), in_block=True)):
+            move.store(tuple(loaded))
+        low.gpu.stored_for_matrices(low.builder, memory.type)
+        return ()
+    mine = low.is_first_copy(layout(pointers), in_block=True)
+    for first in range(0, len(addresses), width):
+        if not first & move.copies:
+            target, apart = place_of(low, move, first)
+            mask = masks[first] if masks else None
+            asked = Copy(target, apart, addresses[first], width * move.bytes, mask, mine)
+            low.gpu.async_copy(low.builder, asked)
+    return ()
+
+
+def in_order(move: Move) -> int:
+    """How many registers, from the first on, are neighbours in shared memory, aligned and in this order."""
+    run = 0
+    while run < move.run and move.columns[run] == 1 << run:
+        run += 1
+    return 1 << run
+
+
+def place_of(low: Lowering, move: Move, register: int) -> tuple[Value, int]:
+    """Where `register` goes in shared memory: an address, and how many bytes behind it."""
+    b, offset = low.builder, move.fixed[register]
+    moved = combined(b, move.spread, offset & move.spread.mask)
+    return b.gep(move.base, b.mul(moved, move.bytes)), (offset & ~move.spread.mask) * move.bytes
+
+
+@lowers(ttg.AsyncCommitGroupOp)
+def lower_commit_group(low: Lowering, op: Operation) -> Registers:
+    low.gpu.commit_copies(low.builder)
+    return ()
+
+
+@lowers(ttg.AsyncWaitOp)
+def lower_wait(low: Lowering, op: Operation) -> Registers:
+    """What this thread copied has arrived; a barrier follows (`analysis/membar.py`), which makes it everyone's."""
+    low.gpu.wait_copies(low.builder, number_of(op, "num"))
+    return ()

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tilework.targets.llvm.arithmetic import Arithmetic
-from tilework.targets.llvm.builder_casts import Casts
+from tilework.targets.llvm.arithmetic import Arithmetic, Casts
 from tilework.targets.llvm.control import Control
 from tilework.targets.llvm.memory import Memory
 from tilework.targets.llvm.module import Block, Function, Module

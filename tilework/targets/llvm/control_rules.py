@@ -1,6 +1,8 @@
 """Rules of control flow for every target: `scf`, `cf`, calls and returns carry the LLVM values of all their values.
 
 What a value is made of, and what a call passes beside its arguments, each target says (`OpLowering`).
+
+What a launch can hand to a kernel: numbers, pointers, tensor descriptors. A tensor is made inside, by loads.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,13 +10,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from xdsl.dialects import cf, scf
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, Region
 
+from tilework.errors import PassError
 from tilework.ir import tt
-from tilework.ir.functions import callee_of
+from tilework.ir.functions import callee_of, symbol_of
 from tilework.ir.llvm import AssumeOp, licm_hints
+from tilework.ir.ttc import BufferType
 from tilework.ir.types import array_values
-from tilework.targets.llvm import elementary, scalars
+from tilework.targets.llvm import scalars
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.control import Loop
 from tilework.targets.llvm.module import plain_symbol
@@ -23,7 +28,20 @@ from tilework.targets.llvm.rules import COMMON
 from tilework.targets.llvm.types import i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, signed
 
-RULE_FILES = (elementary, scalars)  # importing these fills the table of all targets
+
+def check_parameters(op: tt.FuncOp, device: str) -> None:
+    """Refuse a kernel with a parameter that is a tensor (or the buffer that became of one), at its line."""
+    for position, arg in enumerate(op.regions[0].blocks[0].args):
+        if isinstance(arg.type, TensorType | BufferType):
+            shown = f"%{arg.name_hint}" if arg.name_hint else f"number {position}"
+            raise PassError(
+                f"a kernel argument that is a tensor cannot be compiled for {device}: argument {shown} of @{symbol_of(op)}"
+                "\nhelp: pass a pointer, and load the tensor in the kernel",
+                op.location,
+            )
+
+
+RULE_FILES = (scalars,)  # importing it fills the table of all targets
 lowers = COMMON.lowers
 
 

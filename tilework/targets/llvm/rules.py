@@ -11,7 +11,7 @@
 
 An *elementwise* rule is given the operands of its op and returns the result; all operands have the same shape, scalars or
 vectors of one width. Other rules read `low[operand]`. A class has one rule in a table, and a table says what it overrides.
-`scalars.py` and `elementary.py` fill the table of all targets. Other files are imported when a module has one of their ops:
+`scalars.py` and `scalars.py` fill the table of all targets. Other files are imported when a module has one of their ops:
 
     MORE_RULES = {"mine.dot_rules": "tt.dot ttg.local_dot", ...}
     load_rules(MORE_RULES, module)

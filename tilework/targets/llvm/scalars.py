@@ -3,20 +3,35 @@
 Integers wrap around. What LLVM leaves undefined has the results that the evaluator fixes: ``x / 0`` and ``x % 0`` are 0,
 ``INT_MIN / -1`` is INT_MIN, and a shift by the width or more pushes every bit out. No instruction here can trap. Floats
 narrower than f32 are computed in f32 and rounded once per operation (conversions.py).
+
+Rules of the `math` dialect and of library functions: the formulas of `targets/llvm/math`, on scalars and vectors.
+
+f16, bf16 and 8-bit floats are widened to f32 and the result is rounded back. `tt.extern_elementwise` names a function of
+libdevice (``__nv_expf``), which has the same meaning here.
 """
 
-from xdsl.dialects import arith, ub
+from xdsl.dialects import arith, math, ub
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tilework.ir import tt
 from tilework.ir.arith_ext import RemfOp, SelectOp
 from tilework.ir.enums import PropagateNan, RoundingMode
-from tilework.ir.types import element_type
+from tilework.ir.types import element_type, is_float
+from tilework.numerics.libdevice_table import SYMBOLS
 from tilework.targets.llvm.builder import Builder
-from tilework.targets.llvm.conversions import from_integer, is_float8, narrow, narrow_to_zero, to_integer, widen
+from tilework.targets.llvm.conversions import (
+    fma_to_odd,
+    from_integer,
+    is_float8,
+    narrow,
+    narrow_to_zero,
+    to_integer,
+    to_odd,
+    widen,
+)
 from tilework.targets.llvm.op_lowering import Low
-from tilework.targets.llvm.rules import number_of, operand_type, result_type, scalar_rule
+from tilework.targets.llvm.rules import number_of, operand_type, result_type, scalar_rule, text_of
 from tilework.targets.llvm.scalar_types import pointee_bytes, register_type
 from tilework.targets.llvm.types import f32, f64, i64
 from tilework.targets.llvm.values import Value, constant, signed
@@ -279,3 +294,61 @@ def lower_addptr(low: Low, op: Operation, pointer: Value, offset: Value) -> Valu
 @scalar_rule(RemfOp)
 def lower_remf(low: Low, op: Operation, lhs: Value, rhs: Value) -> Value:
     return narrow(low.builder, low.function("fmod", *widened(low, op, (lhs, rhs))), result_type(op))
+
+
+SAME_NAME: tuple[type[Operation], ...] = (
+    *(math.ExpOp, math.Exp2Op, math.ExpM1Op, math.LogOp, math.Log2Op, math.Log10Op, math.Log1pOp),
+    *(math.SinOp, math.CosOp, math.TanOp, math.AsinOp, math.AcosOp, math.AtanOp, math.Atan2Op),
+    *(math.SinhOp, math.CoshOp, math.TanhOp, math.AsinhOp, math.AcoshOp, math.AtanhOp, math.ErfOp),
+    *(math.CbrtOp, math.SqrtOp, math.RsqrtOp, math.CopySignOp),
+    *(math.FloorOp, math.CeilOp, math.TruncOp, math.RoundOp),
+)
+FUNCTION_OF: dict[type[Operation], str] = {
+    **{op: op.name.removeprefix("math.") for op in SAME_NAME},
+    math.RoundEvenOp: "rint",
+    math.PowFOp: "pow",
+    math.AbsFOp: "abs",
+}
+
+
+@scalar_rule(*FUNCTION_OF)
+def lower_function(low: Low, op: Operation, *args: Value) -> Value:
+    return narrow(low.builder, low.function(FUNCTION_OF[type(op)], *widened(low, op, args)), result_type(op))
+
+
+@scalar_rule(math.FmaOp)
+def lower_fma(low: Low, op: Operation, x: Value, y: Value, z: Value) -> Value:
+    """One rounding. Narrow formats compute in f64, where the product is exact, and round the sum to odd."""
+    b = low.builder
+    if x.type.scalar is f32 or x.type.scalar is f64:
+        return b.fma(x, y, z)
+    double = x.type.with_scalar(f64)
+    x, y, z = (b.fpext(widen(b, arg, result_type(op)), double) for arg in (x, y, z))
+    return narrow(b, to_odd(b, fma_to_odd(b, x, y, z)), result_type(op))
+
+
+INTEGER_FUNCTIONS: dict[type[Operation], str] = {
+    math.AbsIOp: "abs",
+    math.CountLeadingZerosOp: "ctlz",
+    math.CountTrailingZerosOp: "cttz",
+    math.CtPopOp: "ctpop",
+}
+
+
+@scalar_rule(*INTEGER_FUNCTIONS)
+def lower_integer_function(low: Low, op: Operation, value: Value) -> Value:
+    return getattr(low.builder, INTEGER_FUNCTIONS[type(op)])(value)
+
+
+@scalar_rule(tt.ExternElementwiseOp)
+def lower_extern(low: Low, op: Operation, *args: Value) -> Value:
+    if (name := text_of(op, "symbol")) not in SYMBOLS:
+        raise low.refuse(op, f"the function '{name}' (extern_elementwise)")
+    b, result = low.builder, result_type(op)
+    made = low.function(SYMBOLS[name].function, *args)
+    wanted = made.type.with_scalar(register_type(result))
+    if made.type is wanted:
+        return made
+    if made.type.is_int and not is_float(result):
+        return b.cast(made, wanted, is_signed=False)
+    return b.bitcast(made, wanted)

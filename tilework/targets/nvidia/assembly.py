@@ -5,6 +5,8 @@
 
 A machine without ptxas has no stage `cubin`: kernels end as PTX, and the driver assembles them when they are loaded.
 The modules that do the work are imported when a stage runs; LLVM is not needed to find a kernel in the cache.
+
+Which ptxas assembles for a GPU. A kernel from the cache asks this, and needs nothing of what runs it (`cubin.py`).
 """
 
 import warnings
@@ -15,7 +17,21 @@ from tilework import knobs
 from tilework.errors import StageError
 from tilework.targets.base import Backend, Stage
 from tilework.targets.nvidia.arch import number_of
-from tilework.targets.nvidia.assemblers import assembler, required_assembler
+
+BLACKWELL = 100  # from here on the knob `ptxas_blackwell` names the assembler
+
+
+def assembler(capability: int) -> Any:
+    """The ptxas for a GPU, or None; the emulator executes PTX."""
+    if (knobs.runtime.device or "").startswith("emulator"):
+        return None
+    return knobs.nvidia.find_tool("ptxas_blackwell" if capability >= BLACKWELL else "ptxas")
+
+
+def required_assembler(capability: int) -> Any:
+    """The ptxas for a GPU; a RuntimeError says how to get one."""
+    return knobs.nvidia.ptxas_blackwell if capability >= BLACKWELL else knobs.nvidia.ptxas
+
 
 if TYPE_CHECKING:
     from tilework.targets.options import CompileOptions

@@ -12,8 +12,7 @@ from tilework.knobs import is_on
 from tilework.target import Feature, Target
 from tilework.targets.base import Stage, llvmlite_release, run_passes
 from tilework.targets.nvidia.arch import target_of
-from tilework.targets.nvidia.assemblers import BLACKWELL, assembler
-from tilework.targets.nvidia.assembly import LaterStages
+from tilework.targets.nvidia.assembly import BLACKWELL, LaterStages, assembler
 
 if TYPE_CHECKING:
     from tilework.targets.options import CompileOptions
@@ -133,7 +132,7 @@ def looks() -> list[str]:
 
 def disassembled(cubin: bytes, options: Mapping[str, Any]) -> str:
     # lazily: few look at it
-    from tilework.targets.nvidia.sass import disassemble
+    from tilework.targets.nvidia.cubin import disassemble
     from tilework.targets.recording import is_recording
 
     return disassemble(cubin, lines=is_recording())

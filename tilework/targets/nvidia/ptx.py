@@ -7,15 +7,42 @@ Our own text says for each operation whether it may be fused with another (a com
 "explicit"}`` tells). In any other text the option `enable_fp_fusion` decides: multiplications and additions get LLVM's
 flag `contract`, or lose it. LLVM ends the process when it meets an operation that it cannot generate code for, so text
 that the user brings is compiled in another process first (`survives`).
+
+PTX written in another way where ptxas (12.8 and 13.0, for sm_90) makes code of it that computes something else.
+
+    mul.hi.u32 %r1, %r2, %r3             the carry of the difference is that of adding ``-y``: there is none where the lower half of y is 0,
+    cvt.u64.u32 %rd1, %r1;               and the result is 2**32 too small
+    sub.s64 %rd2, %rd1, %y
+
+    ld.param.b32 %r1, [n]                a smallest or largest of three, for which there is one instruction, is made of n itself;
+    neg.s32 %r2, %r1                     so it is of 0 - n, n * -1, the negative of a half of 64 bits, of one of a vector of parameters ...
+    min.s32 %r3, %r2, %r4
+    min.s32 %r5, %r3, %r6
+
+    neg.s16 %rs2, %rs1                   is 32768 for -32768 where the 16 bits are extended, compared or shifted next, and so is abs.s16, which
+    cvt.s32.s16 %r1, %rs2                besides is converted to floats as a signed number
+
+Drawn kernels have found them on an H200 (`tests/device/check_drawn.py`); no emulator of PTX can. Cost: a search in the text of a kernel that has such instructions.
+
+Bitcode libraries: NVIDIA's libdevice, and what the user names in `extern_libs`.
+
+    define ptx_kernel void @k(...) { ... %y = call float @__nv_expf(float %x) ... }
+    declare float @__nv_expf(float)
+
+A library is read only when the text declares a function that it may hold. Libdevice has 400 functions that a kernel
+does not need, and reading and optimising all of them takes ten times as long as the kernel: a function is cut out of it
+once, with what it calls, and its text is kept. Other libraries are linked whole and stripped afterwards.
 """
 
 import json
 import re
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from tilework import knobs
@@ -23,12 +50,186 @@ from tilework.errors import StageError
 from tilework.targets.llvm import switches
 from tilework.targets.llvm.apart import apart
 from tilework.targets.llvm.binding import llvm
-from tilework.targets.llvm.compile import NVPTX, data_layout, target_machine
+from tilework.targets.llvm.compile import NVPTX, closing, data_layout, target_machine
 from tilework.targets.llvm.switches import kernel_name
 from tilework.targets.nvidia import ptx_text
-from tilework.targets.nvidia.bitcode import FLUSHING, link_libraries
 from tilework.targets.nvidia.ptx_version import dotted, written_version
-from tilework.targets.nvidia.ptxas_mistakes import without_mistakes
+
+GUARD, NAME = r"(@!?[\w$%]+\s+)?", r"[\w$%]+"
+UPPER_HALF = re.compile(rf"{GUARD}mul\.hi\.u32\s+({NAME}),\s*([^,;]+),\s*([^;]+);")
+EXTENDED = re.compile(rf"cvt\.[su]64\.u32\s+{NAME},\s*({NAME});|mov\.[bsu]64\s+{NAME},\s*\{{\s*({NAME})\s*,")
+MOVE = re.compile(rf"mov\.[bsu]32\s+({NAME}),\s*({NAME});")
+WHOLE = "{{ .reg .b64 %whole; mul.wide.u32 %whole, {}, {}; shr.u64 %whole, %whole, 32; {}cvt.u32.u64 {}, %whole; }}"
+NEGATIVES = [
+    re.compile(rf"{GUARD}{form};")
+    for form in (
+        rf"neg\.s32\s+({NAME}),\s*({NAME})",
+        rf"sub\.[su]32\s+({NAME}),\s*0,\s*({NAME})",
+        rf"mul\.lo\.[su]32\s+({NAME}),\s*({NAME}),\s*-1",
+        rf"mad\.lo\.[su]32\s+({NAME}),\s*({NAME}),\s*-1,\s*0",
+    )
+]
+SHORT_NEGATIVE = re.compile(rf"{GUARD}(?:neg\.s16\s+({NAME}),|sub\.[su]16\s+({NAME}),\s*0,)\s*({NAME});")
+SHORT_SIZE = re.compile(rf"{GUARD}abs\.s16\s+({NAME}),\s*({NAME});")
+WIDE_SIZE = "{{ .reg .b32 %wide; cvt.s32.s16 %wide, {}; abs.s32 %wide, %wide; {}cvt.u16.u32 {}, %wide; }}"
+EXTREME = re.compile(r"\b(?:min|max)\.[su]32\b")
+
+
+def without_mistakes(text: str) -> str:
+    """PTX that ptxas understands."""
+    return with_whole_products(with_plain_negatives(with_wrapping_shorts(text)))
+
+
+def with_wrapping_shorts(text: str) -> str:
+    """Negatives of 16 bits are made of bits, sizes of 32 bits."""
+    if ".s16" not in text and ".u16" not in text:
+        return text
+    text = SHORT_SIZE.sub(lambda m: WIDE_SIZE.format(m[3], m[1] or "", m[2]), text)
+    return SHORT_NEGATIVE.sub(lambda m: plain_negative(m[1] or "", m[2] or m[3], m[4], 16), text)
+
+
+def with_whole_products(text: str) -> str:
+    """Upper halves of products are taken from whole ones, where they become numbers of 64 bits."""
+    if "mul.hi.u32" not in text:
+        return text
+    extended, moves = {name for names in EXTENDED.findall(text) for name in names}, MOVE.findall(text)
+    while more := {source for result, source in moves if result in extended} - extended:
+        extended |= more
+    return UPPER_HALF.sub(lambda m: whole_product(*m.groups(default="")) if m[2] in extended else m[0], text)
+
+
+def whole_product(guard: str, result: str, one: str, two: str) -> str:
+    return WHOLE.format(one, two, guard, result)
+
+
+def with_plain_negatives(text: str) -> str:
+    """Negatives are made of bits, where there are extremes: how a number comes from a parameter, ptxas sees better than a search would."""
+    if EXTREME.search(text) is not None:
+        for form in NEGATIVES:
+            text = form.sub(lambda m: plain_negative(m[1] or "", m[2], m[3]), text)
+    return text
+
+
+def plain_negative(guard: str, result: str, value: str, bits: int = 32) -> str:
+    return f"{guard}not.b{bits} {result}, {value}; {guard}add.s{bits} {result}, {result}, 1;"
+
+
+PREFIX = "__nv_"
+BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+FLUSHING = '!llvm.module.flags = !{!0}\n!0 = !{i32 4, !"nvvm-reflect-ftz", i32 1}\n'
+
+
+def missing(module: Any) -> list[str]:
+    """The functions that a module calls and does not have; LLVM's own are no functions."""
+    return [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+
+
+def link_libraries(
+    module: Any, context: Any, machine: Any, libraries: Sequence[tuple[str, str]], flushes: bool
+) -> bool:
+    """Link what the module needs of the libraries; whether there was anything."""
+    linked = False
+    for name, path in libraries:
+        if name != "libdevice" and (wanted := set(missing(module))):
+            with read_library(name, path, context) as library:
+                if any(f.name in wanted for f in library.functions if not f.is_declaration):
+                    link(module, library)
+                    linked = True
+    if wanted := [name for name in missing(module) if name.startswith(PREFIX)]:
+        path = dict(libraries).get("libdevice") or knobs.nvidia.find_libdevice()
+        if path is None:
+            raise StageError(
+                f"{wanted[0]} is a function of NVIDIA's libdevice, and there is no libdevice.10.bc on this machine:"
+                " install nvidia-nvvm or a CUDA toolkit, or set TRITON_LIBDEVICE_PATH to the file"
+            )
+        for name in wanted:
+            with llvm.parse_assembly(cut_out(path, stamp(path), name, machine, flushes), context) as function:
+                link(module, function)
+        linked = True
+    if linked:
+        strip(module, machine)
+    return linked
+
+
+def read_library(name: str, path: str, context: Any) -> Any:
+    """A library as a module: bitcode or LLVM text."""
+    try:
+        data = Path(path).read_bytes()
+        return llvm.parse_bitcode(data, context) if data[:4] in BITCODE else llvm.parse_assembly(data.decode(), context)
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        raise StageError(f"the library {name!r} ({path}) cannot be read: {error}") from None
+
+
+def link(module: Any, library: Any) -> None:
+    """Add a library to a module, for the module alone: what comes with it is internal."""
+    library.triple, library.data_layout = module.triple, module.data_layout
+    names = [f.name for f in library.functions if not f.is_declaration and not is_defined(module, f.name)]
+    try:
+        module.link_in(library)
+    except RuntimeError as error:
+        raise StageError(f"a library does not fit the kernel: {error}") from None
+    for name in names:
+        module.get_function(name).linkage = "internal"
+
+
+def is_defined(module: Any, name: str) -> bool:
+    """Whether the module itself has a function."""
+    return any(f.name == name and not f.is_declaration for f in module.functions)
+
+
+@contextmanager
+def pass_manager(machine: Any, level: int) -> Iterator[tuple[Any, Any]]:
+    with (
+        llvm.create_pipeline_tuning_options(speed_level=level) as tuning,
+        llvm.create_pass_builder(machine, tuning) as passes,
+        closing(llvm.create_new_module_pass_manager()) as manager,
+    ):
+        yield passes, manager
+
+
+def strip(module: Any, machine: Any) -> None:
+    """Inline what asks for it, and drop what nobody calls."""
+    with pass_manager(machine, 1) as (passes, manager):
+        manager.add_always_inliner_pass()
+        manager.add_global_dead_code_eliminate_pass()
+        manager.run(module, passes)
+
+
+def stamp(path: str) -> tuple[int, int]:
+    """What changes when a file does."""
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise StageError(
+            f"libdevice ({path}) cannot be read: {error}; TRITON_LIBDEVICE_PATH names another file"
+        ) from None
+    return status.st_mtime_ns, status.st_size
+
+
+@cache
+@apart
+def cut_out(path: str, changed: tuple[int, int], name: str, machine: Any, flushes: bool) -> str:
+    """One function of libdevice with what it calls, optimised, as LLVM text.
+
+    Its variants are chosen here: with `flushes` those that treat denormal numbers as zero.
+    """
+    with llvm.create_context() as context, read_library("libdevice", path, context) as library:
+        library.triple, library.data_layout = machine.triple, data_layout(machine)
+        if not is_defined(library, name):
+            raise StageError(f"libdevice ({path}) has no function {name}")
+        if flushes:
+            with llvm.parse_assembly(FLUSHING, context) as flags:
+                library.link_in(flags)
+        for function in library.functions:
+            if not function.is_declaration:
+                function.linkage = "external" if function.name == name else "internal"
+        with pass_manager(machine, 2) as (passes, manager):
+            manager.add_global_dead_code_eliminate_pass()
+            manager.run(library, passes)
+            with closing(passes.getModulePassManager()) as pipeline:
+                pipeline.run(library, passes)
+        return str(library)
+
 
 LEVEL = 2  # of the code generator; the optimiser before it is not run: ptxas optimises
 SHORT = re.compile(r"p[3-7]:32:32-")  # text for shared pointers of one size also works with the other

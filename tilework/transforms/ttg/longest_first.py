@@ -3,7 +3,7 @@
     for k in range(0, tl.program_id(0) * BM, BN)        causal attention: "tilework.longest-first" on the module
 
 The grid is started in the order of its numbers; which program a block runs is computed from its number there
-(`targets/gpu/program_rules.py`): of eight y those with the largest x, then the next x, and so on, then the next eight y, which
+(`targets/gpu/codegen.py`): of eight y those with the largest x, then the next x, and so on, then the next eight y, which
 may load from other places. Programs that might wait for each other (atomics, volatile loads, `while`), or whose assembly asks for the
 number of its block, stay in order.
 Stage: TTGIR. Cost: one walk.

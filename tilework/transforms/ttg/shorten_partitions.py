@@ -3,7 +3,7 @@
 Two warps of a scheduler hide little: an iteration takes as long as its own chain of instructions. Where the cost model says
 that tensor cores are not the limit, sums over rows meet behind the loop (`carried_row_sums.py`), and the product of a
 carried sum with factors of its rows is marked: where all factors of a warp are 1, a branch leads around it
-(`targets/nvidia/lower/rescale_rules.py`). Where several blocks share a multiprocessor, what a branch keeps apart costs more.
+(`targets/nvidia/lower/emit.py`). Where several blocks share a multiprocessor, what a branch keeps apart costs more.
 Stage: TTGIR, behind the last pass that chooses layouts. Cost: one walk.
 """
 

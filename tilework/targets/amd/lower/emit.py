@@ -1,21 +1,405 @@
-"""TTGIR to LLVM text for an AMD GPU."""
+"""TTGIR to LLVM text for an AMD GPU.
 
+AMD GPUs: what the neutral rules ask for, as LLVM's own memory instructions and amdgcn intrinsics.
+
+LLVM knows memory orders, scopes and waits of these GPUs, so that loads, stores, atomics and fences are its own. What it does not find is an
+intrinsic; one that an architecture does not have would end the process, so each asks for its feature.
+
+Lines that a kernel prints: the HIP runtime lends it a buffer and prints what is there when the kernel is over.
+
+    !llvm.printf.fmts = !{!3}
+    !3 = !{!"1:2:4:8:x[%u] is %f\\5Cn"}      the number of the format, how many values, the bytes of each, C's format
+
+The address of the buffer lies behind the arguments of a kernel whose metadata have such formats (LLVM puts them there); no device library takes part. It begins
+with two words, the bytes that are taken and the size of all; a record is the number of its format and the values. What has no room is left out.
+
+Functions of f32 that are one instruction, or nearly; the rest is our own (`targets/llvm/math`), which needs no device library.
+
+math.exp2 : f32         v_exp_f32                        1 ulp, denormals are 0
+math.exp : f32          exp2 of x * log2(e), LLVM's       keeps denormals
+math.rsqrt : f32        v_rsq_f32                        1 ulp
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.target import Target
-from tilework.targets.amd.lower.amd_gpu import AmdGpu
+from tilework.targets.amd.arch import LDS_COPIES, AmdFeature
+from tilework.targets.amd.lower import AMD, buffer_access
+from tilework.targets.amd.lower.buffer_access import GLOBAL, Place
 from tilework.targets.gpu import codegen
-from tilework.targets.llvm.rules import load_rules
+from tilework.targets.gpu.device import Access, Atomic, Emission, Function, Gpu, Warps
+from tilework.targets.gpu.lowering import Lowering
+from tilework.targets.llvm.builder import Builder
+from tilework.targets.llvm.module import escaped
+from tilework.targets.llvm.rules import CHANGES, load_rules
+from tilework.targets.llvm.types import Type, f16, f32, f64, i1, i32, integer, pointer, ptr, struct, vector, void
+from tilework.targets.llvm.values import Value, constant
+
+FORMATS = "llvm.printf.fmts"
+BUFFER_PLACE = 72  # among the hidden arguments of code objects of version 5
+FORM = re.compile(r"%%|%p|%\d*ll")
+HEADER = 8
+NUMBER = 4
+
+
+def printer(b: Builder, hidden: Value) -> Callable[[str, Sequence[Value]], None]:
+    """A function that emits printf; the hidden arguments lead to the buffer."""
+    buffer = b.load(pointer(1), b.gep(hidden, BUFFER_PLACE), align=8)
+
+    room = b.load(i32, b.gep(buffer, 4), align=4)
+
+    def show(text: str, values: Sequence[Value]) -> None:
+        sizes = [value.type.bits // 8 for value in values]
+        *offsets, total = accumulate(sizes, initial=NUMBER)
+
+        def fits(taken: Value) -> Value:
+            return b.icmp("ule", b.add(taken, HEADER + total), room)
+
+        def take(taken: Value) -> tuple[Value, Value]:
+            def exchange() -> Sequence[Value]:
+                return b.compare_exchange(buffer, taken, b.add(taken, total), scope="agent", align=4)
+
+            following, is_over = b.if_else(fits(taken), exchange, lambda: [taken, constant(i1, 1)])
+            return following, is_over
+
+        place = b.until(b.load(i32, buffer, align=4, ordering="monotonic", scope="agent"), take)
+        with b.if_(fits(place)):
+            record = b.gep(b.gep(buffer, place), HEADER)
+            b.store(constant(i32, number_of(b, text, sizes)), record, align=4)
+            for value, offset in zip(values, offsets, strict=True):
+                b.store(value, b.gep(record, offset), align=4)
+
+    return show
+
+
+def number_of(b: Builder, text: str, sizes: Sequence[int]) -> int:
+    """The number of a format. The runtime takes a colon for the end of a field, makes ``%lli`` of ``%li``, and knows no pointers."""
+    c_text = FORM.sub(lambda found: {"%p": "%#lx"}.get(found[0], found[0].replace("ll", "l")), text)
+    told = ":".join([str(len(sizes)), *map(str, sizes), c_text.replace(":", r"\72").replace("\n", r"\n")])
+    formats = b.module.lists.setdefault(FORMATS, {})
+    b.module.list_node(FORMATS, told, f'!{{!"{len(formats) + 1}:{escaped(told)}"}}')
+    return list(formats).index(told) + 1
+
+
+def instruction(low: Lowering, name: str, *args: Value) -> Value:
+    return low.builder.call(f"llvm.amdgcn.{name}.f32", f32, args, is_pure=True)
+
+
+def fast_exp(low: Lowering, x: Value) -> Value:
+    return low.builder.unary("exp2", low.builder.fmul(x, math.log2(math.e)))
+
+
+def fast_quotient(low: Lowering, x: Value, y: Value) -> Value:
+    return low.builder.fmul(x, instruction(low, "rcp", y))
+
+
+FAST: dict[str, Function] = {
+    "exp": fast_exp,
+    "exp2": lambda low, x: instruction(low, "exp2", x),
+    "sqrt": lambda low, x: instruction(low, "sqrt", x),
+    "rsqrt": lambda low, x: instruction(low, "rsq", x),
+}
+LIBRARY: dict[str, Function] = {
+    "__nv_fast_fdividef": fast_quotient,
+    "__nv_fast_expf": lambda low, x: instruction(low, "exp2", low.builder.fmul(x, math.log2(math.e))),
+}
+
+
+AXES = "xyz"
+WORD = 32
+CONSTANT_SPACE = 4
+IMPLICIT_ARGUMENTS = pointer(CONSTANT_SPACE)
+SCOPES = {MemSyncScope.GPU: "agent", MemSyncScope.CTA: "workgroup", MemSyncScope.SYS: ""}
+ORDERS = {
+    MemSemantic.RELAXED: "monotonic",
+    MemSemantic.ACQUIRE: "acquire",
+    MemSemantic.RELEASE: "release",
+    MemSemantic.ACQ_REL: "acq_rel",
+}
+BITWISE = (RMWOp.AND, RMWOp.OR, RMWOp.XOR)  # of integers only
+MOST_UNDER_WAY = 63
+STREAMED = (CacheModifier.CG, CacheModifier.CS)  # read or written once
+PAST_CACHES = (CacheModifier.CV, CacheModifier.WT)
+QUAD = {1: 0xB1, 2: 0x4E}  # which lane of its quad a lane reads, by the bit in which their numbers differ
+ROW = {
+    4: ((0x114, 0xA), (0x104, 0x5)),
+    8: ((0x118, 0xC), (0x108, 0x3)),
+}  # shifts within 16 lanes, and the banks that take each
+EXCHANGES = {16: AmdFeature.SWAP_16, 32: AmdFeature.SWAP_32}  # by the bit in which lanes differ
+SWIZZLE_XOR = 10  # where `ds.swizzle` has the bits to flip; its lower half keeps all bits of a lane's number
+UNUSED = (
+    *("dispatch-ptr", "queue-ptr", "dispatch-id", "hostcall-ptr", "heap-ptr", "default-queue", "completion-action"),
+    *("multigrid-sync-arg", "lds-kernel-id", "workitem-id-y", "workitem-id-z", "flat-scratch-init"),
+)  # what kernels may ask the runtime for, and ours do not
+
+
+class AmdGpu(Gpu):
+    """``hip:gfx942``."""
+
+    rules = AMD
+    kernel_convention = "amdgpu_kernel"
+    argument_space = 1
+    native_floats = frozenset({f16, f32, f64})
+    fast_functions = FAST
+    functions = LIBRARY
+
+    def __init__(self, target: Target, options: Any = None) -> None:
+        super().__init__(target)
+        self.waves = getattr(options, "waves_per_eu", 0)
+        letters = "vsr" if "mfma0" in target.features else "vsra"  # vector or scalar registers, either, accumulators
+        self.assembly_types = dict.fromkeys(letters, i32)
+        self.hints = getattr(options, "schedule_hint", "none").split(",")
+        self.flushes_denormals = getattr(options, "allow_flush_denorm", False) and not options.reproducible
+
+    # The kernel
+
+    def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
+        denormals = "preserve-sign" if self.flushes_denormals else "ieee"
+        found = [
+            f'"target-cpu"="{self.target.arch}"',
+            f'"amdgpu-flat-work-group-size"="1,{threads}"',
+            '"uniform-work-group-size"="true"',
+            f'"denormal-fp-math-f32"="{denormals},{denormals}"',
+            *(f'"amdgpu-no-{name}"' for name in UNUSED),
+        ]
+        if self.waves:
+            found.append(f'"amdgpu-waves-per-eu"="{self.waves}, {self.waves}"')
+        return [*found, '"amdgpu-sched-strategy"="iterative-ilp"'] if "memory-bound-attention" in self.hints else found
+
+    def thread_id(self, b: Builder) -> Value:
+        return self.intrinsic(b, "workitem.id.x", i32)
+
+    def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
+        return self.intrinsic(b, f"workgroup.id.{AXES[axis]}", i32)
+
+    def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
+        """The runtime leaves the size of the grid behind the arguments."""
+        counts = self.intrinsic(b, "implicitarg.ptr", IMPLICIT_ARGUMENTS)
+        return b.load(i32, b.gep(counts, 4 * axis), align=4)
+
+    def intrinsic(self, b: Builder, name: str, type: Type, *args: Value) -> Value:
+        """A value that depends on nothing but its arguments and the thread."""
+        return b.call(f"llvm.amdgcn.{name}", type, args, is_pure=True)
+
+    # Threads together
+
+    def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
+        """What is under way to global memory is waited for only where that is asked for."""
+        assert warps.are_all, "waves of AMD's GPUs all come to one barrier"
+        local = b.module.node('!{!"amdgpu-synchronize-as", !"local"}')
+        which = "" if all_memory else f", !mmra {local}"
+        b.line(f'fence syncscope("workgroup") release{which}')
+        b.call("llvm.amdgcn.s.barrier", void, [], attributes="convergent")
+        b.line(f'fence syncscope("workgroup") acquire{which}')
+
+    def warp_barrier(self, b: Builder) -> None:
+        """Lanes run in step; only the compiler must keep the order."""
+        b.fence("acq_rel", "wavefront")
+        b.call("llvm.amdgcn.wave.barrier", void, [], attributes="convergent")
+
+    def shuffle(self, b: Builder, word: Value, lane: Value) -> Value:
+        return b.call("llvm.amdgcn.ds.bpermute", i32, [b.shl(lane, 2), word], attributes="convergent")
+
+    def uniform(self, b: Builder, word: Value) -> Value:
+        return b.call("llvm.amdgcn.readfirstlane.i32", i32, [word], attributes="convergent")
+
+    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
+        """Within a row of 16 lanes an instruction reads its neighbour directly; the halves of 32 lanes swap."""
+        if self.has(AmdFeature.DPP_MOVES) and mask in QUAD:
+            return self.moved(b, word, word, QUAD[mask], 0xF)
+        if self.has(AmdFeature.DPP_MOVES) and mask in ROW:
+            found = word
+            for control, banks in ROW[mask]:
+                found = self.moved(b, found, word, control, banks)
+            return found
+        if mask == 16 and self.has(AmdFeature.ROW_SWAP):
+            lanes = [constant(i32, 0x76543210), constant(i32, 0xFEDCBA98), constant(i1, 1), constant(i1, 0)]
+            return b.call("llvm.amdgcn.permlanex16.i32", i32, [word, word, *lanes], attributes="convergent")
+        if self.exchanges(mask):
+            even, odd = self.exchange(b, word, word, mask)
+            return b.select(b.icmp("ne", b.and_(self.thread_id(b), mask), 0), even, odd)
+        if mask < 32:
+            pattern = constant(i32, mask << SWIZZLE_XOR | 0x1F)
+            return b.call("llvm.amdgcn.ds.swizzle", i32, [word, pattern], attributes="convergent")
+        return super().shuffle_xor(b, word, mask)
+
+    def exchanges(self, mask: int) -> bool:
+        return mask in EXCHANGES and self.has(EXCHANGES[mask])
+
+    def exchange(self, b: Builder, first: Value, second: Value, mask: int) -> Sequence[Value]:
+        args = [first, second, constant(i1, 0), constant(i1, 0)]
+        made = b.call(f"llvm.amdgcn.{EXCHANGES[mask]}", struct(i32, i32), args, attributes="convergent")
+        return [b.extract_value(made, place) for place in range(2)]
+
+    def moved(self, b: Builder, old: Value, word: Value, control: int, banks: int) -> Value:
+        """The word of another lane of the row, in the lanes of these banks; `old` in the others."""
+        settings = [constant(i32, control), constant(i32, 0xF), constant(i32, banks), constant(i1, 0)]
+        return b.call("llvm.amdgcn.update.dpp.i32", i32, [old, word, *settings], attributes="convergent")
+
+    # Global memory
+
+    def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> Sequence[Value]:
+        if isinstance(at.address, Place):
+            return buffer_access.load(b, self.target, at.address, at, other)
+        type, count, size = at.words
+
+        def read() -> list[Value]:
+            held = type if size == type.bits else integer(size)
+            whole = vector(held, count) if count > 1 else held
+            found = b.effect(f"load {access_text(b, at, whole.text, STREAMED)}", whole)
+            return [b.zext(part, type) for part in b.lanes(found)] if held is not type else b.lanes(found)
+
+        def missing() -> list[Value]:
+            return list(other) if other else [constant(type, 0)] * count
+
+        return read() if at.predicate is None else b.if_else(at.predicate, read, missing)
+
+    def store(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        if isinstance(at.address, Place):
+            return buffer_access.store(b, self.target, at.address, at, given)
+
+        def write() -> None:
+            parts = [b.trunc(part, integer(at.words.size)) for part in given]
+            b.line(f"store {access_text(b, at, b.joined(parts).typed, (CacheModifier.CS,))}")
+
+        where(b, at.predicate, write)
+
+    def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        self.store(b, at, given)
+
+    def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
+        def change() -> None:
+            b.atomic_rmw(CHANGES[kind], address, value, ordering="monotonic", scope="workgroup")
+
+        where(b, may, change)
+
+    # Copies to LDS
+
+    def wait_copies(self, b: Builder, pending: int) -> None:
+        """Of all accesses to global memory that this wave has begun, as many of the last may be under way."""
+        if any(map(self.has, LDS_COPIES.values())):
+            count = min(pending, MOST_UNDER_WAY)
+            b.call("llvm.amdgcn.s.waitcnt", void, [constant(i32, count & 15 | count >> 4 << 14 | 0x3FF0)])
+
+    # Atomics
+
+    def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
+        return held.bits >= (16 if kind in (RMWOp.FADD, None) else 32)  # LLVM makes 16 bits of loops over words
+
+    def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
+        """Halves are added in pairs."""
+        return 2 if kind is RMWOp.FADD and held.bits == 16 and most > 1 else 1
+
+    def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
+        b, scope = low.builder, SCOPES[at.scope]
+        held, place = values[0].type, at.address
+        value = b.joined(values)
+        value = b.bitcast(value, integer(held.bits)) if kind in BITWISE else value
+        if isinstance(place, Place) and buffer_access.has_rmw(self.target, kind, value.type):
+            found = [buffer_access.rmw(b, place, at, kind, value, scope)]
+        else:
+            address = global_address(b, place)
+            found = self.where(
+                b, at, value.type,
+                lambda b: b.atomic_rmw(CHANGES[kind], address, value, ordering=ORDERS[at.sem], scope=scope),
+            )  # fmt: skip
+        return b.lanes(found[0]) if len(values) > 1 else [b.bitcast(found[0], held)]
+
+    def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
+        failure = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
+        if isinstance(at.address, Place):
+            return [buffer_access.cas(low.builder, at.address, at, compared, value, SCOPES[at.scope])]
+
+        def exchange(b: Builder) -> Value:
+            words = [b.bitcast(x, integer(x.type.bits)) for x in (compared, value)]
+            order, scope = ORDERS[at.sem], SCOPES[at.scope]
+            found, _ = b.compare_exchange(
+                global_address(b, at.address), *words, ordering=order, failure=failure, scope=scope
+            )
+            return b.bitcast(found, value.type)
+
+        return self.where(low.builder, at, value.type, exchange)
+
+    def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
+        order = "acquire" if at.sem in (MemSemantic.ACQUIRE, MemSemantic.ACQ_REL) else "monotonic"
+
+        def read(b: Builder) -> Value:
+            word = integer(held.bits)
+            found = b.load(
+                word, global_address(b, at.address), align=held.bits // 8, ordering=order, scope=SCOPES[at.scope]
+            )
+            return b.bitcast(found, held)
+
+        return self.where(low.builder, at, held, read)
+
+    def where(self, b: Builder, at: Atomic, type: Type, change: Callable[[Builder], Value]) -> Sequence[Value]:
+        """What was there, or 0 where nothing may be done."""
+        if at.may is None:
+            return [change(b)]
+        return b.if_else(at.may, lambda: [change(b)], lambda: [constant(type, 0)])
+
+    def fence(self, b: Builder, scope: MemSyncScope) -> None:
+        b.fence("acq_rel", SCOPES[scope])
+
+    # Assembly, bytes and messages
+
+    def assembly_type(self, letter: str, type: Type) -> Type:
+        """Wide values take several registers."""
+        return type if type.bits > WORD and not type.is_vector else super().assembly_type(letter, type)
+
+    def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
+        """A selector of the instruction is a byte."""
+        spread = sum((selector >> 4 * place & 7) << 8 * place for place in range(4))
+        return self.intrinsic(b, "perm", i32, high, low, constant(i32, spread))
+
+    def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
+        return printer(b, self.intrinsic(b, "implicitarg.ptr", IMPLICIT_ARGUMENTS))
+
+    def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
+        """The message is printed by one lane, and the kernel ends by a trap, which the driver reports."""
+        text = f"device assertion failed: '{message}', in {function} at {file}:{line}\n"
+        thread = self.thread_id(b)
+        first = b.call("llvm.amdgcn.readfirstlane.i32", i32, [thread], attributes="convergent")
+        with b.if_(b.icmp("eq", thread, first)):
+            self.printer(b)(text.replace("%", "%%"), [])
+        b.trap()
+
+
+def where(b: Builder, predicate: Value | None, do: Callable[[], None]) -> None:
+    """Do something where the predicate holds, everywhere without one."""
+    with b.if_(predicate if predicate is not None else constant(i1, 1)):
+        do()
+
+
+def access_text(b: Builder, at: Access, what: str, streamed: Sequence[CacheModifier]) -> str:
+    """``volatile i32, ptr %p, align 4, !nontemporal !7``: the end of a load or store."""
+    is_volatile = at.hints.is_volatile or at.hints.cache in PAST_CACHES
+    once = f", !nontemporal {b.module.node('!{i32 1}')}" if at.hints.cache in streamed else ""
+    align = at.words.size * at.words.count // 8
+    address = global_address(b, at.address)
+    return f"{'volatile ' if is_volatile else ''}{what}, {address.typed}, align {align}{once}"
+
+
+def global_address(b: Builder, address: Value | Place) -> Value:
+    """A pointer as one to global memory, which needs no test of where it points."""
+    at = address.plain() if isinstance(address, Place) else address
+    return b.addrspacecast(at, GLOBAL) if at.type is ptr else at
+
 
 MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
-    "tilework.targets.amd.lower.buffer_rules": "amdg.buffer_",
+    "tilework.targets.amd.lower.buffer_rules": "amdg.buffer_ amdg.async_wait ttg.async_wait",
     "tilework.targets.amd.lower.float_casts": "arith.extf arith.truncf tt.fp_to_fp",
-    "tilework.targets.amd.lower.clock_rules": "tt.elementwise_inline_asm",
-    "tilework.targets.amd.lower.lds_copy_rules": "amdg.buffer_load_to_local amdg.async_wait ttg.async_wait",
     "tilework.targets.amd.lower.matrix_rules": "tt.dot amdg.in_thread_transpose",
-    "tilework.targets.amd.lower.scheduling_rules": "rocdl. amdg.instruction_sched_hint amdg.cond_barrier",
+    "tilework.targets.amd.lower.scheduling_rules": (
+        "rocdl. amdg.instruction_sched_hint amdg.cond_barrier tt.elementwise_inline_asm"
+    ),
 }
 
 

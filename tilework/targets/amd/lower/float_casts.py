@@ -17,7 +17,7 @@ from tilework.ir import tt
 from tilework.ir.enums import RoundingMode
 from tilework.ir.types import f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ
 from tilework.targets.amd.arch import AmdFeature
-from tilework.targets.amd.lower.own_rules import lowers
+from tilework.targets.amd.lower import lowers
 from tilework.targets.gpu.lowering import Lowering, Registers
 from tilework.targets.gpu.words import in_words, pack_words, unpack_word
 from tilework.targets.llvm.conversions import FORMATS, to_odd, upper_half, widen

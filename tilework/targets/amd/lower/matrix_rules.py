@@ -19,7 +19,7 @@ from tilework.ir.types import bf16, element_type, f8E4M3FN, f8E4M3FNUZ, f32, i8,
 from tilework.ir.types import f16 as half
 from tilework.ir.types import f64 as double
 from tilework.layouts.amd import WAVE, AmdMfma, AmdWmma
-from tilework.targets.amd.lower.own_rules import lowers
+from tilework.targets.amd.lower import lowers
 from tilework.targets.gpu.convert import lower_convert
 from tilework.targets.gpu.dot_rules import multiply_add
 from tilework.targets.gpu.lowering import Lowering, Registers

@@ -26,10 +26,9 @@ from xdsl.ir import Operation
 from tilework.ir import ttc
 from tilework.ir.types import array_values
 from tilework.targets.cpu.lower.debug import code_of, stop
-from tilework.targets.cpu.lower.lanes import Kind, Linear
+from tilework.targets.cpu.lower.lanes import Kind, Linear, OpenNest
 from tilework.targets.cpu.lower.lowering import Lowering, lowers
 from tilework.targets.cpu.lower.nest_access import lane_addresses, mask_bits, mask_of, pointer_vector
-from tilework.targets.cpu.lower.open_nest import OpenNest
 from tilework.targets.cpu.run.interface import ENTRIES, TABLE, WORDS
 from tilework.targets.llvm.builder import Builder, unwritten
 from tilework.targets.llvm.rules import text_of

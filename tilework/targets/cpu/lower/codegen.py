@@ -25,8 +25,7 @@ from tilework.ir.ttc import SANITIZED
 from tilework.ir.types import i64 as i64_type
 from tilework.ir.types import int_attr
 from tilework.targets.cpu.lower import atomic_rules, checks, control_rules, debug
-from tilework.targets.cpu.lower.arena import aligned, plan
-from tilework.targets.cpu.lower.lowering import Lowering, lowers
+from tilework.targets.cpu.lower.lowering import Lowering, aligned, lowers, plan
 from tilework.targets.cpu.lower.poll import COSTLY, LEAST, PROGRAMS, RARE, call_poll, cost_of, fuel_of, is_empty
 from tilework.targets.cpu.lower.streaming import streamed_stores
 from tilework.targets.cpu.run import fork
@@ -35,11 +34,10 @@ from tilework.targets.cpu.run.launch_record import LAUNCH_PLACES
 from tilework.targets.cpu.target import HostTarget
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.compile import data_layout, host_target_machine
-from tilework.targets.llvm.control_rules import call, lower_body
+from tilework.targets.llvm.control_rules import call, check_parameters, lower_body
 from tilework.targets.llvm.conversions import narrow_bfloat, narrow_half, widen_half
 from tilework.targets.llvm.debug import LineTable
 from tilework.targets.llvm.module import Module, plain_symbol
-from tilework.targets.llvm.parameters import check_parameters
 from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, i1, i32, i64, ptr, result_of, void
@@ -48,9 +46,8 @@ from tilework.targets.llvm.values import Value, constant
 RULES = (atomic_rules, checks, control_rules, debug, fork)  # importing these fills the table of rules
 MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
     "tilework.targets.cpu.lower.dot_rules": "ttc.dot",
-    "tilework.targets.cpu.lower.gather": "ttc.gather",
-    "tilework.targets.cpu.lower.histogram": "ttc.histogram",
-    "tilework.targets.cpu.lower.scan_tree": "ttc.scan",
+    "tilework.targets.cpu.lower.gather": "ttc.gather ttc.histogram",
+    "tilework.targets.cpu.lower.scan": "ttc.scan",
     "tilework.targets.cpu.lower.sort_runs": "ttc.sort_runs",
 }
 

@@ -7,9 +7,8 @@ from xdsl.ir import Operation
 from tilework.ir import tt, ttc
 from tilework.ir.llvm import GpuBarrierOp, licm_hints
 from tilework.ir.types import axis_of
-from tilework.targets.cpu.lower.arena import buffer_bytes
 from tilework.targets.cpu.lower.interface_of import may_wait
-from tilework.targets.cpu.lower.lowering import Lowering, lowers
+from tilework.targets.cpu.lower.lowering import Lowering, buffer_bytes, lowers
 from tilework.targets.cpu.lower.nest_access import element_address, is_volatile
 from tilework.targets.cpu.lower.poll import SHORT, Counted, burn, cost_of, rounds_at_once, trip_count
 from tilework.targets.llvm.control_rules import for_loop, may_wrap

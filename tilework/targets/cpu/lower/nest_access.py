@@ -15,9 +15,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.enums import CacheModifier
-from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Stride, Strides, plus, times
+from tilework.targets.cpu.lower.lanes import FAST, SLOW, Interval, Kind, Linear, OpenNest, Stride, Strides, plus, times
 from tilework.targets.cpu.lower.lowering import Lowering
-from tilework.targets.cpu.lower.open_nest import FAST, SLOW, OpenNest
 from tilework.targets.cpu.target import CACHE_LINE
 from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import number_of

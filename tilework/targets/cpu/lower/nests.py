@@ -17,9 +17,16 @@ loop, on narrower vectors. Lanes that do not exist are never read, written or di
 
 If a body is short, a chunk with all lanes on and one with some lanes masked off get a loop each, and the first has no
 tests at all. In a long body each masked access tests for itself.
+
+Rows whose addresses may wrap around in 32 bits: ``%p + (%start + %j * %n)``, where the kernel is given `%n`.
+
+if start + 63 * n fits into 32 bits:           once per row
+    for e in 0, 32:  load p + start + n * e    each lane is 4 * n bytes behind the one before
+else:
+    for e in 0, 32:  ...                       each lane has its own 32 bits, and its own address
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any
@@ -30,11 +37,14 @@ from xdsl.ir import Operation, SSAValue
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values, bit_width, is_float
 from tilework.targets.cpu.lower.checks import emit_assert, emit_check
-from tilework.targets.cpu.lower.fetching import Promised, fetch_promised, later_rows
 from tilework.targets.cpu.lower.lanes import (
+    CHECK,
+    FAST,
+    SLOW,
     Interval,
     Kind,
     Linear,
+    OpenNest,
     Stride,
     compared,
     division,
@@ -50,16 +60,30 @@ from tilework.targets.cpu.lower.nest_access import (
     emit_store,
     emit_write,
 )
-from tilework.targets.cpu.lower.open_nest import CHECK, FAST, SLOW, OpenNest
 from tilework.targets.cpu.lower.pieces import emit_chunk, emit_in_piece, piece_lanes
 from tilework.targets.cpu.lower.reduce_rules import Fold, hand_out
-from tilework.targets.cpu.lower.streaming import rows_past
-from tilework.targets.cpu.lower.wrapping_lines import walk_ways
-from tilework.targets.llvm.elementary import FUNCTION_OF
+from tilework.targets.cpu.lower.streaming import Promised, fetch_promised, later_rows, rows_past
 from tilework.targets.llvm.scalar_types import pointee_bytes
-from tilework.targets.llvm.scalars import INTEGER_PREDICATES, predicate_of
+from tilework.targets.llvm.scalars import FUNCTION_OF, INTEGER_PREDICATES, predicate_of
 from tilework.targets.llvm.types import i1, i32, i64
 from tilework.targets.llvm.values import Value, constant
+
+
+def walk_ways(nest: OpenNest, is_row: bool, walk: Callable[[], None]) -> None:
+    """`walk` the loop of a nest: twice if it is a row with such addresses."""
+    b, kinds, mode = nest.b, nest.kinds, nest.mode
+    sums = {value: kind for value, kind in kinds.items() if isinstance(kind, Linear) and kind.sum is not None}
+    if not sums or not is_row:
+        walk()
+        return
+    wraps = reduce(b.or_, (line.wraps for line in sums.values()))
+    plain = kinds | {value: line._replace(sum=None) for value, line in sums.items()}
+    for way, condition in ((plain, b.xor(wraps, constant(i1, 1))), (kinds, wraps)):
+        with b.if_(condition):
+            nest.kinds, nest.is_rare = dict(way), way is kinds
+            walk()
+    nest.kinds, nest.mode, nest.is_rare = kinds, mode, False
+
 
 VECTORS = 4  # machine vectors that one value of the widest type takes
 MOST_LANES = 32

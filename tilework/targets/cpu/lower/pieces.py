@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import tt
-from tilework.targets.cpu.lower.lanes import Interval, Kind, Linear, Strides, division
+from tilework.targets.cpu.lower.lanes import CHECK, FAST, Interval, Kind, Linear, Strides, division
 from tilework.targets.cpu.lower.nest_access import access_stride
-from tilework.targets.cpu.lower.open_nest import CHECK, FAST
 from tilework.targets.llvm.types import i1
 from tilework.targets.llvm.values import Value, constant
 

@@ -14,11 +14,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tilework.ir import tt, ttc
 from tilework.ir.types import array_values
-from tilework.targets.cpu.lower.fetching import Promised
 from tilework.targets.cpu.lower.lanes import NEVER, strides
 from tilework.targets.cpu.lower.nest_access import access_stride, streams
 from tilework.targets.cpu.lower.nests import Nest
-from tilework.targets.cpu.lower.streaming import is_large
+from tilework.targets.cpu.lower.streaming import Promised, is_large
 from tilework.targets.llvm.scalar_types import element_bytes
 
 LEAST_COST = 20  # instructions per vector, in which a line can come

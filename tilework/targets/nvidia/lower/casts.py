@@ -27,8 +27,8 @@ from tilework.targets.llvm.rules import SCALARS, number_of, operand_type, result
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i8, i16, i32, vector
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import nvvm, ptx
-from tilework.targets.nvidia.lower.own_rules import lowers
 
 TINY = {f8E4M3FN: "e4m3", f8E5M2: "e5m2"}
 

@@ -1,26 +1,561 @@
-"""TTGIR to LLVM text for an NVIDIA GPU."""
+"""TTGIR to LLVM text for an NVIDIA GPU.
 
-from typing import Any
+NVIDIA GPUs: what the neutral rules ask for, as NVVM's intrinsics and PTX.
 
+Waits and fences between the copies of TMA and what threads do: `analysis/global_order.py`, `analysis/membar.py`.
+
+Atomics as PTX, since LLVM's own forget ordering and scope.
+
+@%p atom.global.gpu.acq_rel.add.f32 %old, [%ptr], %value;
+
+The sum of a product that is rescaled row by row, as attention does: where every factor of a warp is 1, nothing is done.
+
+    acc = acc * shrink[:, None]              %any = vote.any (shrink0 != 1 or shrink1 != 1)
+    acc = tl.dot(p, v, acc)          ==>     br %any, label %then, label %endif      ; over 32 products or more
+
+The maxima of rows change seldom behind the first blocks of keys. A product by 1 gives what was there, bit by bit.
+
+Functions of f32 that are one instruction, or nearly, and those of libdevice that are.
+
+math.exp : f32          ex2.approx.f32 of x * log2(e)
+arith.divf : f32        div.full.f32                     2 ulp; tt.precise_divf is div.rn.f32
+__nv_fadd_ru            add.rp.f32
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
 
-from tilework.ir import ttg
+from tilework.analysis.global_order import BARRIERS, GlobalOrder, global_order
+from tilework.analysis.membar import proxy_fences
+from tilework.ir import ttg, ttng
+from tilework.ir.encodings import encoding_of
+from tilework.ir.enums import CacheModifier, MemSemantic, MemSyncScope, RMWOp
 from tilework.ir.functions import ops_in_order
 from tilework.ir.module_facts import MAX_REGISTERS
-from tilework.ir.types import i32, int_attr
-from tilework.target import Target
+from tilework.ir.types import i32 as i32_type
+from tilework.ir.types import int_attr
+from tilework.layouts.encodings import NvmmaShared
+from tilework.layouts.linear import LinearLayout
+from tilework.target import Feature, Target
 from tilework.targets.gpu import codegen
+from tilework.targets.gpu.arithmetic import lower_native
+from tilework.targets.gpu.device import Access, Atomic, Copy, Emission, Function, Gpu, Hints, Warps, Words
+from tilework.targets.gpu.lowering import Lowering, Registers
+from tilework.targets.gpu.words import pack, unpack
+from tilework.targets.llvm.builder import Builder
 from tilework.targets.llvm.rules import load_rules
-from tilework.targets.nvidia.lower.nvidia_gpu import NvidiaGpu
+from tilework.targets.llvm.types import Type, bf16, f16, f32, f64, i1, i8, i16, i32, i64, integer, void
+from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower import NVIDIA, lowers
+from tilework.targets.nvidia.lower.inline_ptx import (
+    EVICTIONS,
+    eviction_policy,
+    guarded,
+    listed,
+    nvvm,
+    ptx,
+    shared_word,
+)
+from tilework.targets.nvidia.lower.tensormap_rules import MAP_BYTES, describe
 from tilework.transforms.ttg.allocate_warp_groups import allocate_warp_groups
+from tilework.transforms.ttg.shorten_partitions import SKIP_ONES
+
+if TYPE_CHECKING:
+    from tilework.targets.nvidia.lower.matrix_load import Matrices
+
+
+def show_stores(b: Builder) -> None:
+    """What this thread has written to shared memory is visible to TMA and tensor cores."""
+    ptx(b, "fence.proxy.async.shared::cta;", [], [], effect="write")
+
+
+class CopyOrder:
+    """What comes around ops."""
+
+    def __init__(self, order: GlobalOrder, fences: set[Operation]) -> None:
+        self.order = order
+        self.fences = fences  # ops by which TMA writes shared memory that threads have used
+
+    def before(self, low: Lowering, op: Operation) -> None:
+        """Wait for what TMA writes, and make visible to it what threads have written."""
+        b = low.builder
+        if op in self.order.waits:
+            ptx(b, "cp.async.bulk.wait_group 0;", [], [], effect="write")
+            self.show_to_copies(b)
+            if self.order.waits[op]:
+                low.barrier(all_memory=True)
+        elif type(op) in BARRIERS and op in self.order.fences:
+            self.show_to_copies(b)
+        if op in self.fences:
+            show_stores(b)
+
+    def after(self, low: Lowering, op: Operation) -> None:
+        if op in self.order.fences and type(op) not in BARRIERS:
+            self.show_to_copies(low.builder)
+            low.barrier(all_memory=True)
+
+    def concerns(self, op: Operation) -> bool:
+        """Whether there is anything around `op`, which all threads do."""
+        return op in self.fences or op in self.order.waits or op in self.order.fences
+
+    def show_to_copies(self, b: Builder) -> None:
+        """What this thread has written to global memory, or knows of, is visible to copies that start from now on."""
+        ptx(b, "fence.proxy.async.global;", [], [], effect="write")
+
+
+# the letter of the type that an instruction works on, where it is not that of unsigned integers
+LETTERS = dict.fromkeys((RMWOp.AND, RMWOp.OR, RMWOp.XOR, RMWOp.EXCH), "b") | {RMWOp.MAX: "s", RMWOp.MIN: "s"}
+
+
+def operation(kind: RMWOp, held: Type, width: int) -> str:
+    """``add.noftz.v4.f16x2``."""
+    if kind is not RMWOp.FADD:
+        return f"{kind.keyword.removeprefix('u')}.{LETTERS.get(kind, 'u')}{held.bits}"
+    if held is not f16 and held is not bf16:
+        return f"add{f'.v{width}' if width > 1 else ''}.f{held.bits}"
+    name, pairs = ("f16" if held is f16 else "bf16"), width // 2
+    return f"add.noftz{f'.v{pairs}' if pairs > 1 else ''}.{name}{'x2' if pairs else ''}"
+
+
+def ordering(at: Atomic) -> str:
+    """``acq_rel.gpu``."""
+    return f"{at.sem.keyword}.{at.scope.keyword}"
+
+
+class AtomicInstructions(Gpu):
+    """The part of `NvidiaGpu` that is about atomics."""
+
+    def atomic_width(self, kind: RMWOp, held: Type, most: int) -> int:
+        """Pairs of f16, and 16 bytes of floats where there are vector atomics."""
+        if kind is not RMWOp.FADD or held.bits > 32:
+            return 1
+        if self.has(Feature.VECTOR_ATOMICS):
+            return most
+        return 1 if held is bf16 else min(most, 32 // held.bits)
+
+    def has_atomic(self, kind: RMWOp | None, held: Type) -> bool:
+        return held.bits >= (16 if kind is None or kind is RMWOp.FADD else 32)
+
+    def atomic_rmw(self, low: Emission, at: Atomic, kind: RMWOp, values: Sequence[Value]) -> Sequence[Value]:
+        held = values[0].type
+        if kind is RMWOp.FADD and held is bf16 and not self.has(Feature.BF16_ATOMICS):
+            return [add_by_exchange(low, at, values[0])]
+        change = operation(kind, held, len(values))
+        if at.is_of_tile and not at.is_used and at.sem is MemSemantic.RELAXED and kind is not RMWOp.EXCH:
+            return access(
+                low, at, f"red.global.{at.scope.keyword}.relaxed.{change}", held, [values], len(values), False
+            )
+        return access(low, at, f"atom.global.{at.scope.keyword}.{at.sem.keyword}.{change}", held, [values], len(values))
+
+    def change_shared(self, b: Builder, address: Value, may: Value | None, kind: RMWOp, value: Value) -> None:
+        line = f"red.shared.{operation(kind, value.type, 1)} [$0], $1;"
+        line, inputs = guarded(line, [shared_word(b, address), value], may)
+        ptx(b, line, [], inputs, effect="write")
+
+    def fence(self, b: Builder, scope: MemSyncScope) -> None:
+        ptx(b, f"fence.acq_rel.{scope.keyword};", [], [], effect="write")
+
+    def atomic_cas(self, low: Emission, at: Atomic, compared: Value, value: Value) -> Sequence[Value]:
+        text = f"atom.global.{ordering(at)}.cas.b{value.type.bits}"
+        return access(low, at, text, value.type, [[compared], [value]])
+
+    def atomic_load(self, low: Emission, at: Atomic, held: Type) -> Sequence[Value]:
+        return access(low, at, f"ld.global.{ordering(at)}.b{held.bits}", held, [])
+
+
+def access(
+    low: Emission,
+    at: Atomic,
+    text: str,
+    held: Type,
+    given: Sequence[Sequence[Value]],
+    width: int = 1,
+    gives: bool = True,
+) -> list[Value]:
+    """One instruction on `width` neighbours, each of `given` an operand of it; the old values, 0 if it may not run."""
+    word = integer(min(32, held.bits * width)) if held.bits < 32 else held if held.bits == 32 else integer(64)
+    count = held.bits * width // word.bits
+    is_kept = gives and (at.is_used or count > 1 or held is bf16)  # ptxas 13.0 dies of atom.add.bf16 into _
+    outputs = count if is_kept else 0
+    inputs: list[Value] = [at.address]
+    spelled = [*([listed(0, outputs) or "_"] if gives else []), f"[${outputs}]"]
+    for group in given:
+        packed = pack(low, group, word)
+        spelled.append(listed(outputs + len(inputs), len(packed)))
+        inputs += packed
+    line, inputs = guarded(f"{text} {', '.join(spelled)};", inputs, at.may, outputs)
+    if at.may is not None:
+        line = "".join(f"mov.b{word.bits} ${output}, 0; " for output in range(outputs)) + line
+    old = ptx(low.builder, line, [word] * outputs, inputs, effect="write")
+    return unpack(low, old, held, width) if outputs else []
+
+
+def add_by_exchange(low: Emission, at: Atomic, value: Value) -> Value:
+    """Add to a bf16 where there is no instruction: exchange until nobody came between."""
+    b = low.builder
+
+    def change() -> list[Value]:
+        (seen,) = ptx(b, f"ld.relaxed.{at.scope.keyword}.global.b16 $0, [$1];", [i16], [at.address], effect="write")
+
+        def exchange(old: Value) -> tuple[Value, Value]:
+            new = b.bitcast(b.fadd(b.bitcast(old, bf16), value), i16)
+            line = f"atom.{ordering(at)}.global.cas.b16 $0, [$1], $2, $3;"
+            (found,) = ptx(b, line, [i16], [at.address, old, new], effect="write")
+            return found, b.icmp("eq", found, old)
+
+        return [b.bitcast(b.until(seen, exchange), bf16)]
+
+    return change()[0] if at.may is None else b.if_else(at.may, change, lambda: [constant(bf16, 0.0)])[0]
+
+
+def approximate(low: Lowering, name: str, *args: Value) -> Value:
+    return nvvm(low.builder, f"{name}.approx.ftz.f" if low.gpu.flushes else f"{name}.approx.f", f32, *args)
+
+
+def fast_exp2(low: Lowering, x: Value) -> Value:
+    return nvvm(low.builder, "ex2.approx.ftz.f32", f32, x) if low.gpu.flushes else low.builder.unary("exp2", x)
+
+
+def power_of_2(low: Lowering, x: Value, y: Value | float) -> Value:
+    """2 to the power of a product."""
+    return low.builder.unary("exp2", low.builder.fmul(x, y))
+
+
+def fast_exp(low: Lowering, x: Value) -> Value:
+    return power_of_2(low, x, math.log2(math.e))
+
+
+def fast_log2(low: Lowering, x: Value, factor: float = 1.0) -> Value:
+    found = nvvm(low.builder, "lg2.approx.ftz.f", f32, x)
+    return found if factor == 1.0 else low.builder.fmul(found, factor)
+
+
+def fast_sine(low: Lowering, x: Value, name: str = "sin") -> Value:
+    return nvvm(low.builder, f"{name}.approx.ftz.f", f32, x)
+
+
+def fast_quotient(low: Lowering, x: Value, y: Value) -> Value:
+    return nvvm(low.builder, "div.approx.f", f32, x, y)
+
+
+def instruction(low: Lowering, *args: Value, name: str) -> Value:
+    """A function that is one instruction: ``add.rp.f32``."""
+    listed = ", ".join(f"${place}" for place in range(len(args) + 1))
+    return ptx(low.builder, f"{name} {listed};", [args[0].type], args)[0]
+
+
+FAST: dict[str, Function] = {
+    "exp": fast_exp,
+    "exp2": fast_exp2,
+    "sqrt": lambda low, x: approximate(low, "sqrt", x),
+    "rsqrt": lambda low, x: approximate(low, "rsqrt", x),
+    "divide": lambda low, x, y: nvvm(low.builder, "div.full", f32, x, y),
+}
+LIBRARY: dict[str, Function] = {  # also two whose accurate forms are an instruction
+    "__nv_exp2f": fast_exp2,
+    "__nv_rsqrtf": FAST["rsqrt"],
+    "__nv_fast_expf": fast_exp,
+    "__nv_fast_exp10f": lambda low, x: power_of_2(low, x, math.log2(10)),
+    "__nv_fast_log2f": fast_log2,
+    "__nv_fast_logf": lambda low, x: fast_log2(low, x, math.log(2)),
+    "__nv_fast_log10f": lambda low, x: fast_log2(low, x, math.log10(2)),
+    "__nv_fast_powf": lambda low, x, y: power_of_2(low, fast_log2(low, x), y),
+    "__nv_fast_sinf": fast_sine,
+    "__nv_fast_cosf": lambda low, x: fast_sine(low, x, "cos"),
+    "__nv_fast_tanf": lambda low, x: fast_quotient(low, fast_sine(low, x), fast_sine(low, x, "cos")),
+    "__nv_fast_tanhf": partial(instruction, name="tanh.approx.f32"),
+    "__nv_fast_fdividef": fast_quotient,
+}
+MODES = {"rn": "rn", "rz": "rz", "ru": "rp", "rd": "rm"}  # libdevice's up and down are towards plus and minus infinity
+for wanted, mode in MODES.items():
+    for (letter, kind), name in product({"f": "f32", "d": "f64"}.items(), ("add", "sub", "mul", "div", "rcp", "sqrt")):
+        LIBRARY[f"__nv_{letter}{name}_{wanted}"] = partial(instruction, name=f"{name}.{mode}.{kind}")
+    LIBRARY[f"__nv_fmaf_{wanted}"] = partial(instruction, name=f"fma.{mode}.f32")
+    LIBRARY[f"__nv_fma_{wanted}"] = partial(instruction, name=f"fma.{mode}.f64")
+
+AXES = "xyz"
+ALL_LANES = constant(i32, -1)
+BY_VALUE = f'byval([{MAP_BYTES} x i8]) align {MAP_BYTES} "nvvm.grid_constant"'
+INFINITY = 0x7F800000  # as f32
+MOST_PRINTED = 32  # values of one call
+MOST_REGISTERS = 256  # that `setmaxnreg` asks for
+
+
+def any_lane(b: Builder, condition: Value) -> Value:
+    """Whether `condition` holds in a lane of the warp."""
+    return b.call("llvm.nvvm.vote.any.sync", i1, [ALL_LANES, condition], attributes="convergent")
+
+
+def by_threes(combine: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
+    """All values combined; of integers, the assembler makes one instruction of two maxima."""
+    while len(values) > 1:
+        values = [reduce(combine, values[at : at + 3]) for at in range(0, len(values), 3)]
+    return values[0]
+
+
+def special(b: Builder, name: str) -> Value:
+    """A special register, ``tid.x``; it does not change while the kernel runs."""
+    return b.call(f"llvm.nvvm.read.ptx.sreg.{name}", i32, [], is_pure=True)
+
+
+def access_kind(words: Words) -> str:
+    """``.v4.b32``."""
+    return f"{f'.v{words.count}' if words.count > 1 else ''}.b{words.size}"
+
+
+def hint_text(hints: Hints, space: str) -> str:
+    """``.global.cg`` or ``.global.L1::evict_first``: of L1 an instruction says one of them, and a cache modifier says more."""
+    if hints.is_volatile:
+        return f".volatile.{space}"
+    if hints.cache is not CacheModifier.NONE:
+        return f".{space}.{hints.cache.keyword}"
+    return f".{space}.L1::{EVICTIONS[hints.evict]}" if hints.evict in EVICTIONS else f".{space}"
+
+
+class NvidiaGpu(AtomicInstructions):
+    """``cuda:90``."""
+
+    rules = NVIDIA
+    kernel_convention = "ptx_kernel"
+    line_tables = "DebugDirectivesOnly"
+    shared_alignment = 1024
+    map_parameter = BY_VALUE
+    copy_bytes = (4, 16)
+    carried_bit = i32  # ptxas mistakes predicates that a loop carries and negates for their negations
+    fast_functions = FAST
+    links_libraries = True
+    functions = LIBRARY
+    assembly_types = {"r": i32, "h": i16, "c": i16, "l": i64, "f": f32, "d": f64, "b": i1}  # noqa: RUF012
+
+    def __init__(self, target: Target, options: Any = None) -> None:
+        super().__init__(target)
+        self.least_blocks = getattr(options, "minctasm", None)
+        self.flushes = getattr(options, "enable_reflect_ftz", True)
+        self.stores_matrices = self.has(Feature.MATRIX_STORE)
+        self.native_floats = frozenset({f16, f32, f64, *([bf16] if self.has(Feature.BF16_ARITHMETIC) else [])})
+        self.magnitude_floats = frozenset({f16, f32} if self.has(Feature.MIN_MAGNITUDE) else ())
+
+    # The kernel
+
+    def kernel_attributes(self, threads: int, blocks: int, registers: int | None) -> Sequence[str]:
+        found = [f'"nvvm.reqntid"="{threads}"']
+        if registers is not None:
+            found.append(f'"nvvm.maxnreg"="{registers}"')
+        if blocks > 1:
+            found.append(f'"nvvm.cluster_dim"="{blocks},1,1"')
+        return found if self.least_blocks is None else [*found, f'"nvvm.minctasm"="{self.least_blocks}"']
+
+    def descriptor_parameter(self, type: Attribute, rows: int | None) -> tuple[str, dict[str, Any]]:
+        """A tensor map."""
+        return BY_VALUE, describe(type, rows)
+
+    def around(self, module: ModuleOp) -> CopyOrder | None:
+        order = global_order(module)
+        fences = set(proxy_fences(module, self.target)) if self.has(Feature.ASYNC_PROXY) else set()
+        return CopyOrder(order, fences) if order.waits or order.fences or fences else None
+
+    def thread_id(self, b: Builder) -> Value:
+        return special(b, "tid.x")
+
+    def block_id(self, b: Builder) -> Value:
+        return special(b, "cluster.ctarank")
+
+    def program_id(self, b: Builder, axis: int, clusters: bool) -> Value:
+        return special(b, f"{'clusterid' if clusters else 'ctaid'}.{AXES[axis]}")
+
+    def num_programs(self, b: Builder, axis: int, clusters: bool) -> Value:
+        return special(b, f"{'nclusterid' if clusters else 'nctaid'}.{AXES[axis]}")
+
+    # Threads together
+
+    def barrier(self, b: Builder, warps: Warps, all_memory: bool = False) -> None:
+        if warps.count == 1 and not warps.are_all:
+            return self.warp_barrier(b)
+        number = [constant(i32, warps.barrier)]
+        kind, given = (
+            ("all", number) if warps.are_all else ("count", [*number, constant(i32, warps.count * self.warp_size)])
+        )
+        aligned = "" if warps.are_apart else "aligned."
+        b.call(f"llvm.nvvm.barrier.cta.sync.{aligned}{kind}", void, given, attributes="convergent")
+
+    def cluster_barrier(self, b: Builder) -> None:
+        for step in ("arrive", "wait"):
+            ptx(b, f"barrier.cluster.{step}.aligned;", [], [], effect="write", convergent=True)
+
+    def set_registers(self, b: Builder, count: int, before: int) -> None:
+        """The multiple of 8 that is asked for, 256 at most; warps that need more wait for those that need less."""
+        count, before = min(count, MOST_REGISTERS), min(before, MOST_REGISTERS)
+        if count != before:
+            way = "inc" if count > before else "dec"
+            name = f"llvm.nvvm.setmaxnreg.{way}.sync.aligned.u32"
+            b.call(name, void, [constant(i32, count)], attributes="convergent")
+
+    def warp_barrier(self, b: Builder) -> None:
+        b.call("llvm.nvvm.bar.warp.sync", void, [ALL_LANES], attributes="convergent")
+
+    def shuffle(self, b: Builder, word: Value, lane: Value, mode: str = "idx") -> Value:
+        args = [ALL_LANES, word, lane, constant(i32, self.warp_size - 1)]
+        return b.call(f"llvm.nvvm.shfl.sync.{mode}.i32", i32, args, attributes="convergent")
+
+    def shuffle_xor(self, b: Builder, word: Value, mask: int) -> Value:
+        return self.shuffle(b, word, constant(i32, mask), "bfly")
+
+    def reduce_warp(self, b: Builder, name: str, word: Value) -> Value | None:
+        if not self.has(Feature.WARP_REDUCTION):
+            return None
+        return b.call(f"llvm.nvvm.redux.sync.{name}", i32, [word, ALL_LANES], attributes="convergent")
+
+    def maxima(self, b: Builder, rows: Sequence[Sequence[Value]]) -> Sequence[Value] | None:
+        """Three at a time as integers: floats that are not negative are ordered like these. Others, which no row with one of
+        them gives as its maximum, and NaN are a case apart.
+        """
+        if not self.has(Feature.WGMMA):
+            return None
+        larger = partial(b.intrinsic, "smax", i32)
+        found = [by_threes(larger, [b.bitcast(value, i32) for value in row]) for row in rows]
+        odd = [b.icmp("ugt", value, INFINITY) for value in found]
+        return b.if_else(
+            any_lane(b, reduce(b.or_, odd)),
+            lambda: [by_threes(b.maxnum, row) for row in rows],
+            lambda: [b.bitcast(value, f32) for value in found],
+        )
+
+    # Memory
+
+    def load(self, b: Builder, at: Access, other: Sequence[Value] | None) -> list[Value]:
+        (type, count, _), (hint, policy) = at.words, self.kept_by_l2(b, at.hints)
+        last = f", ${count + 1}" if policy else ""
+        line = f"ld{hint_text(at.hints, 'global')}{hint}{access_kind(at.words)} {listed(0, count)}, [${count}]{last};"
+        inputs = [at.address, *policy]
+        if at.predicate is not None:
+            line, inputs = guarded(line, inputs, at.predicate, count)
+            fallback = [f"${count + len(inputs) + place}" if other else "0" for place in range(count)]
+            inputs += other or ()
+            before = "".join([f"mov.b{type.bits} ${place}, {text}; " for place, text in enumerate(fallback)])
+            line = f"{before}{line}"
+        return ptx(b, line, [type] * count, inputs, effect="write" if at.hints.is_volatile else "read")
+
+    def store(self, b: Builder, at: Access, given: Sequence[Value], space: str = "global") -> None:
+        hint, policy = self.kept_by_l2(b, at.hints)
+        last = f", ${1 + at.words.count}" if policy else ""
+        line = f"st{hint_text(at.hints, space)}{hint}{access_kind(at.words)} [$0], {listed(1, at.words.count)}{last};"
+        line, inputs = guarded(line, [at.address, *given, *policy], at.predicate)
+        ptx(b, line, [], inputs, effect="write")
+
+    def fetch(self, b: Builder, address: Value, predicate: Value) -> None:
+        line, inputs = guarded("prefetch.global.L2 [$0];", [address], predicate)
+        ptx(b, line, [], inputs, effect="write")
+
+    def kept_by_l2(self, b: Builder, hints: Hints) -> tuple[str, list[Value]]:
+        """What an access says of L2, and the operand that it needs for it."""
+        says = self.has(Feature.CACHE_POLICY) and not hints.is_volatile and not hints.in_l1
+        policy = eviction_policy(b, hints.evict) if says else []
+        return ".L2::cache_hint" if policy else "", policy
+
+    def advance(self, b: Builder, pointer: Value, bytes: Value) -> Value:
+        return ptx(b, "add.s64 $0, $1, $2;", [pointer.type], [pointer, bytes])[0]
+
+    def hidden_zero(self, b: Builder, loop: Operation) -> Value | None:
+        """Beside wgmma, two additions per address are faster than the one IMAD.WIDE that ptxas makes of `base + 2 * number`."""
+        if not any(type(op) is ttng.WarpGroupDotOp for op in loop.walk()):
+            return None
+        text = "{ .reg .b32 %lane; mov.u32 %lane, %laneid; shr.u32 %lane, %lane, 5; cvt.u64.u32 $0, %lane; }"
+        return ptx(b, text, [i64], [])[0]
+
+    def store_shared(self, b: Builder, at: Access, given: Sequence[Value]) -> None:
+        """Predicated: behind a branch, where threads come together again depends on where LLVM puts the blocks."""
+        self.store(b, at._replace(address=shared_word(b, at.address)), given, "shared")
+
+    def matrix_form(self, offsets: LinearLayout, bits: int, limit: int) -> "Matrices | None":
+        from tilework.targets.nvidia.lower.matrix_load import matrix_form  # lazily: many kernels have no buffers
+
+        return matrix_form(offsets, bits, limit)
+
+    def async_copy(self, b: Builder, copy: Copy) -> None:
+        """``@%first cp.async.cg.shared.global [%s + 4096], [%p], 16, !%mask``: zeros are written where the mask is false.
+
+        L2 is told nothing: with a cache hint ptxas (12.8, 13.0) wrote ``LDGSTS [R7+UR0], desc[UR1]``, which Hopper refuses as illegal.
+        """
+        mask, inputs, size = copy.mask, [shared_word(b, copy.target), copy.source], ""
+        if mask is not None and mask.constant == 0:
+            size = ", 0"
+        elif mask is not None and mask.constant != 1:
+            size = ", !$2"
+            inputs.append(mask)
+        level = "cg" if copy.bytes == 16 else "ca"
+        line = f"cp.async.{level}.shared.global [$0 + {copy.apart}], [$1], {copy.bytes}{size};"
+        line, inputs = guarded(line, inputs, copy.predicate)
+        ptx(b, line, [], inputs, effect="write")
+
+    def commit_copies(self, b: Builder) -> None:
+        ptx(b, "cp.async.commit_group;", [], [], effect="write")
+
+    def wait_copies(self, b: Builder, pending: int) -> None:
+        ptx(b, f"cp.async.wait_group \t{pending};", [], [], effect="write")
+
+    def stored_for_matrices(self, b: Builder, type: Attribute) -> None:
+        if self.has(Feature.ASYNC_PROXY) and isinstance(encoding_of(type), NvmmaShared):
+            show_stores(b)
+
+    # Bytes and messages
+
+    def choose_bytes(self, b: Builder, low: Value, high: Value, selector: int) -> Value:
+        return nvvm(b, "prmt", i32, low, high, constant(i32, selector))
+
+    def min_magnitude(self, b: Builder, x: Value, y: Value, keeps_nan: bool) -> Value:
+        suffix = "f" if x.type is f32 else "f16"
+        return nvvm(b, f"fmin{'.nan' if keeps_nan else ''}.xorsign.abs.{suffix}", x.type, x, y)
+
+    def printer(self, b: Builder) -> Callable[[str, Sequence[Value]], None]:
+        """The arguments lie one after the other on the stack, each aligned to its size."""
+        place = b.alloca(i8, 8 * MOST_PRINTED, align=8)
+
+        def show(text: str, values: Sequence[Value]) -> None:
+            offset = 0
+            assert len(values) <= MOST_PRINTED
+            for value in values:
+                size = value.type.bits // 8
+                offset = (offset + size - 1) // size * size
+                b.store(value, b.gep(place, offset), align=size)
+                offset += size
+            b.call("vprintf", i32, [b.module.string(text), place])
+
+        return show
+
+    def fail(self, b: Builder, message: str, file: str, line: int, function: str) -> None:
+        texts = [b.module.string(text) for text in (message, file, function)]
+        b.call("__assertfail", void, [texts[0], texts[1], constant(i32, line), texts[2], constant(i64, 1)])
+
+
+MANY = 8  # products with one factor
+
+
+@lowers(arith.MulfOp, overrides=True)
+def lower_product(low: Lowering, op: Operation) -> Registers:
+    factors = distinct(low[op.operands[1]])
+    if SKIP_ONES not in op.attributes or len(factors) * MANY > len(low[op.operands[1]]):
+        return lower_native(low, op)
+    b = low.builder
+    differs = reduce(b.or_, [b.fcmp("une", factor, 1.0) for factor in factors])
+    return b.if_else(any_lane(b, differs), lambda: lower_native(low, op), lambda: low[op.operands[0]])
+
+
+def distinct(registers: Registers) -> list[Value]:
+    return list({value.text: value for value in registers if value.type is f32}.values())
+
 
 MORE_RULES = {  # files, and how the names of the ops begin that they have rules of
     "tilework.targets.nvidia.lower.casts": "arith.extf arith.truncf tt.fp_to_fp arith.sitofp arith.uitofp arith.fpto",
-    "tilework.targets.nvidia.lower.mbarrier": "ttng.",
     "tilework.targets.nvidia.lower.mma": "tt.dot",
-    "tilework.targets.nvidia.lower.rescale_rules": "arith.mulf",
     "tilework.targets.nvidia.lower.tensormap_rules": "ttng.tensormap_ ttng.reinterpret_tensor_descriptor",
-    "tilework.targets.nvidia.lower.tma_rules": "ttng.async_tma_",
+    "tilework.targets.nvidia.lower.tma_rules": "ttng.",
     "tilework.targets.nvidia.lower.wgmma_rules": "ttng.warp_group_dot",
 }
 
@@ -30,7 +565,7 @@ def emit_module(
 ) -> str:
     """LLVM text of every function of a module of TTGIR; partitions get their warps first."""
     if (most := getattr(options, "maxnreg", None)) is not None:
-        module.attributes[MAX_REGISTERS] = int_attr(most, i32)
+        module.attributes[MAX_REGISTERS] = int_attr(most, i32_type)
     if any(isinstance(op, ttg.WarpSpecializeOp) for op in ops_in_order(*module.regions)):
         allocate_warp_groups(module)
     load_rules(MORE_RULES, module)

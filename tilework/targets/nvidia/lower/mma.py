@@ -35,8 +35,8 @@ from tilework.targets.gpu.views import Places, register_places
 from tilework.targets.gpu.words import WORD, pack_word, pack_words, unpack_word
 from tilework.targets.llvm.types import f16, f64
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import ptx
-from tilework.targets.nvidia.lower.own_rules import lowers
 
 FACTORS: dict[Attribute, str] = {
     half: "f16", bf16: "bf16", f32: "tf32", double: "f64", i8: "s8", f8E4M3FN: "e4m3", f8E5M2: "e5m2",

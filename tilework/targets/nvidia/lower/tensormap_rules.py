@@ -28,8 +28,8 @@ from tilework.layouts.tensor_maps import ALIGNMENT, LARGEST_STRIDE
 from tilework.targets.gpu.lowering import Lowering, Registers, number_of
 from tilework.targets.llvm.types import i32, i64, ptr
 from tilework.targets.llvm.values import Value, constant
+from tilework.targets.nvidia.lower import lowers
 from tilework.targets.nvidia.lower.inline_ptx import ptx, shared_word
-from tilework.targets.nvidia.lower.own_rules import lowers
 from tilework.transforms.building.tensormap import SWIZZLE_MODES, box_shape, element_kind
 
 MAP_BYTES = 128
