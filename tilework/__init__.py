@@ -20,7 +20,7 @@ from tilework import errors, knobs, language
 from tilework.errors import CompilationError, InterpreterError, OutOfResources, TritonError
 from tilework.language.core import must_use_result
 from tilework.language.function import constexpr_function
-from tilework.language.host import cdiv, next_power_of_2
+from tilework.language.grid import cdiv, next_power_of_2
 from tilework.runtime.failures.uncaught import show_diagnostics
 from tilework.runtime.launch.python.jit import JITFunction, KernelInterface, jit
 from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret

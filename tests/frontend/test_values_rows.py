@@ -16,7 +16,7 @@ from tests.frontend.rows import Refused, arguments, check, kernel
 from tests.frontend.run import OPTIONS, error, innermost, text, ttir
 from tilework.errors import CompilationError, UnsupportedLanguageConstruct
 from tilework.frontend.generator import compile_to_ttir
-from tilework.language.signature_types import canonicalize_dtype, type_canonicalisation_dict
+from tilework.language.parameters import canonicalize_dtype, type_canonicalisation_dict
 from tilework.runtime.compile.sources import frontend_options
 from tilework.targets.base import GPUTarget
 

@@ -14,7 +14,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework.language.dtypes import ALL_NAMES, user_name
-from tilework.language.signature_types import DTYPE_OF_CODE, str_to_ty
+from tilework.language.parameters import DTYPE_OF_CODE, str_to_ty
 from tilework.language.typing.promotion import DTYPES, promote
 
 SCALARS = [getattr(tl, user_name(name)) for name in sorted(ALL_NAMES)]

@@ -10,8 +10,8 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tilework.language import annotations
-from tilework.language.annotations import annotations_of, as_text, signature_of
+from tilework.language import parameters
+from tilework.language.parameters import annotations_of, as_text, signature_of
 
 
 class ForwardReference:
@@ -40,8 +40,8 @@ def python_314(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return found.replace(parameters=parameters)
 
     monkeypatch.setitem(sys.modules, "annotationlib", library)
-    monkeypatch.setattr(annotations.inspect, "signature", lazy_signature)
-    monkeypatch.setattr(annotations.sys, "version_info", (3, 14, 0))
+    monkeypatch.setattr(parameters.inspect, "signature", lazy_signature)
+    monkeypatch.setattr(parameters.sys, "version_info", (3, 14, 0))
     return notes
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 import tilework.language as tl
-from tilework.language.signature_types import canonicalize_dtype, canonicalize_ptr_dtype, type_canonicalisation_dict
+from tilework.language.parameters import canonicalize_dtype, canonicalize_ptr_dtype, type_canonicalisation_dict
 
 INTS = {  # name: (bits, signed, code)
     "int1": (1, False, "u1"),

@@ -22,7 +22,7 @@ from tilework.frontend.semantic import Semantic as Frontend
 from tilework.frontend.semantic.building import ir_type
 from tilework.ir.builder import Builder
 from tilework.ir.locations import unknown
-from tilework.language.active import ACTIVE
+from tilework.language.compile_time import ACTIVE
 from tilework.language.dtypes import block_type, dtype, pointer_type
 from tilework.language.function import JITFunction
 from tilework.language.typing.carrier import Carrier

@@ -23,7 +23,6 @@ from tilework.frontend.messages import wrong_argument
 from tilework.frontend.scopes import compile_time_function, is_named_tuple_class
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.language import core as tl
-from tilework.language.annotations import signature_of
 from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import array_library
 from tilework.language.extra import libdevice
@@ -35,6 +34,7 @@ from tilework.language.function import (
     JITFunction,
     unwrap_nested,
 )
+from tilework.language.parameters import signature_of
 from tilework.language.typing.python_names import check_arity
 
 OWN_FUNCTIONS = (("tl", language), ("tl.extra.libdevice", libdevice))

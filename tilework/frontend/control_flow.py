@@ -32,7 +32,7 @@ from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir.locations import name_loc, unknown
 from tilework.ir.scf_ext import make_br, make_cond_br, make_if, make_yield
 from tilework.language import core as tl
-from tilework.language.typing import triton_words
+from tilework.language.typing import triton_messages
 
 
 @visits(ast.If)
@@ -65,7 +65,9 @@ def runtime_condition(gen: FunctionGenerator, node: ast.If | ast.IfExp, conditio
     """A scalar int1."""
     if condition.type.is_block():
         if condition.numel.value != 1:
-            raise gen.unsupported(node, f"{triton_words.AMBIGUOUS}: this condition is {describe_type(condition.type)}")
+            raise gen.unsupported(
+                node, f"{triton_messages.AMBIGUOUS}: this condition is {describe_type(condition.type)}"
+            )
         warnings.warn(
             "If conditional called with multidimensional Tensor instead of scalar; please use "
             f"`if (condition.item())` instead ({gen.where.file}:{gen.where.first_line + node.lineno - 1})",
@@ -163,7 +165,7 @@ def visit_ternary(gen: FunctionGenerator, node: ast.IfExp) -> Any:
 @visits(ast.Match)
 def visit_match(gen: FunctionGenerator, node: ast.Match) -> None:
     """The first case that fits."""
-    gen.beyond_triton(node, triton_words.MATCH)
+    gen.beyond_triton(node, triton_messages.MATCH)
     subject = gen.visit(node.subject)
     for case in node.cases:
         names: dict[str, Any] = {}
@@ -201,7 +203,7 @@ def fits(gen: FunctionGenerator, pattern: ast.pattern, subject: Any, names: dict
             return plain(subject) is value
         case ast.MatchValue(value=value):
             return bool(plain(subject) == unwrap(gen.visit(value)))
-    raise gen.unsupported(pattern, triton_words.PATTERN.format(ast.unparse(pattern)))
+    raise gen.unsupported(pattern, triton_messages.PATTERN.format(ast.unparse(pattern)))
 
 
 def plain(subject: Any) -> Any:

@@ -25,7 +25,7 @@ from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import tt
 from tilework.ir.scf_ext import make_cond_br, make_if, make_yield, poison
 from tilework.language import core as tl
-from tilework.language.typing import triton_words
+from tilework.language.typing import triton_messages
 
 CONTINUE, BREAK, RETURN, RESULT = ".continue", ".break", ".return", ".result"
 BROKEN = ".broken"  # of a loop before this, whose `else` is compiled: a `break` in there is another loop's
@@ -35,14 +35,14 @@ EXITS = CONTINUE, BREAK, RETURN, BROKEN
 @visits(ast.Break)
 def visit_break(gen: FunctionGenerator, node: ast.Break) -> None:
     """End the innermost loop."""
-    gen.beyond_triton(node, triton_words.BREAK)
+    gen.beyond_triton(node, triton_messages.BREAK)
     leave(gen, BREAK)
 
 
 @visits(ast.Continue)
 def visit_continue(gen: FunctionGenerator, node: ast.Continue) -> None:
     """Go on with the next iteration of the innermost loop."""
-    gen.beyond_triton(node, triton_words.CONTINUE)
+    gen.beyond_triton(node, triton_messages.CONTINUE)
     leave(gen, CONTINUE)
 
 

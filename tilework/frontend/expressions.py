@@ -15,7 +15,7 @@ from tilework.frontend.known_values import as_constexpr, describe, is_aggregate,
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.language import core as tl
 from tilework.language.function import JITCallable
-from tilework.language.typing import triton_words
+from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import is_plain_view
 from tilework.language.typing.python_names import TUPLE_INDEX
 
@@ -160,7 +160,7 @@ def visit_compare(gen: FunctionGenerator, node: ast.Compare) -> Any:
     time."""
     if len(node.ops) == 1:
         return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
-    gen.beyond_triton(node, triton_words.COMPARISONS)
+    gen.beyond_triton(node, triton_messages.COMPARISONS)
     left, result = gen.visit(node.left), tl.constexpr(True)
     for op, operand in zip(node.ops, node.comparators, strict=True):
         right = gen.visit(operand)
@@ -272,7 +272,7 @@ def visit_subscript(gen: FunctionGenerator, node: ast.Subscript) -> Any:
 def check_index(gen: FunctionGenerator, node: ast.AST, index: Any) -> None:
     """Triton takes no elements out of blocks."""
     if not is_plain_view(index):
-        gen.beyond_triton(node, ValueError(triton_words.INDEX.format(unwrap(index))))
+        gen.beyond_triton(node, ValueError(triton_messages.INDEX.format(unwrap(index))))
 
 
 def index_tuple(owner: Any, index: Any) -> Any:
@@ -323,7 +323,7 @@ def visit_f_string(gen: FunctionGenerator, node: ast.JoinedStr) -> Any:
 def visit_list_comprehension(gen: FunctionGenerator, node: ast.ListComp) -> Any:
     """``[f(x) for x in t if cond]`` over sequences known at compile time; a tuple."""
     if len(node.generators) != 1:
-        gen.beyond_triton(node, triton_words.NESTED_COMPREHENSIONS)
+        gen.beyond_triton(node, triton_messages.NESTED_COMPREHENSIONS)
     hidden = dict(gen.scope.locals)
     results: list[Any] = []
 
@@ -351,7 +351,7 @@ def compile_time_items(gen: FunctionGenerator, node: ast.expr) -> list[Any]:
     """What a comprehension goes over: a tuple, a list, or a range with known bounds."""
     source = unwrap(gen.visit(node))
     if isinstance(source, tl.static_range | tl.range):
-        gen.beyond_triton(node, triton_words.COMPREHENSION)
+        gen.beyond_triton(node, triton_messages.COMPREHENSION)
         bounds = [unwrap(bound) for bound in (source.start, source.end, source.step)]
         if all(type(bound) is int for bound in bounds):
             source = list(range(*bounds))
@@ -368,7 +368,7 @@ def bind_item(gen: FunctionGenerator, target: ast.expr, item: Any) -> None:
     if isinstance(target, ast.Name):
         gen.scope.locals[target.id] = item
         return
-    gen.beyond_triton(target, triton_words.COMPREHENSION)
+    gen.beyond_triton(target, triton_messages.COMPREHENSION)
     value = unwrap(item)
     parts = value.values if isinstance(value, tl.tuple) else value
     names = target.elts if isinstance(target, ast.Tuple | ast.List) else []

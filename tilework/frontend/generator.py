@@ -53,9 +53,9 @@ from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.scf_ext import poison
 from tilework.language import core as tl
 from tilework.language import target_info
-from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
-from tilework.language.typing import triton_words
+from tilework.language.source import TOO_DEEP, deeply, levels_of
+from tilework.language.typing import triton_messages
 
 
 def insert_turns(module: ModuleOp) -> None:
@@ -247,7 +247,7 @@ class FunctionGenerator:
         if visitor is None:
             kind = type(node).__name__
             if isinstance(node, ast.FunctionDef):
-                raise self.unsupported(node, triton_words.NESTED_FUNCTION)
+                raise self.unsupported(node, triton_messages.NESTED_FUNCTION)
             raise self.unsupported(node, f"unsupported AST node type: {kind}: kernels have no {python_words(kind)}")
         builder = self.builder
         outer, self.start = self.start, self.position(node)

@@ -43,7 +43,7 @@ from tilework.ir.scf_ext import (
     make_yield,
 )
 from tilework.language import core as tl
-from tilework.language.typing import triton_words
+from tilework.language.typing import triton_messages
 from tilework.language.typing.promotion import number_dtype
 from tilework.language.typing.python_names import loop_index_type
 
@@ -150,7 +150,7 @@ def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
 def visit_for(gen: FunctionGenerator, node: ast.For) -> None:
     """`range` and `tl.range` become `scf.for`; `tl.static_range` is unrolled."""
     if node.orelse:
-        gen.beyond_triton(node, triton_words.FOR_ELSE)
+        gen.beyond_triton(node, triton_messages.FOR_ELSE)
     if not isinstance(node.target, ast.Name):
         raise gen.unsupported(node, "the target of a for loop must be one name")
     iterator = gen.visit(node.iter)
@@ -332,7 +332,7 @@ def range_hints(iterator: Any) -> dict[str, Any]:
 def visit_while(gen: FunctionGenerator, node: ast.While) -> None:
     """An `scf.while`: the condition in one region, the body in the other."""
     if node.orelse:
-        gen.beyond_triton(node, triton_words.WHILE_ELSE)
+        gen.beyond_triton(node, triton_messages.WHILE_ELSE)
     loc = gen.builder.loc
     carried = Carried(gen, node.body)
     outer = dict(gen.scope.locals)
@@ -414,7 +414,7 @@ def while_condition(gen: FunctionGenerator, node: ast.While) -> tuple[Any, dict[
             hints["disable_licm"] = True
         test = test.condition
     if not isinstance(test, tl.tensor):
-        gen.beyond_triton(node.test, triton_words.KNOWN_CONDITION.format(unwrap(test)))
+        gen.beyond_triton(node.test, triton_messages.KNOWN_CONDITION.format(unwrap(test)))
         return constant_condition(gen, node, test), hints
     if test.type.is_block():
         raise gen.unsupported(

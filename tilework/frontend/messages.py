@@ -17,8 +17,8 @@ from typing import Any
 import tilework.language as language
 from tilework.frontend.known_values import describe, unwrap
 from tilework.language import core as tl
-from tilework.language.active import RunTimeOnly
-from tilework.language.annotations import signature_of
+from tilework.language.compile_time import RunTimeOnly
+from tilework.language.parameters import signature_of
 
 ADVICE: tuple[tuple[str, str], ...] = (
     (r"missing .*required|too many positional|unexpected keyword|multiple values|takes .* arguments?\b", "check the call against the function's signature"),

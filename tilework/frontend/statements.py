@@ -22,7 +22,7 @@ from tilework.frontend.known_values import (
 from tilework.frontend.visitors import FunctionGenerator, visits
 from tilework.ir import tt
 from tilework.language import core as tl
-from tilework.language.typing import triton_words
+from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import check_assigned, names_constexpr
 
 
@@ -45,7 +45,7 @@ def visit_assign(gen: FunctionGenerator, node: ast.Assign) -> None:
     """``x = value``, ``x = y = value``, ``a, b = value`` or ``a, *rest = value``."""
     first, *others = node.targets
     if others:
-        gen.beyond_triton(node, triton_words.ASSIGNMENTS)
+        gen.beyond_triton(node, triton_messages.ASSIGNMENTS)
     value = decay(gen, visit_named(gen, first, node.value))
     for target in node.targets:
         assign(gen, target, value)
@@ -76,7 +76,7 @@ def assign(gen: FunctionGenerator, target: ast.expr, value: Any) -> None:
             f"assignment to {ast.unparse(target)} is not supported: values of a kernel cannot be changed in place ({kind})",
         )
     if isinstance(target, ast.List):
-        gen.beyond_triton(target, triton_words.LIST_TARGET.format(ast.unparse(target)))
+        gen.beyond_triton(target, triton_messages.LIST_TARGET.format(ast.unparse(target)))
     if isinstance(unwrap(value), list | tuple):
         value = make_tuple([decay(gen, as_constexpr(item)) for item in unwrap(value)], None)
     if not isinstance(value, tl.tuple):
@@ -89,7 +89,7 @@ def assign(gen: FunctionGenerator, target: ast.expr, value: Any) -> None:
 
 def assign_part(gen: FunctionGenerator, target: ast.Subscript, value: Any) -> None:
     """``x[2:10] = value`` gives `x` a new value."""
-    refusal = triton_words.PART.format(ast.unparse(target))
+    refusal = triton_messages.PART.format(ast.unparse(target))
     gen.beyond_triton(target, refusal)
     owner = gen.visit(target.value)
     if not isinstance(owner, tl.tensor) or not owner.type.is_block():
@@ -109,7 +109,7 @@ def unpacked(
         raise ValueError(f"cannot unpack {len(items)} values into {others} names")
     if star is None:
         return names, items
-    gen.beyond_triton(target, triton_words.STARRED_TARGET.format(ast.unparse(target)))
+    gen.beyond_triton(target, triton_messages.STARRED_TARGET.format(ast.unparse(target)))
     starred, end = names[star], len(items) - (others - star)
     assert isinstance(starred, ast.Starred)
     rest = make_tuple(items[star:end], None)
@@ -133,13 +133,13 @@ def decay(gen: FunctionGenerator, value: Any) -> Any:
 def visit_augmented_assign(gen: FunctionGenerator, node: ast.AugAssign) -> None:
     """``x += value`` is ``x = x + value``."""
     if isinstance(node.target, ast.Subscript):
-        gen.beyond_triton(node, triton_words.AUGMENTED.format(ast.unparse(node.target)))
+        gen.beyond_triton(node, triton_messages.AUGMENTED.format(ast.unparse(node.target)))
         read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
         changed = gen.visit(ast.copy_location(ast.BinOp(read, node.op, node.value), node))
         assign(gen, node.target, decay(gen, changed))
         return
     if not isinstance(node.target, ast.Name):
-        raise gen.unsupported(node, triton_words.AUGMENTED.format(ast.unparse(node.target)))
+        raise gen.unsupported(node, triton_messages.AUGMENTED.format(ast.unparse(node.target)))
     outer = gen.naming
     gen.naming = node.target.id
     try:
@@ -172,7 +172,7 @@ def visit_annotated_assign(gen: FunctionGenerator, node: ast.AnnAssign) -> None:
 def visit_return(gen: FunctionGenerator, node: ast.Return) -> None:
     """End the function here; every return must have the same type."""
     if not gen.at_top_level:
-        gen.beyond_triton(node, triton_words.RETURN_IN_LOOP)
+        gen.beyond_triton(node, triton_messages.RETURN_IN_LOOP)
     value = decay(gen, gen.visit(node.value)) if node.value is not None else None
     if value is not None and unwrap(value) is None:
         value = None

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from types import FunctionType
 from typing import Any
 
-from tilework.language.annotations import annotations_of
 from tilework.language.compile_time import base_type, base_value, constexpr
+from tilework.language.parameters import annotations_of
 
 NOT_COPIED = (
     "__dict__",
@@ -108,8 +108,8 @@ class AggregateValue(base_value):
 def _aggregate(cls: type) -> Any:
     """Make kernel values of the instances of a class: they cross loops, branches and calls as their fields do.
 
-    Fields are declared by annotations (`tl.tensor`, `tl.constexpr`, another aggregate); `__init__` runs while compiling; methods that
-    kernels call are jit functions.
+    Fields are declared by annotations (`tl.tensor`, `tl.constexpr`, another aggregate); `__init__` runs while
+    compiling; methods that kernels call are jit functions.
 
     Example:
         @tl.core._aggregate

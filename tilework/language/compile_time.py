@@ -1,21 +1,51 @@
 """Values that exist while a kernel is compiled: `constexpr`, `tuple`, `slice`, and the bases of every value and type.
 
-A kernel works on two sorts of values. Runtime values (`tensor`, see `values.py`) stand for data; compile-time values
+A kernel works on two sorts of values. Run-time values (`tensor`, see `values.py`) represent data; compile-time values
 are ordinary Python objects in a wrapper:
 
     BLOCK = constexpr(64)          # constexpr[64]
     BLOCK // 2 + 1                 # constexpr[33]: plain Python arithmetic
     tuple([BLOCK, x]).type         # [constexpr_type[64],int32]: a tuple mixes both sorts
 
-Every value has a `.type`. `_flatten_ir` lists the runtime handles inside a value, and its type's `_unflatten_ir`
-rebuilds the value from new handles. That is how a tuple passes through a loop or a call: the handles travel, the
-compile-time parts stay behind in the type. Handles are opaque here.
+Every value has a `.type`. `_flatten_ir` lists the run-time handles inside a value, and its type's `_unflatten_ir`
+rebuilds the value from new handles. That is how a tuple passes through a loop or a call: the handles are passed, the
+compile-time parts are in the type. Handles are opaque here.
+
+`ACTIVE` is the interpreter that is running a kernel in this context, if there is one. A compiled kernel is never
+*called*: the compiler passes `_semantic` to each builtin. An interpreted kernel is plain Python, so its builtins and
+operators find the object that executes them in `ACTIVE`.
 """
 
 import builtins
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+__all__ = ["ACTIVE", "Active", "RunTimeOnly"]
+
+
+class RunTimeOnly(TypeError, ValueError):
+    """Python was asked to compute with `value`, which only exists when the kernel runs; `operation` is what it
+    tried."""
+
+    def __init__(self, text: str, operation: str, value: Any) -> None:
+        super().__init__(text)
+        self.operation, self.value = operation, value
+
+
+class Active(Protocol):
+    """What the language asks of an interpreter; it is also the `_generator` of builtins."""
+
+    semantic: Any
+
+    def call_JitFunction(self, fn: Any, args: Any, kwargs: Any, caller_context: Any = None) -> Any: ...  # noqa: N802
+    def truth(self, value: Any) -> bool: ...
+    def number(self, value: Any) -> Any: ...
+    def iterate(self, loop: Any) -> Any: ...
+
+
+ACTIVE: ContextVar[Active | None] = ContextVar("ACTIVE", default=None)
 
 
 class base_value:
@@ -144,10 +174,10 @@ def _unary(compute: Callable[[Any], Any]) -> Callable[..., Any]:
 class constexpr(base_value):
     """A value known at compile time: ``constexpr(2) * 3`` is ``constexpr[6]``.
 
-    As an annotation of a parameter, ``N: tl.constexpr``, it asks for a constant argument: each value makes a kernel of its own.
-    Constants decide shapes, branches and loops that are unrolled; a variable is kept constant with ``HALF: tl.constexpr = N // 2``.
-    Globals that kernels read must be constexprs: ``N = tl.constexpr(4)``. Operators follow Python (``/`` gives a float, ``//``
-    floors) and return a constexpr, comparisons too.
+    As an annotation of a parameter, ``N: tl.constexpr``, it asks for a constant argument: each value makes a kernel of
+    its own. Constants decide shapes, branches and loops that are unrolled; a variable is kept constant with ``HALF:
+    tl.constexpr = N // 2``. Globals that kernels read must be constexprs: ``N = tl.constexpr(4)``. Operators follow
+    Python (``/`` gives a float, ``//`` floors) and return a constexpr, comparisons too.
 
     Example:
         SCALE = tl.constexpr(10)
@@ -320,9 +350,9 @@ class tuple_type(base_type):
 class tuple(base_value):
     """A fixed sequence of kernel values: ``tuple([x, constexpr(4), None])``.
 
-    Python's tuples become one in a kernel: several results of a function, arguments ``kernel[grid]((x, y))``, a NamedTuple.
-    Elements are read by a compile-time index, ``t[0]``, or by name if `type.fields` names them. It cannot be changed;
-    ``+`` and ``*`` build a new one, and ``==`` compares element by element.
+    Python's tuples become one in a kernel: several results of a function, arguments ``kernel[grid]((x, y))``, a
+    NamedTuple. Elements are read by a compile-time index, ``t[0]``, or by name if `type.fields` names them. It cannot
+    be changed; ``+`` and ``*`` build a new one, and ``==`` compares element by element.
 
     Example:
         @tilework.jit

@@ -224,7 +224,8 @@ def module_of(value: Any) -> str:
 
 
 def set_shown_module(value: Any, module: str) -> None:
-    """Set the `__module__` of a function or a class, by which other programs import it; `module_of` still gives the real one."""
+    """Set the `__module__` of a function or a class, by which other programs import it; `module_of` still gives the
+    real one."""
     OWN_MODULES.setdefault(id(value), value.__module__)
     value.__module__ = module
 

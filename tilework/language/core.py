@@ -7,9 +7,9 @@ builtin outside a kernel gets an error instead:
     def double(x, _semantic=None):
         return _semantic.add(x, x, True)
 
-The functions themselves are defined by family in the modules imported below: each that has `_semantic` becomes a builtin here,
-and a method of `tensor` where the language has it as one (`METHODS`). The wrapper that runs at a call is in this file,
-because a traceback through a builtin must show a file of this name.
+The functions themselves are defined by family in the modules imported below: each that has `_semantic` becomes a
+builtin here, and a method of `tensor` where the language has it as one (`METHODS`). The wrapper that runs at a call is
+in this file, because a traceback through a builtin must show a file of this name.
 """
 
 # ruff: noqa: F401, F403, F405
@@ -19,10 +19,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from tilework.language.active import ACTIVE, RunTimeOnly
 from tilework.language.aggregate import _aggregate, _aggregate_type
-from tilework.language.assembly import *
 from tilework.language.compile_time import (
+    ACTIVE,
+    RunTimeOnly,
     _unwrap_if_constexpr,
     _unwrap_iterable,
     _unwrap_shape,
@@ -35,8 +35,6 @@ from tilework.language.compile_time import (
     tuple,
     tuple_type,
 )
-from tilework.language.descriptor_values import tensor_descriptor, tensor_descriptor_type
-from tilework.language.dots import *
 from tilework.language.dtypes import (
     TRITON_MAX_TENSOR_NUMEL,
     bfloat16,
@@ -70,12 +68,12 @@ from tilework.language.elementwise_builtins import *
 from tilework.language.loops import condition, range, static_range
 from tilework.language.memory_builtins import *
 from tilework.language.memory_builtins import _experimental_descriptor_load, _experimental_descriptor_store
+from tilework.language.parameters import const, function_type, str_to_ty
 from tilework.language.program_builtins import *
 from tilework.language.reductions import *
 from tilework.language.shapes import *
 from tilework.language.shapes import _wrap_axis
-from tilework.language.signature_types import const, function_type, str_to_ty
-from tilework.language.values import tensor
+from tilework.language.values import tensor, tensor_descriptor, tensor_descriptor_type
 
 TRITON_BUILTIN = "__triton_builtin__"
 METHODS = (
@@ -94,8 +92,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def builtin(fn: Function) -> Function:
     """Mark `fn` as callable from kernels. It must accept `_semantic`, and may accept `_generator`.
 
-    The function runs while the kernel is compiled (or interpreted), on the values of the kernel; it passes `_semantic` on to the
-    functions of `tl` it calls. A jit function does the same in less words where it does not have to look at its arguments.
+    The function runs while the kernel is compiled (or interpreted), on the values of the kernel; it passes `_semantic`
+    on to the functions of `tl` it calls. A jit function does the same in less words where it does not have to look at
+    its arguments.
 
     Example:
         @tl.core.builtin

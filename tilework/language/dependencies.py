@@ -25,7 +25,8 @@ PACKAGE = __name__.split(".", maxsplit=1)[0]
 
 
 class Dependencies:
-    """The functions, classes and global values that one jit function uses, in order of first use, and its default arguments.
+    """The functions, classes and global values that one jit function uses, in order of first use, and its default
+    arguments.
 
     The text of a default is no more than the name of a value, which was looked up when the function was defined.
     """
@@ -64,8 +65,9 @@ def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
 
 
 def library_dependencies(function: Any) -> Dependencies:
-    """The jit functions that a function of this package may call, by the names in its code. Its text and its constants are a part of every
-    key, so the text need not be read and parsed; only what somebody has put into the place of another function counts."""
+    """The jit functions that a function of this package may call, by the names in its code. Its text and its constants
+    are a part of every key, so the text need not be read and parsed; only what somebody has put into the place of
+    another function counts."""
     names, holders, called = names_in(function.fn.__code__), [function.get_capture_scope()], {id(function): function}
     for holder in holders:
         for value in [holder[name] for name in names if name in holder]:
@@ -236,7 +238,8 @@ class _Finder:
             found.append(value)
 
     def record_plain_function(self, value: Any, name: str | None) -> None:
-        """A plain Python function: the compiler refuses its bare name in a kernel, or runs it; all others are refused here."""
+        """A plain Python function: the compiler refuses its bare name in a kernel, or runs it; all others are refused
+        here."""
         inner = getattr(value, "base_fn", None) or getattr(value, "fn", None)
         if has_key(inner):
             self.record_function(inner)
@@ -333,9 +336,11 @@ _MISSING = object()
 
 
 def is_language_member(value: Any) -> bool:
-    """Code of the language package (builtins, classes, library functions): part of the version, not of the user's state.
+    """Code of the language package (builtins, classes, library functions): part of the version, not of the user's
+    state.
 
-    So is what another package marks as a builtin, as Inductor does for functions that run while its kernels are compiled.
+    So is what another package marks as a builtin, as Inductor does for functions that run while its kernels are
+    compiled.
     """
     if not callable(value):
         return False

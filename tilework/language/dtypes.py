@@ -1,12 +1,12 @@
-"""Element types, pointers and blocks; `signature_types.py` has the short strings that name them in kernel signatures.
+"""Element types, pointers and blocks; `parameters.py` has the short strings that name them in kernel signatures.
 
     float32.primitive_bitwidth          # 32
     pointer_type(float32)               # pointer<fp32>, written "*fp32" in a signature
     block_type(float16, [4, 8]).numel   # 32: a block of 4 by 8 elements
 
-Each of these types is one object, however it is made, copied or unpickled: ``x.dtype is tl.float32`` may be asked. ``str``
-is the short name (``fp32``); ``repr`` is the spelling users write (``triton.language.float32``). `mangle` gives the text
-used in names of specialised functions.
+Each of these types is one object, however it is made, copied or unpickled: ``x.dtype is tl.float32`` may be asked.
+``str`` is the short name (``fp32``); ``repr`` is the spelling users write (``triton.language.float32``). `mangle` gives
+the text used in names of specialised functions.
 """
 
 import builtins
@@ -60,9 +60,9 @@ def is_named(name: str) -> Callable[..., bool]:
 class dtype(base_type, metaclass=Interned):
     """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``.
 
-    Kernels ask it while compiling, so an `if` on a dtype chooses code. `primitive_bitwidth` is its size in bits; integers have
-    `int_bitwidth`, `get_int_min_value()` and `get_int_max_value()`, floats `fp_mantissa_width` and `exponent_bias`. ``str`` is
-    the name in IR and signatures ("fp32").
+    Kernels ask it while compiling, so an `if` on a dtype chooses code. `primitive_bitwidth` is its size in bits;
+    integers have `int_bitwidth`, `get_int_min_value()` and `get_int_max_value()`, floats `fp_mantissa_width` and
+    `exponent_bias`. ``str`` is the name in IR and signatures ("fp32").
 
     Example:
         @tilework.jit
@@ -236,7 +236,8 @@ def user_name(name: str) -> str:
 class pointer_type(dtype):
     """The address of an `element_ty`: ``pointer_type(float32)``. `const` forbids stores through it.
 
-    An array that is passed to a kernel is such a pointer there. A pointer to a block is a block pointer, made by `make_block_ptr`.
+    An array that is passed to a kernel is such a pointer there. A pointer to a block is a block pointer, made by
+    `make_block_ptr`.
 
     Example:
         @tilework.jit
@@ -341,7 +342,8 @@ class block_type(dtype):
 
 
 def count_elements(shape: Sequence[Any]) -> int:
-    """The number of elements of a legal block shape: positive constants, whose product is at most `TRITON_MAX_TENSOR_NUMEL`."""
+    """The number of elements of a legal block shape: positive constants, whose product is at most
+    `TRITON_MAX_TENSOR_NUMEL`."""
     for index, size in enumerate(shape):
         if not isinstance(size, int):
             raise TypeError(f"Shape element {index} must have type `constexpr[int]`, got `{size}`")

@@ -70,10 +70,10 @@ mul = _arithmetic(
 def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, _semantic: Any = None) -> Any:
     """Convert to another dtype: ``tl.cast(x, tl.float16)``, also spelled ``x.to(tl.float16)``.
 
-    Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, default) or "rtz" (towards
-    zero); it belongs to casts to a narrower float, and means nothing where nothing is converted. `bitcast` keeps the bits and
-    changes only the type, which has the same width. What does not fit an integer, and NaN, give some integer that depends on the
-    target.
+    Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, default) or
+    "rtz" (towards zero); it belongs to casts to a narrower float, and means nothing where nothing is converted.
+    `bitcast` keeps the bits and changes only the type, which has the same width. What does not fit an integer, and NaN,
+    give some integer that depends on the target.
 
     Example:
         x = np.array([1.7, -1.7], np.float32)
@@ -101,7 +101,8 @@ def where(condition: Any, x: Any, y: Any, _semantic: Any = None) -> Any:
 
 
 def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
-    """The smaller of two values, element by element. With ``PropagateNan.ALL``, NaN if either is NaN; else the number is taken.
+    """The smaller of two values, element by element. With ``PropagateNan.ALL``, NaN if either is NaN; else the number
+    is taken.
 
     Example:
         assert call(tl.minimum, np.array([1, 5]), np.array([3, 2])).tolist() == [1, 2]
@@ -122,7 +123,8 @@ def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: A
 def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE, _semantic: Any = None) -> Any:
     """`x` limited to [min, max], floats only: ``tl.clamp(x, -1.0, 1.0)``.
 
-    NaN becomes `min` unless `propagate_nan` is ``PropagateNan.ALL``. For integers write ``tl.minimum(tl.maximum(x, low), high)``.
+    NaN becomes `min` unless `propagate_nan` is ``PropagateNan.ALL``. For integers write ``tl.minimum(tl.maximum(x,
+    low), high)``.
 
     Example:
         x = np.array([-2.0, 0.5, 2.0, 1.0], np.float32)
@@ -145,8 +147,8 @@ def abs(x: Any, _semantic: Any = None) -> Any:
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False, _semantic: Any = None) -> Any:
     """The quotient of two floats of one dtype, by the fast division of the device.
 
-    On a GPU it may be wrong in the last bits, which `div_rn` is not; on the CPU it is correctly rounded. `ieee_rounding` is accepted and
-    changes nothing.
+    On a GPU it may be wrong in the last bits, which `div_rn` is not; on the CPU it is correctly rounded.
+    `ieee_rounding` is accepted and changes nothing.
 
     Example:
         x = np.array([1.0, 2.0], np.float32)

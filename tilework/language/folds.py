@@ -85,7 +85,8 @@ def _elementwise_min(a: Any, b: Any) -> Any:
     return core.minimum(a, b)
 
 
-# Of a number and NaN the number wins, on whichever side it is: with `value1 > value2` alone it would be the right one, and the
+# Of a number and NaN the number wins, on whichever side it is: with `value1 > value2` alone it would be the right one,
+# and the
 # result would depend on the order of combinations, which differs from target to target. Two NaN: see `_first_of_nan`.
 
 
@@ -223,8 +224,9 @@ def sum(
 ) -> Any:
     """The sum along `axis`, or of all elements, in `dtype`: ``tl.sum(x, 0, dtype=tl.float32)``.
 
-    Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, others in their own type. In which order floats
-    are added differs between targets. `keep_dims` leaves an axis of size 1, so that ``x / tl.sum(x, 1, keep_dims=True)`` broadcasts.
+    Without `dtype`, integers of fewer than 32 bits are summed in int32 or uint32, others in their own type. In which
+    order floats are added differs between targets. `keep_dims` leaves an axis of size 1, so that ``x / tl.sum(x, 1,
+    keep_dims=True)`` broadcasts.
 
     Example:
         x = np.arange(8).reshape(2, 4)

@@ -7,8 +7,8 @@
     ['x']
 
 Nothing is compiled here. The frontend asks a `JITFunction` for its syntax tree (`parse`) and for the names it can see
-(`get_capture_scope`); the runtime asks for its parameters and for `cache_key`, which changes when anything changes
-that the compiled code depends on: the text, its file and line, the functions it calls, the `constexpr` globals it reads.
+(`get_capture_scope`); the runtime asks for its parameters and for `cache_key`, which changes when anything changes that
+the compiled code depends on: the text, its file and line, the functions it calls, the `constexpr` globals it reads.
 """
 
 import ast
@@ -23,18 +23,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from tilework.errors import LIBRARY, SourceMap
-from tilework.language.active import ACTIVE
-from tilework.language.annotations import FunctionSignature, signature_of
-from tilework.language.compile_time import _unwrap_if_constexpr, base_value, constexpr, constexpr_type
+from tilework.language.compile_time import ACTIVE, _unwrap_if_constexpr, base_value, constexpr, constexpr_type
 from tilework.language.compile_time import tuple as kernel_tuple
 from tilework.language.constant_text import EMPTY_CELL, is_of_language, module_of
-from tilework.language.deep_trees import TOO_DEEP, deeply, levels_of
 from tilework.language.dependencies import Dependencies, dependencies_of, library_dependencies
-from tilework.language.parameters import KernelParam, params_of
+from tilework.language.parameters import FunctionSignature, KernelParam, params_of, signature_of
+from tilework.language.source import TOO_DEEP, deeply, levels_of
 from tilework.process.forks import cached_property, held_at_fork
 
 if TYPE_CHECKING:
-    from tilework.language.source_block import Block
+    from tilework.language.source import Block
 
 SOURCES = {"revision": 0}  # counts the functions whose source was replaced: hashes of an earlier revision are void
 ON_CHANGE: list[Callable[[], None]] = []  # called after each of these
@@ -137,14 +135,14 @@ class JITCallable:
     @cached_property
     def _block(self) -> "Block":
         """The function in its file."""
-        from tilework.language.source_block import block_of  # lazily: not every kernel is launched
+        from tilework.language.source import block_of  # lazily: not every kernel is launched
 
         return self._parsed(lambda: block_of(self._lines[self._first_line - 1 :]))
 
     @cached_property
     def _header(self) -> tuple[int, str]:
-        """How many lines stand before the `def` in its file, and the white space in front of it; of a replaced source whose
-        place in the file is not known, none."""
+        """How many lines stand before the `def` in its file, and the white space in front of it; of a replaced source
+        whose place in the file is not known, none."""
         if not self._has_lines:
             return 0, ""
         try:
@@ -172,8 +170,8 @@ class JITCallable:
 
     @property
     def _place(self) -> str:
-        """The file, which products name in their messages; "" for a notebook's cell, whose name differs in every process,
-        and for the library, which moves with the compiler."""
+        """The file, which products name in their messages; "" for a notebook's cell, whose name differs in every
+        process, and for the library, which moves with the compiler."""
         return self._file if os.path.isfile(self._file) and not self._file.startswith(LIBRARY) else ""
 
     @property
@@ -215,7 +213,7 @@ class JITCallable:
         return self._tree
 
     def _parsed_text(self) -> ast.Module:
-        from tilework.language.source_block import block_of_text  # lazily: few texts are replaced
+        from tilework.language.source import block_of_text  # lazily: few texts are replaced
 
         return self._parsed(lambda: block_of_text(self.src)).tree
 
@@ -257,7 +255,8 @@ class JITCallable:
 
     @property
     def used_global_vals(self) -> Any:
-        """(name, id of its dict) -> (value when first seen, the dict) for each plain global that is read; what was set otherwise."""
+        """(name, id of its dict) -> (value when first seen, the dict) for each plain global that is read; what was set
+        otherwise."""
         found = self.__dict__.get("_used_global_vals")
         return self.dependencies.global_values if found is None and self.fn is not None else found
 
@@ -317,7 +316,7 @@ class JITCallable:
 
 
 def no_source(fn: Callable[..., Any]) -> ValueError:
-    from tilework.language.interactive import no_source  # lazily: only mistakes need it
+    from tilework.language.source import no_source  # lazily: only mistakes need it
 
     return no_source(fn)
 
@@ -334,7 +333,7 @@ def source_lines(fn: Callable[..., Any]) -> list[str]:
         if not file.startswith(LIBRARY):
             linecache.checkcache(file)  # a file that was written again since it was last read is read again
         return linecache.getlines(file, fn.__globals__)
-    from tilework.language.interactive import unfiled_lines  # lazily: most functions have a file
+    from tilework.language.source import unfiled_lines  # lazily: most functions have a file
 
     return unfiled_lines(fn)
 
@@ -462,8 +461,8 @@ class ConstexprFunction(JITCallable):
         return self if instance is None else BoundConstexprFunction(instance, self)
 
     def _text(self) -> str:
-        """The text, which Inductor copies into its own files. A function of the library calls others of its module there, so its
-        text is an import of it."""
+        """The text, which Inductor copies into its own files. A function of the library calls others of its module
+        there, so its text is an import of it."""
         if not is_of_language(self.fn):
             return super()._text()
         name = self.fn.__name__

@@ -13,8 +13,7 @@ interpreted.
 
 from typing import Any
 
-from tilework.language.active import ACTIVE
-from tilework.language.compile_time import base_type, base_value, constexpr
+from tilework.language.compile_time import ACTIVE, base_type, base_value, constexpr
 
 
 class iterator_type(base_type):
@@ -68,8 +67,9 @@ class range(base_value):
     disallow_acc_multi_buffer: one buffer for a dot accumulator.  flatten: merge with the loop inside.
     warp_specialize: loads and math in different warps.  disable_licm: leave invariant code inside.
 
-    Without hints ``range(...)`` does the same, and the pipelining of the launch (its option `num_stages`) holds. Pipelining and warp
-    specialisation are for GPUs (the latter from Hopper on); results do not depend on any of the hints.
+    Without hints ``range(...)`` does the same, and the pipelining of the launch (its option `num_stages`) holds.
+    Pipelining and warp specialisation are for GPUs (the latter from Hopper on); results do not depend on any of the
+    hints.
 
     Example:
         @tilework.jit

@@ -1,6 +1,7 @@
 """Elementary functions under the name ``tl.math``: the same builtins as in `tilework.language`.
 
-`abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi`; more are in `tl.extra.libdevice`.
+`abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi`; more are in
+`tl.extra.libdevice`.
 
 Example:
     assert tl.math.exp is tl.exp

@@ -20,12 +20,12 @@ def load(
 ) -> Any:
     """Read memory through a pointer, a block of pointers, or a block pointer.
 
-    Where `mask` is false nothing is read and the result is `other`; without `other` it is undefined there. A block pointer takes
-    `boundary_check`, the axes to check, and `padding_option` ("zero" or "nan") instead; without a padding, elements outside are
-    undefined. The sanitizer warns where an undefined element is used (docs/sanitizer.md).
+    Where `mask` is false nothing is read and the result is `other`; without `other` it is undefined there. A block
+    pointer takes `boundary_check`, the axes to check, and `padding_option` ("zero" or "nan") instead; without a
+    padding, elements outside are undefined. The sanitizer warns where an undefined element is used (docs/sanitizer.md).
 
-    `cache_modifier` ("", ".ca", ".cg", ".cv"), `eviction_policy` ("", "evict_first", "evict_last") and `volatile` are for the caches
-    of GPUs; results do not depend on them, and the CPU ignores them.
+    `cache_modifier` ("", ".ca", ".cg", ".cv"), `eviction_policy` ("", "evict_first", "evict_last") and `volatile` are
+    for the caches of GPUs; results do not depend on them, and the CPU ignores them.
 
     Example:
         @tilework.jit
@@ -60,9 +60,9 @@ def store(
 ) -> Any:
     """Write memory where `mask` is true: ``tl.store(ptr + offsets, x, mask=offsets < n)``.
 
-    The value is converted to the element type of the pointer and broadcast to its shape. A block pointer takes `boundary_check`, the
-    axes along which elements outside of the array are dropped. Two elements of one store that go to the same address race: one of
-    them stays. `cache_modifier` and `eviction_policy` are hints for GPUs.
+    The value is converted to the element type of the pointer and broadcast to its shape. A block pointer takes
+    `boundary_check`, the axes along which elements outside of the array are dropped. Two elements of one store that go
+    to the same address race: one of them stays. `cache_modifier` and `eviction_policy` are hints for GPUs.
 
     Example:
         @tilework.jit
@@ -89,9 +89,10 @@ def make_block_ptr(
 ) -> Any:
     """A pointer to a block of an array, for `load`, `store` and `advance`.
 
-    `shape` and `strides` describe the whole array (in elements), `offsets` where the block begins, `block_shape` its sizes. `order`
-    lists the axes from the one that is contiguous in memory on: ``(1, 0)`` for row-major arrays. New code makes a descriptor
-    (`make_tensor_descriptor`), which also uses the copy engine (TMA) of NVIDIA GPUs from Hopper on.
+    `shape` and `strides` describe the whole array (in elements), `offsets` where the block begins, `block_shape` its
+    sizes. `order` lists the axes from the one that is contiguous in memory on: ``(1, 0)`` for row-major arrays. New
+    code makes a descriptor (`make_tensor_descriptor`), which also uses the copy engine (TMA) of NVIDIA GPUs from Hopper
+    on.
 
     Example:
         @tilework.jit
@@ -136,15 +137,15 @@ def make_tensor_descriptor(
 ) -> Any:
     """Describe an array in memory whose blocks will be moved; the last stride is 1.
 
-    `shape` and `strides` are those of the array (strides in elements; all but the last make multiples of 16 bytes, from 0 to below 2^40, and
-    `base` is one, too), `block_shape` the sizes of the blocks, known at compile time. Elements outside of the array read as 0
-    (`padding_option` "zero") or NaN ("nan"), and are not written. The result is a `tensor_descriptor`. Where the copy engine
-    would use what breaks these rules, constants are refused, and other values end the kernel with an error of the driver, as a shape with nothing in it does when a block of it is
-    moved.
+    `shape` and `strides` are those of the array (strides in elements; all but the last make multiples of 16 bytes, from
+    0 to below 2^40, and `base` is one, too), `block_shape` the sizes of the blocks, known at compile time. Elements
+    outside of the array read as 0 (`padding_option` "zero") or NaN ("nan"), and are not written. The result is a
+    `tensor_descriptor`. Where the copy engine would use what breaks these rules, constants are refused, and other
+    values end the kernel with an error of the driver, as a shape with nothing in it does when a block of it is moved.
 
-    From Hopper on NVIDIA GPUs copy such blocks with their copy engine (TMA), for which the host must have a function that allocates
-    memory: `tilework.set_allocator`. Everywhere else the accesses are plain ones. A host can also make the descriptor and pass it:
-    `tilework.tools.tensor_descriptor.TensorDescriptor`.
+    From Hopper on NVIDIA GPUs copy such blocks with their copy engine (TMA), for which the host must have a function
+    that allocates memory: `tilework.set_allocator`. Everywhere else the accesses are plain ones. A host can also make
+    the descriptor and pass it: `tilework.tools.tensor_descriptor.TensorDescriptor`.
 
     Example:
         @tilework.jit
@@ -216,7 +217,8 @@ def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = N
     """Where memory equals `cmp`, replace it by `val`; returns what was there before.
 
     Reading, comparing and writing are one step, which no other program comes in between. `sem` and `scope` are those of
-    `atomic_add`. It makes locks: ``while tl.atomic_cas(lock, 0, 1) == 1: pass`` waits for one, ``tl.atomic_xchg(lock, 0)`` frees it.
+    `atomic_add`. It makes locks: ``while tl.atomic_cas(lock, 0, 1) == 1: pass`` waits for one, ``tl.atomic_xchg(lock,
+    0)`` frees it.
 
     Example:
         @tilework.jit

@@ -1,4 +1,5 @@
-"""What notebooks show of kernels, compiled kernels, autotuners and benchmarks: `_repr_html_` of each calls a function of here.
+"""What notebooks show of kernels, compiled kernels, autotuners and benchmarks: `_repr_html_` of each calls a function
+of here.
 
 Colours are those of the notebook, light or dark: text has its own, lines and bars are grey or blue that both can show.
 """

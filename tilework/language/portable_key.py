@@ -1,11 +1,13 @@
-"""What a kernel is and what its constants are, the same on every machine: no paths, no line numbers, no names of modules.
+"""What a kernel is and what its constants are, the same on every machine: no paths, no line numbers, no names of
+modules.
 
     portable_key(kernel)        a hash of its text, of the functions that it calls and of the globals that it reads
     portable_text((1, helper))  a constant; functions of kernels by their `portable_key`
 
-`cache_key` and `constant_text` say the same with the places of lines, which are a part of compiled code: two kernels that
-differ in nothing else do the same, and print other lines in their messages. A script is called `__main__` when it runs and
-something else when it is imported, so modules have no names here. What this package itself defines is a part of its version.
+`cache_key` and `constant_text` say the same with the places of lines, which are a part of compiled code: two kernels
+that differ in nothing else do the same, and print other lines in their messages. A script is called `__main__` when it
+runs and something else when it is imported, so modules have no names here. What this package itself defines is a part
+of its version.
 """
 
 from collections.abc import Mapping
@@ -72,8 +74,8 @@ def parts_of(fn: JITCallable, seen: dict[int, str]) -> list[str]:
 
 
 def globals_of(fn: JITCallable) -> Mapping[str, str]:
-    """The globals that the text of a function names, with their values; one that is a `constexpr` as what it holds. Default arguments
-    are called ``helper.n``."""
+    """The globals that the text of a function names, with their values; one that is a `constexpr` as what it holds.
+    Default arguments are called ``helper.n``."""
     found = fn.dependencies
     values = {name: value for (name, _), (value, _) in found.global_values.items()}
     values |= {f"{fn.__qualname__}.{name}": value for name, value in found.defaults.items()}

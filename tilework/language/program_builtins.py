@@ -1,16 +1,18 @@
-"""Builtins about the running program: its place in the grid, hints to the compiler, printing and asserting."""
+"""Builtins of the running program: its id, hints to the compiler, prints and assertions, inline assembly, device
+libraries."""
 
+import builtins
 from typing import Any
 
-from tilework.language.compile_time import _unwrap_if_constexpr, _unwrap_shape
+from tilework.language.compile_time import _unwrap_if_constexpr, _unwrap_shape, tuple
 
 
 def program_id(axis: Any, _semantic: Any = None) -> Any:
     """The index of this program along a grid axis (0, 1 or 2), an int32.
 
     A launch ``kernel[(4, 3)](...)`` runs 12 programs, each with its own pair of ``tl.program_id(0)`` in 0..3 and
-    ``tl.program_id(1)`` in 0..2; an axis that the grid does not have counts as one of size 1. Programs run in any order, on a
-    CPU spread over its threads, on a GPU over its multiprocessors.
+    ``tl.program_id(1)`` in 0..2; an axis that the grid does not have counts as one of size 1. Programs run in any
+    order, on a CPU spread over its threads, on a GPU over its multiprocessors.
 
     Example:
         @tilework.jit
@@ -46,8 +48,9 @@ def num_programs(axis: Any, _semantic: Any = None) -> Any:
 def debug_barrier(_semantic: Any = None) -> Any:
     """Make all threads of the program wait for each other, and see what the others have written to memory.
 
-    On a GPU it is a barrier of the block. On the CPU, where one thread runs a program, it orders memory (a fence). Blocks need
-    no barrier between operations; what is stored by some elements and loaded again by others through memory does.
+    On a GPU it is a barrier of the block. On the CPU, where one thread runs a program, it orders memory (a fence).
+    Blocks need no barrier between operations; what is stored by some elements and loaded again by others through memory
+    does.
 
     Example:
         @tilework.jit
@@ -67,8 +70,8 @@ def debug_barrier(_semantic: Any = None) -> Any:
 def assume(cond: Any, _semantic: Any = None) -> Any:
     """Promise that `cond` is true: ``tl.assume(stride > 0)``. The optimiser may rely on it; nothing checks it.
 
-    A promise that does not hold makes wrong code. Signs and ranges of sizes and strides are worth promising: divisions by
-    non-negative numbers are cheaper, and more accesses are seen to be contiguous.
+    A promise that does not hold makes wrong code. Signs and ranges of sizes and strides are worth promising: divisions
+    by non-negative numbers are cheaper, and more accesses are seen to be contiguous.
 
     Example:
         @tilework.jit
@@ -87,9 +90,9 @@ def assume(cond: Any, _semantic: Any = None) -> Any:
 def multiple_of(input: Any, values: Any, _semantic: Any = None) -> Any:
     """Promise that values are multiples, one number per axis: ``offsets = tl.multiple_of(offsets, 16)``.
 
-    It is about the first element of each contiguous run: pointers that are multiples of 16 bytes can be loaded as vectors. Integer
-    arguments that are multiples of 16 are known to be (each launch looks); this is for what the kernel computes or loads. The
-    value itself is returned.
+    It is about the first element of each contiguous run: pointers that are multiples of 16 bytes can be loaded as
+    vectors. Integer arguments that are multiples of 16 are known to be (each launch looks); this is for what the kernel
+    computes or loads. The value itself is returned.
 
     Example:
         @tilework.jit
@@ -108,8 +111,8 @@ def multiple_of(input: Any, values: Any, _semantic: Any = None) -> Any:
 def max_contiguous(input: Any, values: Any, _semantic: Any = None) -> Any:
     """Promise that each aligned group of `values` elements counts up by one: ``tl.max_contiguous(cols, 64)``.
 
-    One number per axis. With `multiple_of` it lets accesses be vectors although the compiler cannot see that the offsets are
-    contiguous, for example after ``% n``. The value itself is returned.
+    One number per axis. With `multiple_of` it lets accesses be vectors although the compiler cannot see that the
+    offsets are contiguous, for example after ``% n``. The value itself is returned.
 
     Example:
         @tilework.jit
@@ -128,7 +131,8 @@ def max_contiguous(input: Any, values: Any, _semantic: Any = None) -> Any:
 def max_constancy(input: Any, values: Any, _semantic: Any = None) -> Any:
     """Promise that each aligned group of `values` elements holds one value: ``tl.max_constancy(rows, 4)``.
 
-    One number per axis; a mask that is constant over a group needs one test for the group. The value itself is returned.
+    One number per axis; a mask that is constant over a group needs one test for the group. The value itself is
+    returned.
 
     Example:
         @tilework.jit
@@ -149,7 +153,8 @@ def static_print(
 ) -> None:
     """Print while compiling: ``tl.static_print(x.shape)``. Tensors print as their type, ``fp32[constexpr[64]]``.
 
-    Takes what Python's `print` takes. It prints when the kernel is compiled, so nothing is shown when it comes from the cache.
+    Takes what Python's `print` takes. It prints when the kernel is compiled, so nothing is shown when it comes from the
+    cache.
 
     Example:
         @tilework.jit
@@ -189,9 +194,9 @@ def static_assert(cond: Any, msg: Any = "", _semantic: Any = None) -> None:
 def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = None) -> Any:
     """Print from the running kernel, a line per element: ``tl.device_print("x", x)``. `hex` shows the bits.
 
-    `prefix` is a constant text; it says which of several prints a line comes from. Each line begins with the program's indices and
-    the element's place: ``pid (0, 0, 0) idx (3) x: 9``. The interpreter prints a block in one line. On a GPU the lines appear
-    when the device is next synchronised, in no particular order.
+    `prefix` is a constant text; it says which of several prints a line comes from. Each line begins with the program's
+    indices and the element's place: ``pid (0, 0, 0) idx (3) x: 9``. The interpreter prints a block in one line. On a
+    GPU the lines appear when the device is next synchronised, in no particular order.
 
     Example:
         @tilework.jit
@@ -207,9 +212,9 @@ def device_print(prefix: Any, *args: Any, hex: Any = False, _semantic: Any = Non
 def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: Any = None) -> Any:
     """Stop the kernel if an element of `cond` is false where `mask` is true; only in debug builds.
 
-    A kernel is a debug build with ``debug=True`` (an argument of `jit` or of the launch) or TRITON_DEBUG=1 in the environment; in
-    others it costs nothing. On the CPU the launch raises an error with the message, the program and the line; on a GPU the launch
-    fails. The interpreter checks always.
+    A kernel is a debug build with ``debug=True`` (an argument of `jit` or of the launch) or TRITON_DEBUG=1 in the
+    environment; in others it costs nothing. On the CPU the launch raises an error with the message, the program and the
+    line; on a GPU the launch fails. The interpreter checks always.
 
     Example:
         @tilework.jit
@@ -226,3 +231,74 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None, _semantic: Any = N
             raise AssertionError("nothing was raised")
     """
     return _semantic.device_assert(cond, _unwrap_if_constexpr(msg), mask)
+
+
+def inline_asm_elementwise(
+    asm: Any, constraints: Any, args: Any, dtype: Any, is_pure: Any, pack: Any, _semantic: Any = None
+) -> Any:
+    """Run a piece of assembly on every element, or on `pack` elements at once.
+
+        popc = tl.inline_asm_elementwise("popc.b32 $0, $1;", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
+
+    `asm` is in the language of the target, PTX on NVIDIA GPUs and amdgcn on AMD's. The CPU and the interpreter refuse
+    it: a kernel that shall run everywhere asks `tl.target_info`. `constraints` are LLVM's: outputs first, then inputs.
+    Elements narrower than 32 bits are packed into registers. A tuple of dtypes gives a tuple of results. What is not
+    `is_pure` is neither removed nor repeated.
+
+    Example:
+        @tilework.jit
+        def count_bits(x, out):
+            value = tl.load(x + tl.arange(0, 4))
+            if tl.target_info.is_cuda():
+                bits = tl.inline_asm_elementwise(
+                    "popc.b32 $0, $1;", "=r,r", [value], dtype=tl.int32, is_pure=True, pack=1
+                )
+            else:
+                bits = tl.extra.libdevice.popc(value)
+            tl.store(out + tl.arange(0, 4), bits)
+
+        out = np.zeros(4, np.int32)
+        count_bits[(1,)](np.array([0, 1, 7, 255], np.int32), out)
+        assert out.tolist() == [0, 1, 3, 8]
+    """
+    plain = _unwrap_if_constexpr(dtype)
+    several = isinstance(plain, (tuple, builtins.tuple, list))
+    results = _semantic.inline_asm_elementwise(
+        _unwrap_if_constexpr(asm),
+        _unwrap_if_constexpr(constraints),
+        list(args),
+        list(plain) if several else [plain],
+        _unwrap_if_constexpr(is_pure),
+        _unwrap_if_constexpr(pack),
+    )
+    return tuple(results) if several else results[0]
+
+
+def extern_elementwise(
+    lib_name: Any, lib_path: Any, args: Any, arg_type_symbol_dict: Any, is_pure: Any, _semantic: Any = None
+) -> Any:
+    """Call a function of a device library on every element; the dtypes of the arguments choose the symbol.
+
+        symbols = {(tl.float32,): ("__nv_expf", tl.float32), (tl.float64,): ("__nv_exp", tl.float64)}
+        y = tl.core.extern_elementwise("", "", [x], symbols, is_pure=True)
+
+    `tl.extra.libdevice` calls it for about two hundred functions, under symbols that all targets know: their code is
+    generated, no library is needed. Other symbols come from a library of bitcode that the launch's option `extern_libs`
+    names, on NVIDIA GPUs.
+
+    Example:
+        @tl.core.extern
+        def hypotenuse(x, y, _semantic=None):
+            symbols = {(tl.float32, tl.float32): ("__nv_hypotf", tl.float32)}
+            return tl.core.extern_elementwise("", "", [x, y], symbols, is_pure=True, _semantic=_semantic)
+
+        x, y = np.array([3.0, 5.0], np.float32), np.array([4.0, 12.0], np.float32)
+        assert_close(call(hypotenuse, x, y), [5, 13])
+    """
+    return _semantic.extern_elementwise(
+        _unwrap_if_constexpr(lib_name),
+        _unwrap_if_constexpr(lib_path),
+        list(args),
+        _unwrap_if_constexpr(arg_type_symbol_dict),
+        _unwrap_if_constexpr(is_pure),
+    )

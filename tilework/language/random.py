@@ -43,7 +43,8 @@ def philox_impl(
 ) -> Any:
     """`n_rounds` of Philox on four counters, uint32 or uint64, under two keys of that type.
 
-    Returns the four counters after the last round. `philox` splits a seed into keys; most kernels call `rand` or `randn`.
+    Returns the four counters after the last round. `philox` splits a seed into keys; most kernels call `rand` or
+    `randn`.
 
     Example:
         zero = np.zeros(2, np.uint32)
@@ -71,7 +72,8 @@ def philox_impl(
 def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
     """Philox under a 64-bit seed. Counters of 32 bits use its two halves as keys, counters of 64 bits the whole.
 
-    Returns four blocks of random integers for the four counters; the same counters give the same numbers on every target.
+    Returns four blocks of random integers for the four counters; the same counters give the same numbers on every
+    target.
 
     Example:
         i, zero = np.arange(4, dtype=np.uint32), np.zeros(4, np.uint32)
@@ -117,8 +119,9 @@ def randint4x(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAUL
 def randint(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
     """A block of random uint32, one for each offset.
 
-    Equal seeds and offsets give equal numbers, on every target and in every program: offsets that differ between all elements of all
-    programs (an index into the output, mostly) make independent numbers. `n_rounds` fewer than 10 are faster and less random.
+    Equal seeds and offsets give equal numbers, on every target and in every program: offsets that differ between all
+    elements of all programs (an index into the output, mostly) make independent numbers. `n_rounds` fewer than 10 are
+    faster and less random.
 
     Example:
         i = np.arange(1024, dtype=np.int32)
@@ -152,8 +155,8 @@ def uint_to_uniform_float(x: Any) -> Any:
 def rand(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
     """A block of fp32, uniform in [0, 1): ``tl.rand(seed, offsets)``.
 
-    The number for a seed and an offset is always the same (see `randint`), so a backward pass can make the mask of a dropout again
-    instead of storing it.
+    The number for a seed and an offset is always the same (see `randint`), so a backward pass can make the mask of a
+    dropout again instead of storing it.
 
     Example:
         i = np.arange(1024, dtype=np.int32)
@@ -194,7 +197,8 @@ def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
 
 @jit
 def randn(seed: Any, offset: Any, n_rounds: core.constexpr = N_ROUNDS_DEFAULT) -> Any:
-    """A block of fp32 with mean 0 and standard deviation 1: ``tl.randn(seed, offsets)``. See `randint` about seeds and offsets.
+    """A block of fp32 with mean 0 and standard deviation 1: ``tl.randn(seed, offsets)``. See `randint` about seeds and
+    offsets.
 
     Example:
         normal = call(tl.randn, 42, np.arange(4096, dtype=np.int32))

@@ -46,7 +46,8 @@ def full(shape: Any, value: Any, dtype: Any, _semantic: Any = None) -> Any:
 def broadcast(input: Any, other: Any, _semantic: Any = None) -> Any:
     """Both values in their common shape: ``row, col = tl.broadcast(i[None, :], j[:, None])``.
 
-    Operators broadcast by themselves, by NumPy's rules; this is for what needs the shape (a mask for `store`, a `reshape`).
+    Operators broadcast by themselves, by NumPy's rules; this is for what needs the shape (a mask for `store`, a
+    `reshape`).
 
     Example:
         rows, columns = call(tl.broadcast, np.array([[10], [20]]), np.array([[1, 2]]))
@@ -98,8 +99,8 @@ def _wrap_axis(axis: Any, rank: int) -> int:
 def reshape(input: Any, *shape: Any, can_reorder: Any = False, _semantic: Any = None) -> Any:
     """The same elements in row-major order under another shape: ``tl.reshape(x, 4, 8)`` or ``x.reshape([4, 8])``.
 
-    With `can_reorder` the compiler may choose another order of the elements, which can be cheaper on a GPU (nothing has to be
-    exchanged between threads).
+    With `can_reorder` the compiler may choose another order of the elements, which can be cheaper on a GPU (nothing has
+    to be exchanged between threads).
 
     Example:
         assert_close(call(tl.reshape, np.arange(8), (2, 4)), np.arange(8).reshape(2, 4))
@@ -132,7 +133,8 @@ def permute(input: Any, *dims: Any, _semantic: Any = None) -> Any:
 def trans(input: Any, *dims: Any, _semantic: Any = None) -> Any:
     """Swap the last two axes; with `dims`, the same as `permute`: ``tl.trans(x)`` of (M, N) is (N, M).
 
-    ``x.T`` is the same for a block of rank 2. As an operand of `dot` it costs nothing: the operand is read the other way round.
+    ``x.T`` is the same for a block of rank 2. As an operand of `dot` it costs nothing: the operand is read the other
+    way round.
 
     Example:
         x = np.arange(8).reshape(2, 4)
@@ -183,9 +185,9 @@ def split(a: Any, _semantic: Any = None) -> Any:
 def gather(src: Any, index: Any, axis: Any, _semantic: Any = None) -> Any:
     """Pick elements along an axis: ``out[i, j] = src[i, index[i, j]]`` for axis 1.
 
-    `index` has the rank of `src`, and its sizes but for `axis`; the result has its shape. An index outside of the axis gives some
-    number; the sanitizer reports where it is used (docs/sanitizer.md). On a GPU elements are exchanged between threads: through
-    shared memory, or by shuffles where each warp holds the whole axis.
+    `index` has the rank of `src`, and its sizes but for `axis`; the result has its shape. An index outside of the axis
+    gives some number; the sanitizer reports where it is used (docs/sanitizer.md). On a GPU elements are exchanged
+    between threads: through shared memory, or by shuffles where each warp holds the whole axis.
 
     Example:
         x, index = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1, 1], [0, 1]])

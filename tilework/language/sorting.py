@@ -13,10 +13,11 @@ comparing along bits s-1, ..., 0, upwards or downwards by bit s of the index; do
 Floats are sorted through integer keys in the same order: the bits, with those of negative numbers below the sign
 inverted. Comparing keys is a total order (-NaN, -inf, ..., -0, 0, ..., inf, NaN), so no element is ever lost.
 
-A size that is no power of two is made one first, with elements that are sorted last: upwards the largest key there is, downwards
-the smallest, neither of which an element of the block can follow. They are cut off afterwards.
+A size that is no power of two is made one first, with elements that are sorted last: upwards the largest key there is,
+downwards the smallest, neither of which an element of the block can follow. They are cut off afterwards.
 
-Where a kernel is compiled, sorting runs is one op: a CPU makes loops over the steps of it, a GPU knows where elements are best in each step.
+Where a kernel is compiled, sorting runs is one op: a CPU makes loops over the steps of it, a GPU knows where elements
+are best in each step.
 """
 
 # Kernel code follows the rules of kernels, not of Python: a `constexpr` may be None, and has its value's attributes.
@@ -174,7 +175,8 @@ def _merge(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
 
 @jit
 def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
-    """Sort each aligned run of ``2**bits`` elements; shorter ones upwards and downwards in turn, so that pairs are bitonic."""
+    """Sort each aligned run of ``2**bits`` elements; shorter ones upwards and downwards in turn, so that pairs are
+    bitonic."""
     if _is_one_op(keys.dtype, False):
         return _sort_by_one_op(keys, bits, order, False)
     else:
@@ -188,8 +190,8 @@ def _sort_runs(keys: Any, order: core.constexpr, bits: core.constexpr) -> Any:
 def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
     """Sort along the last axis: ``tl.sort(x, descending=True)``. NaN counts as larger than every number.
 
-    `dim` is None or the last axis; `permute` a block to sort it along another one. Only values are sorted; to find where they came
-    from, put the index into the low bits of the key.
+    `dim` is None or the last axis; `permute` a block to sort it along another one. Only values are sorted; to find
+    where they came from, put the index into the low bits of the key.
 
     Example:
         x = np.array([[3, 1, 2, 0], [5, 7, 6, 4]])
@@ -210,7 +212,8 @@ def sort(x: Any, dim: core.constexpr = None, descending: core.constexpr = False)
 def bitonic_merge(x: Any, dim: core.constexpr = None, descending: core.constexpr = False) -> Any:
     """Sort along the last axis, where the elements first rise and then fall, or the reverse.
 
-    That is one step of `sort`, and much cheaper than all of it, where the size is a power of two. `dim` is None or the last axis.
+    That is one step of `sort`, and much cheaper than all of it, where the size is a power of two. `dim` is None or the
+    last axis.
 
     Example:
         assert call(tl.bitonic_merge, np.array([1, 4, 3, 2])).tolist() == [1, 2, 3, 4]

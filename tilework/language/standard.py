@@ -126,7 +126,8 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
         8 10 12 14
         9 11 13 15
 
-    Programs that run at the same time then share rows and columns of the operands of a matrix product, which stay in the cache.
+    Programs that run at the same time then share rows and columns of the operands of a matrix product, which stay in
+    the cache.
 
     Example:
         i, j = np.divmod(np.arange(16), 4)  # row-major: program 2 would be at (0, 2)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from tilework.language.active import ACTIVE
+from tilework.language.compile_time import ACTIVE
 from tilework.language.function import constexpr_function
 
 TARGET: ContextVar[Any] = ContextVar("TARGET", default=None)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tilework.language import core as tl
-from tilework.language.active import ACTIVE
+from tilework.language.compile_time import ACTIVE
 from tilework.language.parameters import KernelParam
 from tilework.oracles.interpreter import InterpretedFunction
 from tilework.oracles.interpreter.arguments import Arguments

@@ -73,7 +73,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "triton._utils": {
         "tilework.language.dtypes": "TRITON_MAX_TENSOR_NUMEL validate_block_shape",
-        "tilework.language.signature_types": ("canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict"),
+        "tilework.language.parameters": ("canonicalize_dtype canonicalize_ptr_dtype type_canonicalisation_dict"),
         "tilework.triton.runtime": (
             "BITWIDTH_DICT find_paths_if get_iterable_path get_primitive_bitwidth is_namedtuple is_power_of_two"
             " set_iterable_path"
@@ -202,8 +202,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.language.function": (
             "BoundConstexprFunction ConstexprFunction JITCallable JITFunction constexpr_function"
         ),
-        "tilework.language.parameters": "KernelParam",
-        "tilework.language.signature_types": "type_canonicalisation_dict",
+        "tilework.language.parameters": "KernelParam type_canonicalisation_dict",
         "tilework.runtime.kernel_cache.environment": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.runtime.kernel_cache.managers": "get_cache_key",
         "tilework.runtime.launch.python.specialize": "mangle_type",

@@ -22,9 +22,10 @@ from tilework.language.function import (
     JITCallable,
     JITFunction,
 )
-from tilework.language.parameters import KernelParam, normalize_annotation
-from tilework.language.signature_types import (
+from tilework.language.parameters import (
     DTYPE_OF_CODE,
+    KernelParam,
+    normalize_annotation,
     type_canonicalisation_dict,
 )
 from tilework.runtime.kernel_cache.key import folder_of as _base32

@@ -6,7 +6,6 @@ import pytest
 
 from tilework.frontend.semantic.building import ir_type, ir_types
 from tilework.language import core as tl
-from tilework.language.descriptor_values import tensor_descriptor_type
 from tilework.language.dtypes import (
     block_type,
     dtype,
@@ -19,7 +18,8 @@ from tilework.language.dtypes import (
     uint8,
     void,
 )
-from tilework.language.signature_types import str_to_ty
+from tilework.language.parameters import str_to_ty
+from tilework.language.values import tensor_descriptor_type
 
 TEXT = {
     "int1": "i1",

@@ -27,7 +27,6 @@ from tilework.ir import types as ir
 from tilework.ir.builder import Builder
 from tilework.ir.locations import source_positions
 from tilework.language import core as tl
-from tilework.language.descriptor_values import tensor_descriptor_type
 from tilework.language.dtypes import block_type, dtype, float32, int64, pointer_type
 from tilework.language.semantic import Semantic as Meaning
 from tilework.language.typing.carrier import Pair, Shape
@@ -40,6 +39,7 @@ from tilework.language.typing.promotion import (
     plain,
 )
 from tilework.language.typing.shapes import block
+from tilework.language.values import tensor_descriptor_type
 from tilework.numerics.formats import FORMATS, IR_NAMES, nearest_odd, rounded
 
 INTEGERS = {"int8": ir.i8, "int16": ir.i16, "int32": ir.i32, "int64": ir.i64}

@@ -36,11 +36,11 @@ from tilework.ir.enums import (
     RMWOp,
 )
 from tilework.language import core as tl
-from tilework.language.descriptor_values import tensor_descriptor_type
 from tilework.language.dtypes import dtype, get_int_dtype, int1, int32, int64, pointer_type
 from tilework.language.typing.access import block_pointed_to, pointee
 from tilework.language.typing.carrier import AccessOptions, Shape
 from tilework.language.typing.shapes import block, shape_of
+from tilework.language.values import tensor_descriptor_type
 
 CACHE = {**{f".{mode.keyword}": mode for mode in CacheModifier}, "": CacheModifier.NONE}
 EVICTION = {"": EvictionPolicy.NORMAL, "evict_first": EvictionPolicy.FIRST, "evict_last": EvictionPolicy.LAST}

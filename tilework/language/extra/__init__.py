@@ -1,4 +1,5 @@
-"""Functions that exist only on some devices: ``tl.extra.cuda``, ``tl.extra.hip``, and the neutral ``tl.extra.libdevice``."""
+"""Functions that exist only on some devices: ``tl.extra.cuda``, ``tl.extra.hip``, and the neutral
+``tl.extra.libdevice``."""
 
 from importlib import import_module
 from typing import Any

@@ -1,22 +1,24 @@
-"""Mathematical functions of the device library, whatever the device is: about two hundred, each with its types in its docstring.
+"""Mathematical functions of the device library, whatever the device is: about two hundred, each with its types in its
+docstring.
 
     from tilework.language.extra import libdevice
 
     y = libdevice.asin(x)
 
-Powers and logarithms (`pow cbrt hypot exp10 expm1 log10 log1p`), angles (`tan asin atan2 sinpi`), hyperbolic functions, gamma and
-error functions (`lgamma tgamma erfc erfinv normcdf`), Bessel functions (`j0 y1 cyl_bessel_i0`), rounding (`round rint trunc
-nearbyint llrint`), parts of floats (`ilogb ldexp nextafter copysign signbit isnan isinf finitef`), remainders (`fmod remainder`),
-bits of integers (`popc clz ffs brev byte_perm mulhi`), arithmetic and conversions with a rounding in their name (``add_rd``:
-down, ``_ru``: up, ``_rz``: to zero, ``_rn``: to nearest), bits as another type (`float_as_int int_as_float`), and `fast_` ones of
-fewer bits. There is no conversion between argument types: a combination that the docstring does not list is an error.
+Powers and logarithms (`pow cbrt hypot exp10 expm1 log10 log1p`), angles (`tan asin atan2 sinpi`), hyperbolic functions,
+gamma and error functions (`lgamma tgamma erfc erfinv normcdf`), Bessel functions (`j0 y1 cyl_bessel_i0`), rounding
+(`round rint trunc nearbyint llrint`), parts of floats (`ilogb ldexp nextafter copysign signbit isnan isinf finitef`),
+remainders (`fmod remainder`), bits of integers (`popc clz ffs brev byte_perm mulhi`), arithmetic and conversions with a
+rounding in their name (``add_rd``: down, ``_ru``: up, ``_rz``: to zero, ``_rn``: to nearest), bits as another type
+(`float_as_int int_as_float`), and `fast_` ones of fewer bits. There is no conversion between argument types: a
+combination that the docstring does not list is an error.
 
 All targets have them, and no library is linked: their code is generated. On AMD GPUs the functions are those of
 `tl.extra.hip.libdevice`.
 
-The functions here are placeholders that carry a name. When a kernel is compiled, the function of that name in the device's own
-module takes its place (`tl.extra.cuda.libdevice` for NVIDIA GPUs, `tl.extra.hip.libdevice` for AMD's); the attribute
-`_libdevice_name` tells the compiler which one, also if the kernel imported it under another name.
+The functions here are placeholders that carry a name. When a kernel is compiled, the function of that name in the
+device's own module takes its place (`tl.extra.cuda.libdevice` for NVIDIA GPUs, `tl.extra.hip.libdevice` for AMD's); the
+attribute `_libdevice_name` tells the compiler which one, also if the kernel imported it under another name.
 
 Example:
     from tilework.language.extra import libdevice
@@ -58,7 +60,8 @@ def __dir__() -> list[str]:
 
 
 def of_target(name: str, backend: str | None = None) -> Any:
-    """The function of the device's own library, or of NVIDIA's, whose symbols every target understands; None if neither has it."""
+    """The function of the device's own library, or of NVIDIA's, whose symbols every target understands; None if neither
+    has it."""
     from tilework.language.extra.hip import libdevice as hip  # lazily: most kernels call nothing of it
 
     order = (hip, cuda) if backend == "hip" else (cuda,) if backend else (cuda, hip)

@@ -1,8 +1,8 @@
 """Loads, stores and atomics: through one pointer, a block of pointers, or a block pointer.
 
-The three kinds follow different rules. A block of pointers broadcasts with its mask and padding value; a block pointer has
-its bounds inside and takes no mask. A bool in memory is a byte: it is read as ``byte != 0``, and a value stored to a bool
-pointer is cast to int8.
+The three kinds follow different rules. A block of pointers broadcasts with its mask and padding value; a block pointer
+has its bounds inside and takes no mask. A bool in memory is a byte: it is read as ``byte != 0``, and a value stored to
+a bool pointer is cast to int8.
 """
 
 from collections.abc import Iterable, Sequence

@@ -7,9 +7,8 @@ Operands come checked, in the type and shape of the operation. A scalar may stan
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tilework.language.descriptor_values import tensor_descriptor
 from tilework.language.dtypes import dtype
-from tilework.language.values import tensor
+from tilework.language.values import tensor, tensor_descriptor
 
 Shape = tuple[int, ...]
 Pair = tuple[tensor, tensor]

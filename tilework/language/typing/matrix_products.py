@@ -1,7 +1,7 @@
 """Matrix products: `dot`, and `dot_scaled` for operands with one scale per group of elements.
 
-`a` is (M, K), `b` is (K, N); three dimensions are a batch of products, and so are further leading ones. Without `acc` the
-product is added to zeros.
+`a` is (M, K), `b` is (K, N); three dimensions are a batch of products, and so are further leading ones. Without `acc`
+the product is added to zeros.
 """
 
 import warnings

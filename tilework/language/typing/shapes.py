@@ -1,7 +1,7 @@
 """Shapes: ranges, broadcasting, views, gathering and counting; and functions over the axes of blocks.
 
-Two values of one operation are brought to one shape: a scalar is copied, missing leading axes are added, and axes of size
-1 are repeated, so (64,) and (32, 1) meet in (32, 64).
+Two values of one operation are brought to one shape: a scalar is copied, missing leading axes are added, and axes of
+size 1 are repeated, so (64,) and (32, 1) meet in (32, 64).
 """
 
 from collections.abc import Iterable, Sequence

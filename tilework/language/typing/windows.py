@@ -1,15 +1,14 @@
 """Block pointers and tensor descriptors: windows of a fixed block shape on an array in memory.
 
-Element (i, j) of a block lies at ``base + (offset0 + i) * stride0 + (offset1 + j) * stride1``. Shape and strides are 64-bit,
-offsets 32-bit; the shape of a descriptor is 32-bit. A base of bools points to bytes, so the block holds int8. The last
-dimension of a descriptor is contiguous: its stride is the compile-time 1.
+Element (i, j) of a block lies at ``base + (offset0 + i) * stride0 + (offset1 + j) * stride1``. Shape and strides are
+64-bit, offsets 32-bit; the shape of a descriptor is 32-bit. A base of bools points to bytes, so the block holds int8.
+The last dimension of a descriptor is contiguous: its stride is the compile-time 1.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from tilework.language.compile_time import tuple as language_tuple
-from tilework.language.descriptor_values import tensor_descriptor
 from tilework.language.dtypes import dtype, int32, int64, pointer_type
 from tilework.language.typing.access import (
     EVICTION,
@@ -22,7 +21,7 @@ from tilework.language.typing.access import (
 from tilework.language.typing.carrier import Shape
 from tilework.language.typing.promotion import plain
 from tilework.language.typing.shapes import block, plain_shape, shape_of
-from tilework.language.values import tensor
+from tilework.language.values import tensor, tensor_descriptor
 
 INTEGERS = ("uint32", "int32", "uint64", "int64")
 ATOMIC_DTYPES = {

@@ -27,8 +27,7 @@ from tilework.language.dtypes import (
     uint64,
 )
 from tilework.language.function import JITCallable
-from tilework.language.parameters import KernelParam
-from tilework.language.signature_types import canonicalize_dtype, str_to_ty
+from tilework.language.parameters import KernelParam, canonicalize_dtype, str_to_ty
 from tilework.language.typing.windows import descriptor_padding
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, Memory, Region, region_of_array, strided_extent
 from tilework.oracles.interpreter.semantic import Semantic

@@ -19,7 +19,7 @@ import numpy as np
 from tilework.language import core as tl
 from tilework.language.extra.libdevice import of_target
 from tilework.language.function import JITCallable, unwrap_nested
-from tilework.language.typing import triton_words
+from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import is_plain_view
 from tilework.language.typing.promotion import number_dtype
 from tilework.language.typing.python_names import (
@@ -119,7 +119,7 @@ class Helpers:
         """Evaluate the condition of a `while`."""
         condition = plain(value.condition if isinstance(value, tl.condition) else value)
         if not isinstance(condition, tl.tensor):
-            self.beyond(triton_words.KNOWN_CONDITION.format(condition))
+            self.beyond(triton_messages.KNOWN_CONDITION.format(condition))
         return self.truth(value)
 
     def truth(self, value: Any) -> bool:
@@ -129,7 +129,9 @@ class Helpers:
         if not isinstance(value, tl.tensor):
             return bool(value)
         if value.handle.size != 1:
-            raise AmbiguousTruth(f"{triton_words.AMBIGUOUS}: this condition is {value.dtype}{list(value.handle.shape)}")
+            raise AmbiguousTruth(
+                f"{triton_messages.AMBIGUOUS}: this condition is {value.dtype}{list(value.handle.shape)}"
+            )
         if value.type.is_block():
             warnings.warn(
                 "If conditional called with multidimensional Tensor instead of scalar; please use "
@@ -151,7 +153,7 @@ class Helpers:
     def items(self, source: Any, has_one_name: bool) -> Iterator[Any]:
         """Return the values that a comprehension iterates over."""
         if not has_one_name or isinstance(plain(source), tl.static_range | tl.range):
-            self.beyond(triton_words.COMPREHENSION)
+            self.beyond(triton_messages.COMPREHENSION)
         return self.iterate(source)
 
     def runtime_range(self, *bounds: Any) -> Iterator[tl.tensor]:
@@ -201,7 +203,7 @@ class Helpers:
 
     def chain(self, kinds: str, *operands: Any) -> Any:
         """``a < b < c``: every neighbour compared, and all of it combined as `and` does."""
-        self.beyond(triton_words.COMPARISONS)
+        self.beyond(triton_messages.COMPARISONS)
         found = [COMPARE[kind](self, a, b) for kind, a, b in zip(kinds.split(), operands, operands[1:])]
         return self.bool_op(True, *(lambda value=value: value for value in found))
 
@@ -242,7 +244,7 @@ class Helpers:
         owner, index = plain(owner), plain(index)
         if isinstance(owner, tl.tensor):
             if not is_plain_view(index):
-                self.semantic.beyond_triton(ValueError(triton_words.INDEX.format(plain(index))))
+                self.semantic.beyond_triton(ValueError(triton_messages.INDEX.format(plain(index))))
             return plain(owner[index])
         if getattr(owner, "__triton_aggregate__", False):
             return plain(owner[index])

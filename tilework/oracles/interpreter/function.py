@@ -23,10 +23,9 @@ import numpy as np
 
 from tilework import knobs
 from tilework.errors import ArgumentError, OptionError, did_you_mean, warn_returned
-from tilework.language.active import ACTIVE
-from tilework.language.bound_launch import BoundLaunch
+from tilework.language.compile_time import ACTIVE
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
-from tilework.language.grid import grid_extent
+from tilework.language.grid import BoundLaunch, grid_extent
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 from tilework.oracles.interpreter.allowed_memory import MARK, Memory
 from tilework.oracles.interpreter.arguments import Arguments

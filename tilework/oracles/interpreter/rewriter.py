@@ -21,9 +21,9 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.language.deep_trees import SHALLOW, deeply, levels_of
 from tilework.language.function import JITCallable
-from tilework.language.typing import triton_words
+from tilework.language.source import SHALLOW, deeply, levels_of
+from tilework.language.typing import triton_messages
 from tilework.language.typing.python_names import names_constexpr
 
 HELPERS = "__tw__"
@@ -173,16 +173,16 @@ class Rewriter(ast.NodeTransformer):
     # -- statements --------------------------------------------------------------------------------------------
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
-        refused = [self.beyond(node, triton_words.ASSIGNMENTS)] if len(node.targets) > 1 else []
+        refused = [self.beyond(node, triton_messages.ASSIGNMENTS)] if len(node.targets) > 1 else []
         for target in node.targets:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and len(node.targets) == 1:
-                message = triton_words.PART.format(ast.unparse(target))
+                message = triton_messages.PART.format(ast.unparse(target))
                 return [self.beyond(node, message), self.new_part(target, self.visit(node.value))]
             self.check_target(target)
             if isinstance(target, ast.List):
-                refused.append(self.beyond(node, triton_words.LIST_TARGET.format(ast.unparse(target))))
+                refused.append(self.beyond(node, triton_messages.LIST_TARGET.format(ast.unparse(target))))
             if any(isinstance(element, ast.Starred) for element in getattr(target, "elts", ())):
-                refused.append(self.beyond(node, triton_words.STARRED_TARGET.format(ast.unparse(target))))
+                refused.append(self.beyond(node, triton_messages.STARRED_TARGET.format(ast.unparse(target))))
         node.value = self.helper("assign", node.value, self.visit(node.value))
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
         names = [name.id for name in starred if isinstance(name, ast.Name)]
@@ -202,7 +202,10 @@ class Rewriter(ast.NodeTransformer):
                 ast.Subscript(ast.Name(target.value.id, ast.Load()), target.slice, ast.Load()), target
             )
             value = ast.copy_location(ast.BinOp(self.visit(read), node.op, self.visit(node.value)), node)
-            return [self.beyond(node, triton_words.AUGMENTED.format(ast.unparse(target))), self.new_part(target, value)]
+            return [
+                self.beyond(node, triton_messages.AUGMENTED.format(ast.unparse(target))),
+                self.new_part(target, value),
+            ]
         self.check_target(node.target)
         assert isinstance(node.target, ast.Name)
         current = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
@@ -229,13 +232,13 @@ class Rewriter(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
         if node.value is not None:
             node.value = self.helper("returned", node.value, self.visit(node.value))
-        return [*([self.beyond(node, triton_words.RETURN_IN_LOOP)] if self.loops else []), node]
+        return [*([self.beyond(node, triton_messages.RETURN_IN_LOOP)] if self.loops else []), node]
 
     def visit_Break(self, node: ast.Break) -> list[ast.stmt]:
-        return [self.beyond(node, triton_words.BREAK), node]
+        return [self.beyond(node, triton_messages.BREAK), node]
 
     def visit_Continue(self, node: ast.Continue) -> list[ast.stmt]:
-        return [self.beyond(node, triton_words.CONTINUE), node]
+        return [self.beyond(node, triton_messages.CONTINUE), node]
 
     def visit_If(self, node: ast.If) -> ast.AST:
         node.test = self.helper("truth", node.test, self.visit(node.test))
@@ -244,12 +247,12 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         node.test = self.helper("goes_on", node.test, self.visit(node.test))
-        return self.loop(node, triton_words.WHILE_ELSE, True)
+        return self.loop(node, triton_messages.WHILE_ELSE, True)
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         is_unrolled = isinstance(node.iter, ast.Call) and self.static_value(node.iter.func) is tl.static_range
         node.iter = self.helper("iterate", node.iter, self.visit(node.iter))
-        return self.loop(node, triton_words.FOR_ELSE, not is_unrolled)
+        return self.loop(node, triton_messages.FOR_ELSE, not is_unrolled)
 
     def loop(self, node: ast.For | ast.While, message: str, at_run_time: bool) -> list[ast.stmt]:
         """Rewrite the body and the `else` of a loop."""
@@ -267,13 +270,13 @@ class Rewriter(ast.NodeTransformer):
             if strange := [
                 part for part in ast.walk(case.pattern) if isinstance(part, ast.MatchMapping | ast.MatchClass)
             ]:
-                message = ast.Constant(triton_words.PATTERN.format(ast.unparse(strange[0])))
+                message = ast.Constant(triton_messages.PATTERN.format(ast.unparse(strange[0])))
                 case.guard = self.helper("refuse", case.pattern, message)
                 case.pattern = ast.copy_location(ast.MatchAs(), case.pattern)
             elif case.guard is not None:
                 case.guard = self.helper("truth", case.guard, self.visit(case.guard))
             case.body = self.block(case.body)
-        return [self.beyond(node, triton_words.MATCH), node]
+        return [self.beyond(node, triton_messages.MATCH), node]
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         message = self.visit(node.msg) if node.msg is not None else ast.Constant("")
@@ -314,7 +317,7 @@ class Rewriter(ast.NodeTransformer):
         return self.visit_Tuple(ast.copy_location(ast.Tuple(node.elts, node.ctx), node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        message = triton_words.NESTED_COMPREHENSIONS if len(node.generators) > 1 else ""
+        message = triton_messages.NESTED_COMPREHENSIONS if len(node.generators) > 1 else ""
         for generator in node.generators:
             is_name = ast.Constant(isinstance(generator.target, ast.Name))
             generator.iter = self.helper("items", generator.iter, self.visit(generator.iter), is_name)

@@ -32,7 +32,7 @@ from tilework import knobs
 from tilework.errors import AutotunerError as AutotunerError
 from tilework.errors import CompileTimeAssertionFailure, NotRecorded, OutOfResources, PTXASError
 from tilework.knobs.hooks import LISTENERS, SERVERS, tell
-from tilework.language.bound_launch import BoundLaunch
+from tilework.language.grid import BoundLaunch
 from tilework.process.metrics import count
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.dynamo_rules import untraced

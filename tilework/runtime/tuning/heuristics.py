@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilework.language.annotations import signature_of
 from tilework.language.function import FunctionSignature
+from tilework.language.parameters import signature_of
 from tilework.runtime.launch.python.dynamo_rules import untraced
 from tilework.runtime.launch.python.jit import JITFunction, KernelInterface
 

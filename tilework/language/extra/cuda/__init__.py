@@ -1,7 +1,7 @@
 """Functions for NVIDIA GPUs: special registers, dependent launches, and `libdevice`.
 
-A kernel that calls one of the registers or dependent launches can be compiled for NVIDIA GPUs only; `tl.target_info.is_cuda()` keeps
-the call out of other compilations.
+A kernel that calls one of the registers or dependent launches can be compiled for NVIDIA GPUs only;
+`tl.target_info.is_cuda()` keeps the call out of other compilations.
 
 Example:
     @tilework.jit
@@ -109,7 +109,8 @@ def num_warps(_semantic: Any = None) -> Any:
 def gdc_wait(_semantic: Any = None) -> None:
     """Wait until the kernels this one depends on have finished (programmatic dependent launch, sm_90).
 
-    A launch with ``launch_pdl=True`` may begin while the kernel before it still runs; what that one writes may be read after this call.
+    A launch with ``launch_pdl=True`` may begin while the kernel before it still runs; what that one writes may be read
+    after this call.
 
     Example:
         @tilework.jit
@@ -143,7 +144,8 @@ def gdc_launch_dependents(_semantic: Any = None) -> None:
 
 @core.builtin
 def convert_custom_float8_sm80(arg: Any, dst_ty: Any, fp_downcast_rounding: Any = None, _semantic: Any = None) -> Any:
-    """Convert to or from fp8e4b15, the format with exponent bias 15 that is computed in software. `tl.cast` does the same.
+    """Convert to or from fp8e4b15, the format with exponent bias 15 that is computed in software. `tl.cast` does the
+    same.
 
     Example:
         x = np.array([0.5, 1.3], np.float32)

@@ -48,7 +48,8 @@ def documentation(name: str, symbols: Symbols) -> str:
 
 
 def function(module: str, name: str, text: str, arity: int, body: Callable[[list[Any], Any], Any]) -> Any:
-    """A function of the language with `arity` arguments, which calls ``body(arguments, _semantic)``; `module` has it."""
+    """A function of the language with `arity` arguments, which calls ``body(arguments, _semantic)``; `module` has
+    it."""
 
     def unary(arg0: Any, _semantic: Any = None) -> Any:
         return body([arg0], _semantic)
@@ -84,7 +85,8 @@ def library_function(module: str, name: str, symbols: Symbols) -> Any:
 def on_demand(
     module: dict[str, Any], table: dict[str, Symbols]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a library: a function is made when it is first asked for; there are about two hundred."""
+    """`__getattr__` and `__dir__` of a library: a function is made when it is first asked for; there are about two
+    hundred."""
 
     def find(name: str) -> Any:
         if name not in table:

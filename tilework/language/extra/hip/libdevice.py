@@ -1,4 +1,5 @@
-"""The device library of AMD GPUs by the names that kernels use: ``libdevice.sin`` is ``__ocml_sin_f32``, which is our own code.
+"""The device library of AMD GPUs by the names that kernels use: ``libdevice.sin`` is ``__ocml_sin_f32``, which is our
+own code.
 
 There is no conversion between argument types, as in `tl.extra.cuda.libdevice`.
 """

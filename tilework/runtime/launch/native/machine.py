@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tilework import knobs
-from tilework.language.bound_launch import BoundLaunch
+from tilework.language.grid import BoundLaunch
 from tilework.process.forks import in_child
 from tilework.runtime.devices.host.own_code import OwnObject
 from tilework.runtime.launch.native import layout as native

@@ -16,10 +16,9 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import OptionError
 from tilework.knobs.hooks import SERVERS, above, tell
-from tilework.language.bound_launch import BoundLaunch
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
-from tilework.language.grid import grid_extent
+from tilework.language.grid import BoundLaunch, grid_extent
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.environment import cache_invalidating_env_vars, changes_stages
@@ -60,7 +59,7 @@ class KernelInterface:
         return launch
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`."""
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `language/grid.py`."""
         return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
 
     def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
@@ -221,7 +220,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         return bind(grid) if bind is not None else super().__getitem__(grid)
 
     def bind(self, *args: Any, grid: Any, **kwargs: Any) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `bound_launch.py`.
+        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see `language/grid.py`.
 
         What is wrong with the call is said at once, and the kernel is compiled. Calling it costs less than `kernel[grid]`, and does
         the same.

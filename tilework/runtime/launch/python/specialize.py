@@ -33,8 +33,7 @@ from tilework.errors import ArgumentError
 from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable, JITFunction
-from tilework.language.parameters import KernelParam
-from tilework.language.signature_types import canonicalize_dtype
+from tilework.language.parameters import KernelParam, canonicalize_dtype
 from tilework.runtime.launch.facts import MULTIPLE, ONE, VALUE, facts_of, is_converted
 from tilework.runtime.launch.python.wrappers import address
 

@@ -1,4 +1,6 @@
-"""How Triton refuses the Python that its kernels do not have; the compiler and the interpreter say the same (`TILEWORK_STRICT_TRITON=1`)."""
+"""The messages with which Triton refuses Python that its kernels do not support; the compiler and the interpreter raise
+the same under `TILEWORK_STRICT_TRITON=1`.
+"""
 
 BREAK = "unsupported AST node type: Break: kernels have no `break`"
 CONTINUE = "unsupported AST node type: Continue: kernels have no `continue`"
