@@ -1,14 +1,15 @@
-"""C for kernels that are compiled ahead of time: headers, and for GPUs the source with the code and the launching function.
+"""C for kernels that are compiled ahead of time: headers, and for GPUs the source with the code and the launching
+function.
 
     CUresult add_HASH_SUFFIX(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t n);        for GPUs
     TTresult add_HASH_SUFFIX(TTstream stream, TTptr x, TTptr out, int32_t n);                    for CPUs
 
-For GPUs the code is loaded into the current context at the first call, or by `load_add_HASH_SUFFIX`, which ends the process if that
-fails; a call returns the driver's error code instead. For AMD GPUs the identifiers are HIP's.
+For GPUs the code is loaded into the current context at the first call, or by `load_add_HASH_SUFFIX`, which ends the
+process if that fails; a call returns the driver's error code instead. For AMD GPUs the identifiers are HIP's.
 
-For CPUs C programs link an object file (`targets/cpu/standalone.py`). The stream selects the threads that run the programs of the
-grid: NULL is the calling thread, one program after the other; else a `TTthreads` whose function `run` calls back from any number of
-threads. `tt_pthreads_run` is one that starts threads and joins them at each launch.
+For CPUs C programs link an object file (`targets/cpu/standalone.py`). The stream selects the threads that run the
+programs of the grid: NULL is the calling thread, one program after the other; else a `TTthreads` whose function `run`
+calls back from any number of threads. `tt_pthreads_run` is one that starts threads and joins them at each launch.
 """
 
 from collections.abc import Sequence
@@ -230,7 +231,7 @@ TTresult {name}(TTstream stream{parameters});
 
 
 def includes() -> str:
-    """What the headers of all kernels begin with."""
+    """The common begin of all headers for CPUs."""
     from tilework.targets.cpu.standalone import CODES  # lazily: loads LLVM
 
     values = ", ".join(f"TT_{name} = {code}" for name, code in CODES.items())
@@ -252,7 +253,7 @@ def arguments_of(entries: Sequence[Entry]) -> "list[Argument]":
 
 
 def grid_code(parts: Sequence[str], args: "Sequence[Argument]") -> "GridCode":
-    """What writes the arithmetic of a grid; names that are no integer arguments are an error now."""
+    """Return a function that emits the arithmetic of a grid; a name that is no integer argument is an error now."""
     from tilework.targets.cpu.run.machine_code import num  # lazily: loads LLVM
 
     expressions = [parse_expression(part) for part in parts]

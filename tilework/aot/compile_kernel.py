@@ -1,12 +1,14 @@
-"""Compile a kernel ahead of time, to C: `python -m tilework.tools.compile [options] FILE`, Triton's `triton.tools.compile`.
+"""Compile a kernel ahead of time, to C: `python -m tilework.tools.compile [options] FILE`, Triton's
+`triton.tools.compile`.
 
-    python -m tilework.tools.compile add.py -n add -s "*fp32:16, *fp32:16, i32, 1024" -g "(n + 1023) / 1024, 1, 1" -t cuda:90:32 -w 4
-    gcc -c add.*.c -o add.o
+    python -m tilework.tools.compile add.py -n add -s "*fp32:16, *fp32:16, i32, 1024" -g "(n + 1023) / 1024, 1, 1" -t
+    cuda:90:32 -w 4 gcc -c add.*.c -o add.o
 
-writes a header and a source with one function, `CUresult add_HASH_SUFFIX(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t
-n)`, that loads the cubin (which is part of the source) at its first call and launches it. `tilework.tools.link` makes one function
-of several, which chooses by the arguments. For AMD GPUs (``-t hip:gfx942:64``) the files are a header and a ``.cpp``, in which the words are
-HIP's; for CPUs (``-t cpu``) a header and an object file, for which no C compiler is needed.
+writes a header and a source with one function, `CUresult add_HASH_SUFFIX(CUstream stream, CUdeviceptr x, CUdeviceptr
+out, int32_t n)`, that loads the cubin (which is part of the source) at its first call and launches it.
+`tilework.tools.link` makes one function of several, which chooses by the arguments. For AMD GPUs (``-t hip:gfx942:64``)
+the files are a header and a ``.cpp``, in which the words are HIP's; for CPUs (``-t cpu``) a header and an object file,
+for which no C compiler is needed.
 
 `docs/aot.md` has all of it, with examples.
 """
@@ -42,7 +44,7 @@ BACKENDS = (*EXTENSIONS, "cpu")
 
 @dataclass
 class CompileArgs:
-    """What the command line says."""
+    """The options of the command line."""
 
     path: str = ""
     kernel_name: str = ""

@@ -1,10 +1,11 @@
-"""The kernels that a manifest names, found again: by importing their modules, or in the file of a script that is not run.
+"""The kernels that a manifest names, found again: by importing their modules, or in the file of a script that is not
+run.
 
     finder = Finder(scripts=["app.py"], folders=["src"])
     fn = finder.kernel({"kernel": "__main__:add", "file": "/home/me/app.py", ...})
 
-A script is called `__main__` when it runs. Of its file only what the kernel needs is executed (`workers/module_slice.py`), and if
-that is not enough, all of it but what stands under ``if __name__ == "__main__":``.
+A script is called `__main__` when it runs. Of its file only what the kernel needs is executed
+(`workers/module_slice.py`), and if that is not enough, all of it but what stands under ``if __name__ == "__main__":``.
 """
 
 import importlib
@@ -29,7 +30,8 @@ class NotFound(ValueError):
 
 
 class Finder:
-    """Finds kernels; what it has loaded it keeps. `scripts` and `folders` are places to look in, if they are not where they were."""
+    """Finds kernels, and keeps the modules that it has loaded. `scripts` and `folders` are searched for files that have
+    moved."""
 
     def __init__(self, scripts: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
         self.scripts, self.folders = list(scripts), list(folders)
@@ -58,7 +60,7 @@ class Finder:
         return [lambda: self.part(file, name), lambda: self.whole(file)]
 
     def script(self, file: str) -> str:
-        """Where a script is now."""
+        """Return the current path of a script."""
         name = os.path.basename(file)
         for place in (*self.scripts, file, *(os.path.join(folder, name) for folder in (*self.folders, os.curdir))):
             if os.path.basename(place) == name and os.path.isfile(place):
@@ -66,7 +68,8 @@ class Finder:
         raise NotFound(f"the script {file} is not there: --script {name} says where it is")
 
     def part(self, file: str, name: str) -> ModuleType:
-        """The part of a script that defines a name; it stands for the main program, and what else is asked of that is loaded too."""
+        """Load the part of a script that defines a name, as the main program; other attributes of that are loaded on
+        demand."""
         found = self.parts.get((file, name))
         if found is None:
             found = self.parts[file, name] = load_slice(file, MAIN, name)
@@ -100,7 +103,8 @@ class Finder:
 
 
 def root_of(file: str, module: str) -> str:
-    """The folder that must be on the path for a module of that file: ``/src/pkg/kernels.py``, ``pkg.kernels`` -> ``/src``."""
+    """The folder that must be on the path for a module of that file: ``/src/pkg/kernels.py``, ``pkg.kernels`` ->
+    ``/src``."""
     for _ in range(module.count(".") + 1 + (os.path.basename(file) == "__init__.py")):
         file = os.path.dirname(file)
     return file

@@ -1,9 +1,9 @@
-"""A function of a number, computed for many numbers by several processes; one that dies is an error of its number only.
+"""Compute a function of an index in several processes; a process that dies is an error of its index only.
 
     for number, result, error in results(lambda number: work(jobs[number]), len(jobs), workers=4): ...
 
-Workers are forks, so the function may be any one, and what it returns is pickled. They are not given the next number before they
-have answered: what a worker was doing when it died is known.
+Workers are forks, so the function may be any one, and what it returns is pickled. They are not given the next number
+before they have answered: what a worker was doing when it died is known.
 """
 
 import multiprocessing
@@ -24,7 +24,8 @@ Answer = tuple[int, Any, str | None]  # number, result, error
 def results(
     function: Callable[[int], Any], count: int, workers: int, died: str = "%s", seconds: float | None = None
 ) -> Iterator[Answer]:
-    """The answers, in the order in which they come; `died` says how one ended. After so many `seconds` without an answer all are given up."""
+    """The answers, in the order in which they come; `died` says how one ended. After so many `seconds` without an
+    answer all are given up."""
     context = multiprocessing.get_context("fork")
     waiting, running = list(range(count))[::-1], {}  # by connection: process and the number that it works on
 
@@ -73,7 +74,7 @@ def results(
 
 
 def work(connection: Connection, function: Callable[[int], Any]) -> None:
-    """What a worker does until it is told to end."""
+    """The loop of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     while (number := connection.recv()) is not None:
         try:
@@ -93,7 +94,7 @@ def ended(code: int | None) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """What went wrong, for people; a mistake of ours with its traceback, if TRITON_FRONT_END_DEBUGGING asks for it."""
+    """The message of an error; with its traceback if TRITON_FRONT_END_DEBUGGING is set."""
     if knobs.compilation.front_end_debugging:
         return "".join(traceback.format_exception(error))
     if isinstance(error, CompilationError):

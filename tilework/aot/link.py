@@ -2,8 +2,8 @@
 
     python -m tilework.tools.link add.*.h -o add            # writes add.h and add.c
 
-Headers of `tilework compile --aot` say in a comment which kernel a function is and what it wants of its arguments. Those with the
-same constants and settings are one algorithm; its function tries them, those that want the most first:
+Headers of `tilework compile --aot` say in a comment which kernel a function is and what it wants of its arguments.
+Those with the same constants and settings are one algorithm; its function tries them, those that want the most first:
 
     CUresult add_1024_warps4xstages3(CUstream stream, CUdeviceptr x, CUdeviceptr out, int32_t n) {
       if ((x % 16 == 0) && (out % 16 == 0)) return add_2b1a5c0e_0d1d23(stream, x, out, n);
@@ -11,8 +11,9 @@ same constants and settings are one algorithm; its function tries them, those th
       return CUDA_ERROR_INVALID_VALUE;
     }
 
-and `add(stream, ..., algo_id)` takes the number of the algorithm, `add_default` the first one. Headers of kernels for AMD GPUs and
-for CPUs have their own words (`WORDS`), and `add_error_string` of CPUs finds the words for a code among all variants.
+and `add(stream, ..., algo_id)` takes the number of the algorithm, `add_default` the first one. Headers of kernels for
+AMD GPUs and for CPUs have their own words (`WORDS`), and `add_error_string` of CPUs finds the words for a code among
+all variants.
 """
 
 import argparse
@@ -45,7 +46,7 @@ class LinkerError(Exception):
 
 @dataclass
 class KernelLinkerMeta:
-    """What a header says about a kernel; `sizes` has the hint of each parameter, None without one."""
+    """The metadata of a kernel in a header; `sizes` has the hint of each parameter, None without one."""
 
     orig_kernel_name: str
     arg_names: Sequence[str]
@@ -58,7 +59,8 @@ class KernelLinkerMeta:
 
 
 class HeaderParser:
-    """Collects the kernels of headers: `kernels` maps ``name_ALGORITHM`` to its variants, in the order of the headers."""
+    """Collects the kernels of headers: `kernels` maps ``name_ALGORITHM`` to its variants, in the order of the
+    headers."""
 
     def __init__(self) -> None:
         self.linker_directives = re.compile(r"//[\s]*tt-linker:[\s]*([\w]+):(.+):(.+)")
@@ -79,7 +81,7 @@ class HeaderParser:
                 self.targets += [target] * (target not in self.targets)
 
     def add(self, full_name: str, signature: str, algorithm: str, told: str | None = None) -> None:
-        """One kernel, by the three parts of its line; `told` has the hints by parameter, where the header says them."""
+        """Add a kernel by the three parts of its line; `told` has the hints by parameter, if the header lists them."""
         name, digest, suffix = self.parts_of_name(full_name)
         types, names = self.parts_of_signature(signature)
         hints = self.hints_of(suffix)
@@ -191,7 +193,7 @@ def make_kernel_hints_dispatcher(name: str, metas: Sequence[KernelLinkerMeta]) -
 
 
 def condition(type: str, name: str, hint: int | None) -> str:
-    """What a hint says of an argument."""
+    """The C condition of a hint on an argument."""
     value = f"(uintptr_t){name}" if type in ADDRESSES else name
     return f"({value} % 16 == 0)" if hint == 16 else f"({value} == 1)"
 
@@ -202,7 +204,7 @@ def variant(m: KernelLinkerMeta) -> str:
 
 
 def make_kernel_meta_const_dispatcher(meta: KernelLinkerMeta) -> str:
-    """The function that takes the number of the algorithm."""
+    """The function that takes the index of the algorithm."""
     name, names = meta.orig_kernel_name, ", ".join(meta.arg_names)
     return f"""CUresult {name}(CUstream stream, {gen_signature_with_full_args(meta)}, int algo_id) {{
   if (algo_id < 0 || algo_id >= {name}_get_num_algos())
@@ -240,7 +242,7 @@ def make_get_num_algos_def(meta: KernelLinkerMeta) -> str:
 
 
 def make_error_string(kernels: Mapping[str, Sequence[KernelLinkerMeta]], meta: KernelLinkerMeta) -> str:
-    """The function that finds the words for a code, of kernels for CPUs."""
+    """The function that returns the error text of a code, for CPUs."""
     found = [f"{variant(m)}_error_string" for metas in kernels.values() for m in metas]
     tries = "".join(f"  if (words == NULL)\n    words = {name}(code);\n" for name in found)
     declared = "".join(f"const char *{name}(TTresult code);\n" for name in found)

@@ -3,11 +3,11 @@
     made = precompile(read_manifest(["app.jsonl"]), [GPUTarget.parse("cuda:90"), GPUTarget("cpu", "native", 1)])
     made.contents, made.failures
 
-Every specialisation is compiled for every target, in processes of their own (`in_processes.py`): a kernel that fails, or that
-crashes the compiler, is a failure with its name, and all others are there. The bundle also gets machine code of the runtime itself
-(`own_objects`), because a machine that only serves cannot compile it: the thread pool, and the native launcher for every layout of
-tuples that CPython has, for any processor of each kind, 120 KB in all. They are for Linux and made on Linux; a bundle that was made
-elsewhere has none, and its kernels for GPUs are launched by Python.
+Every specialisation is compiled for every target, in processes of their own (`in_processes.py`): a kernel that fails,
+or that crashes the compiler, is a failure with its name, and all others are there. The bundle also gets machine code of
+the runtime itself (`own_objects`), because a machine that only serves cannot compile it: the thread pool, and the
+native launcher for every layout of tuples that CPython has, for any processor of each kind, 120 KB in all. They are for
+Linux and made on Linux; a bundle that was made elsewhere has none, and its kernels for GPUs are launched by Python.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Product:
-    """What one job made: files by key, and what is known of the specialisation."""
+    """The result of one job: files by key, and the parts of the specialisation."""
 
     key: str
     source: str
@@ -63,7 +63,7 @@ class Product:
 
 @dataclass
 class Precompiled:
-    """What all jobs made."""
+    """The results of all jobs."""
 
     contents: Contents
     failures: list[tuple[Job, str]] = field(default_factory=list)
@@ -93,7 +93,7 @@ def precompile(
     with_ptx: bool = False,
     step: Callable[[Job, str | None], None] = lambda job, error: None,
 ) -> Precompiled:
-    """Compile everything; `step` is told of each job, when it is done, and of what went wrong with it."""
+    """Compile everything; `step` is called with each finished job and its error, if any."""
     jobs = [Job(record, target, with_ptx) for record in records if record["record"] == "kernel" for target in targets]
     finder = finder or Finder()
     made: dict[int, Product] = {}
@@ -180,7 +180,7 @@ def with_metadata(files: Mapping[str, bytes], more: Mapping[str, Any]) -> dict[s
 
 
 def changes(record: Mapping[str, Any], needed: Needed) -> list[str]:
-    """What is not as it was when the program was recorded: what is compiled is what the files say now."""
+    """Return notes about changes since the recording; the current source is compiled."""
     if needed.source == record["source"]:
         return []
     others = needed.parts()["others"]

@@ -8,12 +8,13 @@
 >>> parse_expression("n > 8 ? n / 4 : 1").names()
 {'n'}
 
-An entry is a type (``*fp32``, ``i32``), with ``:16`` for a multiple of 16 or ``:1`` for the value 1, or the value of a compile-time
-parameter: a number, as in Triton, or also ``True``, ``None``, ``"text"`` and a type for a parameter that is a `tl.constexpr`.
-`tilework compile` without `--aot` also takes ``:S`` (``:16S``), an array of less than 2 GiB.
+An entry is a type (``*fp32``, ``i32``), with ``:16`` for a multiple of 16 or ``:1`` for the value 1, or the value of a
+compile-time parameter: a number, as in Triton, or also ``True``, ``None``, ``"text"`` and a type for a parameter that
+is a `tl.constexpr`. `tilework compile` without `--aot` also takes ``:S`` (``:16S``), an array of less than 2 GiB.
 
-A grid is three C expressions over the arguments. For GPUs a C compiler reads them. For CPUs there is none: `Expression.emit` writes
-the same arithmetic as LLVM instructions, in signed 64 bits, for C's operators on integers; casts, calls and floats are refused.
+A grid is three C expressions over the arguments. For GPUs a C compiler reads them. For CPUs there is none:
+`Expression.emit` writes the same arithmetic as LLVM instructions, in signed 64 bits, for C's operators on integers;
+casts, calls and floats are refused.
 """
 
 import ast
@@ -46,7 +47,8 @@ SPELLED = {"-": "m", ".": "p", "+": ""}
 
 @dataclass(frozen=True)
 class Entry:
-    """One parameter: its entry in the signature, and what that means. Constants have a `value`; so have those that are 1."""
+    """One parameter: its entry in the signature, and what that means. Constants have a `value`; so have those that are
+    1."""
 
     name: str
     text: str
@@ -95,7 +97,7 @@ class Names:
         return base.with_suffix(f".{self.digest}_{self.suffix}{extension}")
 
     def words(self, entries: "Sequence[Entry]") -> dict[str, str]:
-        """What headers have of it: the function, its parameters, and what the linker is told."""
+        """The fields of a header: the function, its parameters, and the lines for the linker."""
         return {
             "name": self.function,
             "parameters": "".join(f", {entry.c_type} {entry.c_name}" for entry in passed(entries)),
@@ -231,7 +233,7 @@ class GridError(ValueError):
 
 
 def parse_grid(text: str, constants: Mapping[str, Any]) -> list[str]:
-    """The three expressions, with the values of constants in place of their names."""
+    """The three expressions, with the values of constants instead of their names."""
     parts = [part.strip() for part in text.split(",")]
     assert len(parts) == 3, f"the grid has three parts, separated by commas: got {text!r}"
     if "" in parts:
@@ -254,7 +256,7 @@ class Expression:
         return {leaf for leaf in leaves(self.tree) if isinstance(leaf, str)}
 
     def emit(self, b: Any, values: Mapping[str, Any], number: Any) -> tuple[Any, Any]:
-        """The value, and whether it is none (a division by 0), of a builder of LLVM text; `number` makes an i64."""
+        """Emit with a builder of LLVM text: the value, and a flag for a division by 0; `number` makes an i64."""
         return emit(self.tree, b, values, number)
 
 
@@ -335,7 +337,8 @@ def is_operator(token: Any) -> bool:
 
 
 def emit(tree: Any, b: Any, values: Mapping[str, Any], number: Any) -> tuple[Any, Any]:
-    """See `Expression.emit`. A side that C would not evaluate is computed too, and what goes wrong there is forgotten."""
+    """See `Expression.emit`. A side that C would not evaluate is computed too, and what goes wrong there is
+    forgotten."""
     never = b.icmp("ne", number(0), number(0))
     if isinstance(tree, int):
         return number(tree), never

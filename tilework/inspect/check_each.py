@@ -1,4 +1,4 @@
-"""Does a pass keep what a program computes? Run it before and after, on drawn inputs, and compare.
+"""Check that passes keep the results of a program: run it before and after each, on generated inputs, and compare.
 
     report = check_each(module, "canonicalize,triton-combine,cse", seed=7)
     assert report.ok, report
@@ -12,10 +12,11 @@ none works the function is reported as not checked, with the reason.
 
     check_each(module, "tritongpu-pipeline{num-stages=3}", given={"K": 256, "a": a, "b": b}, grid=(1, 1, 1))
 
-Asynchronous copies, dots and barriers are checked on the way: see `oracles/evaluator/shared_memory.py`. After the pass that inserts
-fences a missing one is a mistake, and after the pass that inserts barriers a missing one.
+Asynchronous copies, dots and barriers are checked on the way: see `oracles/evaluator/shared_memory.py`. After the pass
+that inserts fences a missing one is a mistake, and after the pass that inserts barriers a missing one.
 
-Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums (`explain/gaps.py`).
+Integers and pointers must agree in every bit. Floats may differ by rounding, since passes reorder sums
+(`explain/gaps.py`).
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -61,7 +62,7 @@ PROMISES: dict[str, set[str]] = {
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first pass that changed a result, and the first place where it did."""
+    """The first pass that changed a result, and the first element that differs."""
 
     function: str
     pass_name: str
@@ -73,7 +74,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Report:
-    """Which functions were compared, which could not be (with the reason), and the mismatch, if any."""
+    """The functions that were compared, those that could not be (with the reason), and the mismatch, if any."""
 
     seed: int
     checked: tuple[str, ...] = ()
@@ -94,7 +95,8 @@ class Report:
 
 @dataclass
 class Inputs:
-    """Drawn arguments. All arrays lie in one arena, so a run starts again from the same bytes at the same addresses."""
+    """Generated arguments. All arrays are in one arena, so that every run starts from the same bytes at the same
+    addresses."""
 
     arena: np.ndarray[Any, Any]
     args: list[Any] = field(default_factory=list)
@@ -113,7 +115,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run left behind."""
+    """The results of one run."""
 
     arrays: tuple[tuple[str, np.ndarray[Any, Any]], ...]
     returned: tuple[Any, ...]
@@ -123,7 +125,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """Inputs on which the original program runs: their bytes at the start, what came out, and whether that was anything:
+    """Inputs on which the original program runs: their bytes at the start, what came out, and whether that was
+    anything:
     a value returned, a line printed, a changed byte."""
 
     inputs: Inputs
@@ -172,7 +175,8 @@ def first_trial(
     max_steps: int,
     given: Mapping[str, Any],
 ) -> Trial | str:
-    """The first draw on which `function` runs and has an effect, or at least runs; or why none does."""
+    """Return the first generated inputs on which `function` runs and has an effect, or at least runs; or the reason
+    that none does."""
     found: Trial | str = "no inputs were drawn"
     for attempt in range(attempts):
         drawn = draw(function, np.random.default_rng([*seed, attempt]), attempt, given)
@@ -222,7 +226,7 @@ def first_mismatch(
 
 
 def parts(module: ModuleOp) -> list[Hashable]:
-    """The very objects that a module is made of: equal if nothing was touched."""
+    """The objects that a module consists of: equal if nothing was modified."""
     found: list[Hashable] = []
     for op in module.walk():
         results = tuple(result.type for result in op.results)
@@ -275,7 +279,7 @@ def padded(args: Sequence[Any], function: tt.FuncOp) -> list[Any]:
 
 
 def difference(before: Outcome, after: Outcome) -> str | None:
-    """Where two outcomes differ, in words; None when they agree."""
+    """Return a text about the first difference of two outcomes; None if they agree."""
     written = [one | other for one, other in zip(before.written, after.written, strict=True)]
     for (name, old), (_, new), compared in zip(before.arrays, after.arrays, written, strict=True):
         if (where := array_difference(old, new, compared)) is not None:
@@ -289,7 +293,7 @@ def difference(before: Outcome, after: Outcome) -> str | None:
 
 
 def cropped(value: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """What is seen of a tile that a pass has padded."""
+    """The original elements of a tile that a pass has padded."""
     array = np.asarray(value)
     return array[tuple(map(slice, shape))] if array.ndim == len(shape) else array
 
@@ -297,7 +301,8 @@ def cropped(value: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 def array_difference(
     old: np.ndarray[Any, Any], new: np.ndarray[Any, Any], compared: np.ndarray[Any, Any] | None = None
 ) -> str | None:
-    """The first element that differs: index, value before and value after; errors are relative to elements that are `compared`."""
+    """The first element that differs: index, value before and value after; errors are relative to elements that are
+    `compared`."""
     if old.shape != new.shape or old.dtype != new.dtype:
         return f"shape {old.shape} of {old.dtype} before, {new.shape} of {new.dtype} after"
     gap = gap_of("", old, new, compared=compared)
@@ -393,7 +398,7 @@ def fill(
 
 
 def random_integers(rng: np.random.Generator, element: Attribute, shape: Sequence[int], attempt: int) -> Any:
-    """Small integers; every second attempt draws no negative ones, in case they are indices."""
+    """Small integers; every second attempt generates no negative ones, in case they are indices."""
     if storage(element) == np.bool_:
         return rng.integers(0, 2, size=shape).astype(np.bool_)
     return rng.integers(0 if attempt % 2 else -100, 64 if attempt % 2 else 100, size=shape)
@@ -424,7 +429,7 @@ def argument_attributes(function: tt.FuncOp, count: int) -> list[dict[str, Attri
 
 
 def array_dtype(element: Attribute) -> np.dtype[Any]:
-    """How memory of `element` is seen from outside; `i1` is a byte."""
+    """The NumPy dtype of memory with elements of type `element`; `i1` is a byte."""
     dtype = storage(element)
     return np.dtype(np.uint8) if dtype == np.bool_ else dtype
 
@@ -435,5 +440,5 @@ def public_functions(module: ModuleOp) -> list[tt.FuncOp]:
 
 
 def used_axes(module: ModuleOp) -> set[int]:
-    """The grid axes the module asks about."""
+    """The grid axes whose program ids or counts the module reads."""
     return {axis_of(op) for op in module.walk() if isinstance(op, tt.GetProgramIdOp | tt.GetNumProgramsOp)}

@@ -7,7 +7,8 @@
     made.resources                              {"registers": 40, "spill_stores": 0, ...} as ptxas reports them
     made.limits                                 occupancy, and for each innermost loop the cycles of every resource
 
-The kernel is compiled once more for it, under a recording (`targets/recording.py`); nothing is taken from a cache or stored there.
+The kernel is compiled once more for it, under a recording (`targets/recording.py`); nothing is taken from a cache or
+stored there.
 """
 
 import re
@@ -98,7 +99,8 @@ WARM: set[str] = set()
 
 
 def warm_up(request: Request) -> None:
-    """The first compilation for a target imports the compiler: its times would be those of the imports."""
+    """Compile a small kernel first: the first compilation for a target imports the compiler, which would distort the
+    times."""
     if request.target.backend not in WARM:
         compiled(Request(small_source(), request.target), with_texts=False, with_views=False)
         WARM.add(request.target.backend)
@@ -107,7 +109,8 @@ def warm_up(request: Request) -> None:
 def compiled(
     request: Request, *, with_texts: bool = True, with_views: bool = True, without: Collection[str] = ()
 ) -> Compilation:
-    """Run the stages until one fails or is in `without`; the error of a stage becomes a note, one of the frontend is raised.
+    """Run the stages until one fails or is in `without`; the error of a stage becomes a note, one of the frontend is
+    raised.
 
     `with_texts` keeps the module behind every pass; `with_views` adds what the backend makes for reading, such as SASS.
     """
@@ -153,7 +156,7 @@ SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 
 
 def resources_of(log: str) -> dict[str, int]:
-    """What ptxas says about the kernel, which comes last."""
+    """Registers and spills that ptxas reports for the kernel, which comes last in its log."""
     found: dict[str, int] = {}
     if used := USED.findall(log):
         found["registers"] = int(used[-1])
@@ -217,7 +220,7 @@ OWN = frozenset({"arch", "backend_name", "warp_size", "extern_libs", "auto_tma",
 
 
 def settings_for(options: Mapping[str, Any], compiled: GPUTarget, target: GPUTarget) -> dict[str, Any]:
-    """The options that a launch asked for, as far as another target has them, too."""
+    """The options that differ from a target's defaults, as far as another target has them, too."""
     usual = find_backend(compiled).parse_options({})
     chosen = {one.name: frozen(options[one.name]) for one in fields(usual) if one.name in options}
     known = {one.name for one in fields(find_backend(target).parse_options({}))}
@@ -229,7 +232,7 @@ def settings_for(options: Mapping[str, Any], compiled: GPUTarget, target: GPUTar
 
 
 def frozen(value: Any) -> Any:
-    """As it was before it was written as JSON."""
+    """Undo JSON's lists: tuples all the way down."""
     return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
 
 

@@ -1,10 +1,10 @@
-"""What the emulator counts of a kernel, line by line: a launch of it is repeated on a GPU that is not there, with copies of its arguments.
+"""Counters of a kernel by source line: a launch of it is repeated on an emulated GPU, with copies of its arguments.
 
     launch = Launch((4, 1, 1), (x, y, out, n, 1024))
     count(source, GPUTarget.parse("cuda:90"), {}, launch)["total"]["sectors"]
 
-A launch in the emulator takes about a million times as long as on a GPU, so only the first programs of a grid run. PTX is counted: AMD
-GPUs and CPUs are not.
+A launch in the emulator takes about a million times as long as on a GPU, so only the first programs of a grid run. PTX
+is counted: AMD GPUs and CPUs are not.
 """
 
 import copy
@@ -28,7 +28,8 @@ LARGEST = 256 << 20  # bytes of arguments that are copied
 
 @dataclass(frozen=True)
 class Launch:
-    """How a kernel was called: the grid, and all arguments in order, constants too. What tables of addresses point at is `kept`."""
+    """A call of a kernel: the grid, and all arguments in order, constants too; `kept` keeps the targets of pointer
+    tables alive."""
 
     grid: tuple[int, ...]
     arguments: tuple[Any, ...]
@@ -58,7 +59,8 @@ def copied(argument: Any) -> Any:
 
 
 def copied_array(array: Any) -> Any:
-    """A copy that lies in memory of its own as the array lies in that which it is a view of: it decides which sectors are touched."""
+    """Copy an array to the same offset modulo 256 bytes that it has in its base: the offset decides which sectors are
+    touched."""
     if not array.flags.c_contiguous:
         return array.copy(order="K")
     root = array
@@ -72,7 +74,7 @@ def copied_array(array: Any) -> Any:
 
 
 def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: Launch | None) -> dict[str, Any]:
-    """Counts by line, and in all; {"why": ...} if nothing could be counted."""
+    """Return counts by line and in total; {"why": reason} if nothing could be counted."""
     if target.backend != "cuda":
         return {"why": f"the emulator counts what PTX does; this is code for {target}"}
     if launch is None:
@@ -136,7 +138,7 @@ def emulated(
 
 
 def shown_counts(counts: Any) -> dict[str, Any]:
-    """What a page shows of the counts of a line."""
+    """The counts of a line that a page shows."""
     return {
         "instructions": sum(counts.instructions.values()),
         "kinds": dict(sorted(counts.instructions.items())),

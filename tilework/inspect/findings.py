@@ -1,4 +1,4 @@
-"""What an explanation is made of, and how it is shown: for people as diagnostics, for programs as JSON.
+"""The findings of an explanation, as diagnostics for people and as JSON for programs.
 
 add.py:21:1: note: add is compiled again: `n` = 1000 is not a multiple of 16, and 1024 was
    21 | add[grid](x, y, out, 1000, BLOCK=256)
@@ -20,7 +20,7 @@ SHOWN = 40  # findings of a section that people read
 
 @dataclass(frozen=True)
 class Finding:
-    """One answer: about which kernel, where, what, and what to try; `facts` are its numbers."""
+    """One answer about a kernel: location, statement and advice; `facts` are its figures."""
 
     kernel: str
     title: str
@@ -71,7 +71,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `kernel.explain()` returns: `print` shows it, `to_json` is the same for programs."""
+    """The result of `kernel.explain()`: `print` shows it, `to_json` is the same for programs."""
 
     sections: tuple[Section, ...]
 
@@ -81,7 +81,7 @@ class Explanation:
     __repr__ = __str__
 
     def section(self, why: str) -> Section | None:
-        """The answers to one question, if it was asked."""
+        """Return the answers to one question; None if `why` did not name it."""
         return next((section for section in self.sections if section.why == why), None)
 
     def to_json(self) -> str:

@@ -1,4 +1,5 @@
-"""One HTML file with everything in it: the data, the styles and the programs of `assets/`. It loads nothing, so that it works without a network.
+"""One HTML file with everything in it: the data, the styles and the programs of `assets/`. It loads nothing, so that it
+works without a network.
 
 page(json.dumps(document), "matmul")             "<!doctype html>..."
 data_of(text)                                    the JSON again

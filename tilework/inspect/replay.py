@@ -7,10 +7,10 @@
         kept.restore()                      the next run starts from the same bytes
     isolated(lambda: compare(launch))       the same in a fork of this process; a `Died` if the fork does not survive
 
-Each run binds, specialises and compiles for its device as a program there would. Nothing is recorded meanwhile, and the active
-device is what it was afterwards. Launches are repeated on the arguments themselves, so that overlapping arrays, strided views,
-tables of addresses and descriptors keep their meaning. Where processes cannot fork (Windows, a GPU that is in use) `isolated`
-runs the work in this process.
+Each run binds, specialises and compiles for its device as a program there would. Nothing is recorded meanwhile, and the
+active device is what it was afterwards. Launches are repeated on the arguments themselves, so that overlapping arrays,
+strided views, tables of addresses and descriptors keep their meaning. Where processes cannot fork (Windows, a GPU that
+is in use) `isolated` runs the work in this process.
 """
 
 import copy
@@ -108,7 +108,7 @@ def unlaunched(fn: Any) -> Any:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """What this thread does inside is not recorded, and it warns of nothing."""
+    """Do not record the launches of this thread inside the `with`, and ignore warnings."""
     before, QUIET.is_quiet = QUIET.is_quiet, True
     try:
         with warnings.catch_warnings():
@@ -120,7 +120,7 @@ def silence() -> Iterator[None]:
 
 @contextmanager
 def active(device: str) -> Iterator[None]:
-    """What TILEWORK_DEVICE would choose is the active device."""
+    """Make the device that TILEWORK_DEVICE=`device` selects the active one inside the `with`."""
     from tilework.runtime.devices.cuda.device import GPUS as NVIDIA  # lazily: few change the device
     from tilework.runtime.devices.hip.hip_device import GPUS as AMD
 
@@ -203,7 +203,8 @@ class Kept:
             ON_WRITE.reset(token)
 
     def written(self) -> dict[str, Array]:
-        """The elements of each array that were written under `noting_writes`; arrays whose layout is not known are left out."""
+        """The elements of each array that were written under `noting_writes`; arrays whose layout is not known are left
+        out."""
         found = {name: self.marks_of(array) for name, array in self.named}
         return {name: marks for name, marks in found.items() if marks is not None}
 
@@ -285,7 +286,7 @@ SECONDS = 900.0  # after which a copy is given up: another thread held a lock wh
 
 @dataclass(frozen=True)
 class Died:
-    """How a copy ended that has no result."""
+    """The end of a forked process that returned nothing."""
 
     how: str
 

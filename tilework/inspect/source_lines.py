@@ -1,21 +1,22 @@
-"""Which lines of the source each line of a stage comes from, and tables that store every text once.
+"""The source lines of each line of a stage, and tables that store every text once.
 
     >>> located_ir('#l = loc("k.py":3:4)\\n%0 = tt.load %p : f32 loc(#l)\\n')
     [('%0 = tt.load %p : f32', (('k.py', 3, 4),))]
 
-A place is a file, a line and a column; the first is that of the line's own code, the others are the calls that led there. Text
-that only encodes places (`loc(...)`, ``!dbg``, ``.loc``) is left out of the lines.
+A place is a file, a line and a column; the first is that of the line's own code, the others are the calls that led
+there. Text that only encodes places (`loc(...)`, ``!dbg``, ``.loc``) is left out of the lines.
 
     tables = Tables()
     tables.rows([("%0 = tt.load %p : f32", (("k.py", 3, 4),))])          [0]
     tables.data()["strings"][0]                                          "%0 = tt.load %p : f32"
 
-A row is a line of text with its places, a text a list of rows. The IR behind forty passes differs little from pass to pass, so
-that a page stores the first text and, for each pass, the rows that it replaced (`edits`).
+A row is a line of text with its places, a text a list of rows. The IR behind forty passes differs little from pass to
+pass, so that a page stores the first text and, for each pass, the rows that it replaced (`edits`).
 
     parts_of("matmul.py", {13, 28})       [Part("program_tile", 10, [...]), Part("matmul", 22, [...])]
 
-is the Python that a page shows: the functions that code comes from, or the lines around a place outside of every function.
+is the Python that a page shows: the functions that code comes from, or the lines around a place outside of every
+function.
 """
 
 import ast
@@ -89,7 +90,7 @@ def without_locations(line: str) -> tuple[str, str]:
 
 
 def closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` is closed; brackets in quotes do not count. -1: nowhere."""
+    """Return the index of the bracket that closes the one at `start`, ignoring quoted text; -1 if there is none."""
     return next((start + index for index, _, depth in unquoted(text[start:]) if depth == 0), -1)
 
 
@@ -291,7 +292,7 @@ class Tables:
         return (*places, *found)
 
     def edits(self, before: Sequence[int], after: Sequence[int]) -> list[Edit]:
-        """What turns one text into the other."""
+        """Return the edits that turn one text into the other."""
         if before == after:
             return []
         matcher = SequenceMatcher(None, before, after, autojunk=False)
@@ -335,7 +336,7 @@ class Part:
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to the language itself."""
+    """Return True if a file belongs to the language itself."""
     return file.startswith(LIBRARY)
 
 

@@ -1,10 +1,11 @@
-"""How two results of one kernel differ: not at all, as sums in another order do, or in their values.
+"""Differences between two results of one kernel: none, by rounding, or wrong values.
 
     gap = gap_of(expected, got, Room("f32", 2e-4))
     gap.is_rounding, gap.words()        False, "3 of 64 elements differ: element 17 is 2.5, not 3.0; the largest error is 0.5"
 
-Floats may differ by rounding: by `RTOL` of the largest magnitude among the elements that were written, for the coarsest floats that the
-kernel computes with. Other elements of an array may hold anything. Everything else must be equal; NaNs equal each other.
+Floats may differ by rounding: by `RTOL` of the largest magnitude among the elements that were written, for the coarsest
+floats that the kernel computes with. Other elements of an array may hold anything. Everything else must be equal; NaNs
+equal each other.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ COMPUTING = ("arith.", "math.", "tt.dot", "tt.reduce", "tt.scan", "tt.fp_to_fp",
 
 @dataclass(frozen=True)
 class Room:
-    """How far floats may be apart, as a part of the largest one; `because` of which format."""
+    """The allowed error of floats, relative to the largest one; `because` names the format that decides."""
 
     because: str
     part: float
@@ -37,7 +38,7 @@ EXACT = Room("integers", 0.0)
 
 
 def room_of(module: ModuleOp) -> Room:
-    """The room for what a kernel computes, from its module before any pass: its coarsest floats decide."""
+    """Return the tolerance of a kernel, from its module before any pass: its coarsest floats decide."""
     found = Room("f64", RTOL[8])
     for op in module.walk():
         if not op.name.startswith(COMPUTING) or op.name == "arith.constant":
@@ -52,14 +53,14 @@ def room_of(module: ModuleOp) -> Room:
 
 
 def rounds_operands(op: Operation) -> bool:
-    """Whether a dot of f32 may take its operands with fewer bits."""
+    """Return True if a dot of f32 may round its operands to fewer bits."""
     asked = op.properties.get("inputPrecision")
     return isinstance(asked, IntegerAttr) and InputPrecision(asked.value.data) is not InputPrecision.IEEE
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Where and how far an array is from what was expected."""
+    """The first wrong element of an array, and the size of the errors."""
 
     name: str
     differing: int
@@ -81,7 +82,8 @@ class Gap:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a launch should leave in its arrays, what was there before, and which elements it writes, as far as that is known."""
+    """The expected results of a launch, the previous contents of its arrays, and the written elements as far as
+    known."""
 
     arrays: Mapping[str, Array]
     before: Mapping[str, Array]
@@ -100,7 +102,7 @@ class Expected:
         return sorted((gap for gap in found if gap is not None), key=lambda gap: gap.is_rounding)
 
     def largest_move(self, name: str, got: Array) -> float:
-        """How far an element of an array is from what it should be; infinities and NaNs do not count."""
+        """Return the largest error of an array; infinities and NaNs do not count."""
         if self.arrays[name].dtype not in FORMAT_OF:
             return 0.0
         with np.errstate(invalid="ignore", over="ignore"):
@@ -116,7 +118,9 @@ def changed(before: Array, after: Array) -> Array:
 
 
 def gap_of(name: str, expected: Array, got: Array, room: Room = EXACT, compared: Array | None = None) -> Gap | None:
-    """None where two arrays are the same, bit by bit but for NaNs. Only elements that are `compared`, by default all, say how large errors may be."""
+    """Return the gap between two arrays; None if they are equal bit by bit, NaNs aside. `compared` elements (by default
+    all)
+    set the scale of the allowed errors."""
     if expected.tobytes() == got.tobytes():
         return None
     compared = np.ones(expected.shape, np.bool_) if compared is None else compared

@@ -4,9 +4,9 @@
     tilework compile kernel.py:add --signature "*fp32:16, i32:16, 1024" --target cuda:90 --emit ttir
 
 A subcommand module has `add_arguments(parser)` and `run(args) -> int`; one with options that argparse cannot describe
-also has `normalise(argv)`, which rewrites them first, and `more_options()`, which lists them. What a user did wrong is a `UsageError`, or one of the
-exceptions that the module lists as its `MISTAKES`, with `FAILURE` as the exit code; what nobody expected is one line too, and the traceback goes to
-a file for a report (TRITON_FRONT_END_DEBUGGING=1 shows it).
+also has `normalise(argv)`, which rewrites them first, and `more_options()`, which lists them. What a user did wrong is
+a `UsageError`, or one of the exceptions that the module lists as its `MISTAKES`, with `FAILURE` as the exit code; what
+nobody expected is one line too, and the traceback goes to a file for a report (TRITON_FRONT_END_DEBUGGING=1 shows it).
 """
 
 import argparse
@@ -44,7 +44,7 @@ CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)")
 
 
 class Parser(argparse.ArgumentParser):
-    """What argparse refuses, with the option or the word that was meant."""
+    """An argument parser whose errors suggest the option or choice that was meant."""
 
     more_options: Sequence[str] = ()
 
@@ -107,7 +107,7 @@ def imported(name: str) -> ModuleType:
 
 
 def parser_of(name: str) -> Parser:
-    """What reads the options of a subcommand."""
+    """Return the parser of a subcommand's options."""
     tool = imported(name)
     parser = Parser(prog=f"tilework {name}", description=tool.__doc__, allow_abbrev=False)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter

@@ -1,14 +1,16 @@
 """`tilework compile FILE.py:KERNEL --signature "..." --target cuda:90 --emit ttir -o DIR`.
 
-KERNEL may be left out where the file has one. A file of a later stage goes on from there: `tilework compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
+KERNEL may be left out where the file has one. A file of a later stage goes on from there: `tilework compile FILE.llir
+--target cuda:90 --emit ptx,cubin,sass -o DIR`.
 
-The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``), with
-``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1`` if the value is 1; or a constant (``1024``, ``True``,
-``"row"``, ``fp16``) for a compile-time parameter. Entries left out at the end take their defaults. Without a signature, the first of the
-file's `CASES` with this kernel says how it is called, as in `examples/`: its `types`, `constexprs` and `attrs`.
+The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``),
+with ``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1``
+if the value is 1; or a constant (``1024``, ``True``, ``"row"``, ``fp16``) for a compile-time parameter. Entries left
+out at the end take their defaults. Without a signature, the first of the file's `CASES` with this kernel says how it is
+called, as in `examples/`: its `types`, `constexprs` and `attrs`.
 
-With `--aot` a kernel becomes something that C programs call, see docs/aot.md. `python -m tilework.tools.compile` is that under the
-name and with the options of Triton's `triton.tools.compile`.
+With `--aot` a kernel becomes something that C programs call, see docs/aot.md. `python -m tilework.tools.compile` is
+that under the name and with the options of Triton's `triton.tools.compile`.
 """
 
 import argparse
@@ -151,7 +153,7 @@ def compile_ahead(kernel: JITFunction, signatures: Sequence[str], args: argparse
 
 
 def reasons(missing: Mapping[str, StageError]) -> dict[str, list[str]]:
-    """Which stages are not there, by the reason."""
+    """Group the missing stages by the reason."""
     found: dict[str, list[str]] = {}
     for stage, error in missing.items():
         found.setdefault(str(error), []).append(stage)
@@ -159,7 +161,8 @@ def reasons(missing: Mapping[str, StageError]) -> dict[str, list[str]]:
 
 
 def load_kernel(path: Path, name: str) -> JITFunction:
-    """Import the file and take the kernel out of it, or its only one; decorators around the jit function are looked through."""
+    """Import the file and take the kernel out of it, or its only one; decorators around the jit function are looked
+    through."""
     module = load_module(path)
     own = {
         key: fn
@@ -185,7 +188,7 @@ def load_kernel(path: Path, name: str) -> JITFunction:
 
 
 def load_module(path: Path) -> Any:
-    """Import the file; what it does wrong is told with the line."""
+    """Import the file; an error of its code is a UsageError with the line."""
     if not path.is_file():
         raise UsageError(f"no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -217,7 +220,7 @@ def line_in(path: Path, error: BaseException) -> int | None:
 
 
 def case_of(fn: JITFunction) -> Any:
-    """How the file that has the kernel calls it; None if it does not say."""
+    """Return the kernel's entry in the `CASES` of its file; None if there is none."""
     return next((case for case in fn.__globals__.get("CASES", ()) if getattr(case, "kernel", None) is fn), None)
 
 

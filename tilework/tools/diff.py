@@ -1,4 +1,5 @@
-"""Compare two compilations: which stages differ, behind which pass they begin to, registers, memory, limits side by side.
+"""Compare two compilations: which stages differ, behind which pass they begin to, registers, memory, limits side by
+side.
 
     tilework diff kernels.py:old kernels.py:new --signature "*fp32:16, i32, 1024"            two kernels
     tilework diff kernels.py:matmul --a-options num_warps=4 --b-options num_warps=8,BLOCK=128    two configurations
@@ -6,9 +7,10 @@
     tilework diff before.json after.json --kernel matmul                                     two compilers, or yesterday and today
     tilework diff kernels.py:matmul --b-options num_stages=1 --output diff.html              a page for a browser
 
-What is compared is a kernel of a file, the file of a stage, or a page or .json file that `tilework explore -o` saved; one that is not
-named is the other. Options are compile options or constants of the kernel. `--show TTGIR` prints all of the difference of a stage, or of a
-pass. The result is 0 if all stages are the same, 1 if not, and 2 if something went wrong.
+What is compared is a kernel of a file, the file of a stage, or a page or .json file that `tilework explore -o` saved;
+one that is not named is the other. Options are compile options or constants of the kernel. `--show TTGIR` prints all of
+the difference of a stage, or of a pass. The result is 0 if all stages are the same, 1 if not, and 2 if something went
+wrong.
 """
 
 import argparse

@@ -1,10 +1,11 @@
-"""What of tilework works on this machine, and what to install for the rest: one line each.
+"""Report the parts of tilework that work on this machine, and what to install for the rest: one line each.
 
     tilework doctor              everything; exit code 0, or 1 if something that is here does not work
     tilework doctor --json       the same for programs
 
-Devices are not only looked for: a small kernel is compiled and run on each that is said to work, in a process of its own, and its
-result is compared. `ok` works, `--` is not here and is not needed, `!!` is here and does not work, or is needed.
+Devices are not only looked for: a small kernel is compiled and run on each that is said to work, in a process of its
+own, and its result is compared. `ok` works, `--` is not here and is not needed, `!!` is here and does not work, or is
+needed.
 """
 
 import argparse
@@ -124,7 +125,7 @@ def python(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def is_runtime_only() -> bool:
-    """Whether tilework was installed without its compiler."""
+    """Return True if tilework was installed without its compiler."""
     return PARTS[0] in missing_parts()
 
 
@@ -172,7 +173,7 @@ def device_lines(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def asked_device() -> Line:
-    """What TILEWORK_DEVICE asks for, and whether it can be had."""
+    """Check the device that TILEWORK_DEVICE selects."""
     from tilework.runtime.devices.active_driver import default_driver  # lazily: needs what may be missing
 
     try:
@@ -189,7 +190,7 @@ def gpu_drivers() -> list[Any]:
 
 
 def tried(name: str, device: str, args: argparse.Namespace) -> Line:
-    """Run a kernel on a device, in a process of its own: a driver that crashes takes nobody with it."""
+    """Run a kernel on a device, in a process of its own, which a crashing driver cannot take down with it."""
     if args.quick:
         return Line(name, OK, "not tried (--quick)")
     if is_runtime_only():
@@ -223,7 +224,7 @@ def tried(name: str, device: str, args: argparse.Namespace) -> Line:
 
 
 def gpu_names() -> str:
-    """What the driver's own program calls the GPUs: ``NVIDIA H200, driver 570.86``; "" without it."""
+    """The GPUs as the driver's own program names them: ``NVIDIA H200, driver 570.86``; "" without it."""
     try:
         command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
@@ -311,7 +312,7 @@ def bad_values() -> Iterable[Line]:
 
 
 def guarded(look: Callable[[argparse.Namespace], Iterable[Line]]) -> Callable[[argparse.Namespace], Iterable[Line]]:
-    """What cannot even be looked at is broken, and the rest is still looked at."""
+    """Run a check; one that raises an exception is reported as broken."""
 
     def lines(args: argparse.Namespace) -> Iterable[Line]:
         try:

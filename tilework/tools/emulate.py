@@ -1,16 +1,17 @@
 """Run a kernel of a PTX file, or of LLVM text for AMD GPUs, without a GPU, check it, count what it does.
 
-    tilework emulate add.ptx --grid 4 --block 128 --arg f32:512:random --arg f32:512:range --arg f32:512 --arg i32=512 --dump 2
-    tilework emulate gemm.ptx --kernel gemm --block 128 --shared 32768 --arg f16:64x64:random --arg f32:64x64 --counters
-    tilework emulate gemm.ptx --block 128 --arg f32:64 --check --seed 3
-    tilework emulate add.llir --grid 4 --arg f32:512:range --arg f32:512 --arg i32=512 --dump 1 --check
+    tilework emulate add.ptx --grid 4 --block 128 --arg f32:512:random --arg f32:512:range --arg f32:512 --arg i32=512
+    --dump 2 tilework emulate gemm.ptx --kernel gemm --block 128 --shared 32768 --arg f16:64x64:random --arg f32:64x64
+    --counters tilework emulate gemm.ptx --block 128 --arg f32:64 --check --seed 3 tilework emulate add.llir --grid 4
+    --arg f32:512:range --arg f32:512 --arg i32=512 --dump 1 --check
 
-An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number TYPE=VALUE, or
-bytes HEX as hex=0011ff. Pointers to scratch memory, which compiled kernels have behind their own parameters, are filled in; threads,
-and bytes of shared memory, are those that the file tells (`.reqntid`, `.maxntid`, tilework's first line). Arrays lie far from each
-other, so that an access past the end of one is told with its number. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check`
-warps run one at a time in an order drawn from the seed, and races, uninitialised reads, bad accesses and missing waits are told.
-What is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
+An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number
+TYPE=VALUE, or bytes HEX as hex=0011ff. Pointers to scratch memory, which compiled kernels have behind their own
+parameters, are filled in; threads, and bytes of shared memory, are those that the file tells (`.reqntid`, `.maxntid`,
+tilework's first line). Arrays lie far from each other, so that an access past the end of one is told with its number.
+`--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check` warps run one
+at a time in an order drawn from the seed, and races, uninitialised reads, bad accesses and missing waits are told. What
+is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
 """
 
 import argparse
@@ -127,7 +128,7 @@ def emulate(args: argparse.Namespace) -> None:
 def emulate_llvm(
     args: argparse.Namespace, text: str, arch: str, given: list[Any], dumps: list[tuple[int, str]]
 ) -> None:
-    """What is found is told with or without --check, nothing is counted."""
+    """Launch without counters; findings are reported with or without --check."""
     from tilework.oracles.emulator.llvm.ir import Pointer  # lazily: each emulator for itself
     from tilework.oracles.emulator.llvm.run_llvm import load_kernel
 
@@ -162,7 +163,7 @@ def choose(device: Device, file: str, text: str, name: str | None) -> LoadedFunc
 
 
 def upload(memory: Memory, texts: Sequence[str], given: Sequence[Any]) -> dict[int, int]:
-    """The addresses of the arrays among the arguments, by number."""
+    """The addresses of the arrays among the arguments, by index."""
     places: dict[int, int] = {}
     for number, value in enumerate(given):
         if is_array(value):
@@ -195,7 +196,7 @@ def sizes(text: str, option: str) -> list[int]:
 
 
 def argument(text: str, random: np.random.Generator) -> Any:
-    """What an --arg says: an array, a NumPy scalar, or bytes."""
+    """Parse an --arg: an array, a NumPy scalar, or bytes."""
     kind, equals, value = text.partition("=")
     if equals and ":" not in kind:
         if kind == "hex":

@@ -1,4 +1,5 @@
-"""Run a program, and say why its kernels were compiled again, why configurations lost, what makes them slow, where they differ.
+"""Run a program, and say why its kernels were compiled again, why configurations lost, what makes them slow, where they
+differ.
 
     tilework explain train.py --epochs 1                 why compiled, why tuned, why slow
     tilework explain --why compiled train.py             one question, or several: compiled,tuned,slow,different
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def explain_running(args: argparse.Namespace, questions: Sequence[str]) -> int:
-    """What a program has recorded so far, which may be running still: TILEWORK_EXPLAIN names the folder."""
+    """Explain the records so far of a program that may be running still: TILEWORK_EXPLAIN names the folder."""
     records = list(read_records(args.program))
     if not records:
         words = f"start the program with TILEWORK_EXPLAIN={args.program}"
@@ -111,7 +112,7 @@ def run_program(program: Program, folder: str, is_quiet: bool) -> int:
 
 
 def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], devices: Sequence[str]) -> Explanation:
-    """The sections that were asked for; tunings only where there are some."""
+    """Return the requested sections; tunings only if there are some."""
     sections: list[Section] = []
     if "compiled" in questions:
         sections.append(why_compiled(records))
@@ -131,7 +132,7 @@ def explanation(records: Sequence[Mapping[str, Any]], questions: Sequence[str], 
 
 
 def ending(code: int) -> str:
-    """How a program ended that did not succeed."""
+    """Describe the end of a program that failed."""
     if code > 0:
         return f"ended with {code}; what happened until then is above"
     name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)

@@ -1,4 +1,5 @@
-"""Show kernels from their source to machine code, in one page for a browser: every stage, linked line by line, every pass, layouts, limits.
+"""Show kernels from their source to machine code, in one page for a browser: every stage, linked line by line, every
+pass, layouts, limits.
 
     tilework explore train.py --epochs 1                  run a program, show the kernels that it launches
     tilework explore --target cuda:90 train.py            what they would be on another device, with counters of the emulator
@@ -6,8 +7,8 @@
     tilework explore kernels.py:matmul --signature "*fp16:16, *fp16:16, *fp16:16, i32, 64" --target hip:gfx942
     tilework explore -o softmax.html --no-open softmax.py
 
-The page is one file that needs no network and no server. `-o NAME.json` writes the data alone; `tilework diff` compares two of either.
-Options come before the program, everything behind it is the program's own.
+The page is one file that needs no network and no server. `-o NAME.json` writes the data alone; `tilework diff` compares
+two of either. Options come before the program, everything behind it is the program's own.
 """
 
 import argparse
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
-    """What to show, and the exit code of the program that was run."""
+    """Return the requests of a page, and the exit code of the program that was run."""
     from tilework.inspect.explorer.interactive import targets_of  # lazily: as in `run`
 
     targets = targets_of(args.target)
@@ -86,7 +87,9 @@ def requested(args: argparse.Namespace) -> tuple[list[Any], int]:
 
 
 def named_request(named: str, signature: str, target: Any, settings: dict[str, Any], counts: bool) -> Any:
-    """What compiles ``FILE.py:KERNEL``, or goes on from the file of a stage; settings that are parameters of the kernel are constants of it."""
+    """Return the request for ``FILE.py:KERNEL`` or for the file of a stage; settings that are parameters of the kernel
+    become
+    constants."""
     from tilework.compiler import ASTSource, IRSource  # lazily: as in `run`
     from tilework.inspect.compilation import Request
     from tilework.inspect.counters import Launch

@@ -33,7 +33,7 @@ STUB_TARGET = stub_target = GPUTarget("cuda", 100, 32)
 
 
 class MatchError(ValueError):
-    """The output does not have what a CHECK line asks for."""
+    """The output does not match a CHECK line."""
 
     def __init__(self, message: str, module_str: str) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class ParsedKernel:
         return print_module(self.module, debuginfo=True)
 
     def str_nodebug(self) -> str:
-        """The text without locations, values by number."""
+        """The text without locations, with numbered values."""
         return print_module(self.module, nameloc_prefix=False)
 
 

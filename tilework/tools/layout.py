@@ -6,10 +6,10 @@
     tilework layout -i kernel.ttgir -alias-names=blocked,mma -t "tensor<16x16xf16>" -use-hw-view
     tilework layout -i kernel.ttgir -alias-names=mma --shape 16x16 --svg mma.svg
 
-An element that several threads hold shows all of them: T0:0|T4:0. Sizes that are no powers of two are laid out with padding, which
-is shown as such (dashes; [9,1] in the view of the hardware; grey in a picture). For shared memory the bank conflicts of a warp that
-reads a row or a column follow. Old spellings (`#triton_gpu.blocked`, `#triton_nvidia_gpu...`) are read too. An error is
-one line on stderr and exit code 1.
+An element that several threads hold shows all of them: T0:0|T4:0. Sizes that are no powers of two are laid out with
+padding, which is shown as such (dashes; [9,1] in the view of the hardware; grey in a picture). For shared memory the
+bank conflicts of a warp that reads a row or a column follow. Old spellings (`#triton_gpu.blocked`,
+`#triton_nvidia_gpu...`) are read too. An error is one line on stderr and exit code 1.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or draw the layouts that the options name; the exit code."""
+    """Print or draw the layouts that the options name, and return the exit code."""
     try:
         text = answer(args)
     except LayoutError as error:
@@ -166,7 +166,7 @@ def read_encoding(text: str) -> Encoding:
 
 
 def message_of(error: ParseError | IRSyntaxError) -> str:
-    """What is wrong, without the excerpt of the text."""
+    """The message of a parse error without the excerpt of the text."""
     return error.msg.strip() if isinstance(error, ParseError) else error.message
 
 

@@ -1,10 +1,10 @@
-"""What went wrong, as people say it: a file that is not there is no "[Errno 2]"."""
+"""Error messages without Python's jargon: a missing file is no "[Errno 2]"."""
 
 from pathlib import Path
 
 
 class UsageError(Exception):
-    """What a user did wrong; shown without a traceback."""
+    """A user error, shown without a traceback."""
 
 
 def read_text(path: str) -> str:

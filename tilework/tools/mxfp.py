@@ -48,7 +48,7 @@ def like(array: np.ndarray, model: Any) -> Any:
 
 
 class MicroscalingTensor:
-    """What both formats share: `data` (uint8 codes), or only a `size` until `random()` fills it."""
+    """The base of both formats: `data` (uint8 codes), or only a `size` until `random()` fills it."""
 
     def __init__(self, data: Any = None, size: int | Sequence[int] | None = None, device: Any = None) -> None:
         if data is None and size is None:
@@ -97,7 +97,8 @@ class MicroscalingTensor:
 class MXFP4Tensor(MicroscalingTensor):
     """E2M1 values (0, .5, 1, 1.5, 2, 3, 4, 6 and their negatives), one uint8 code each. See the module docstring.
 
-    `to` gives the values, `to_packed_tensor` two codes in a byte, as `tl.dot_scaled` takes them; `random` fills one of a given `size`.
+    `to` gives the values, `to_packed_tensor` two codes in a byte, as `tl.dot_scaled` takes them; `random` fills one of
+    a given `size`.
 
     Example:
         from tilework.tools.mxfp import MXFP4Tensor
@@ -125,7 +126,7 @@ class MXFP4Tensor(MicroscalingTensor):
         return like(np.moveaxis(pairs[..., 1::2] << 4 | pairs[..., 0::2], -1, dim), self.data)
 
     def unpack_packed_tensor(self, packed_tensor: Any, dim: int, original_shape: Sequence[int]) -> Any:
-        """The codes that `to_packed_tensor(dim)` packed; `original_shape` tells whether the last one is padding."""
+        """The codes that `to_packed_tensor(dim)` packed; `original_shape` shows if the last one is padding."""
         packed = to_numpy(packed_tensor)
         check_dim(dim, packed.ndim)
         last = np.moveaxis(packed, dim, -1)

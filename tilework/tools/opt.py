@@ -6,16 +6,17 @@
 
 Passes run in the order in which they are named, by `-p`, by `-pass-pipeline=builtin.module(...)` or as options of their
 own (one or two dashes, `--name="option=value"`). An error is one line on stderr, with file, line and column, and exit
-code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks so are the remarks of passes. Where `convert-triton-gpu-to-llvm{compute-capability=90}`
-is the last of them, as in reproducers of that stage, LLVM text is printed.
+code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks so are the remarks of passes. Where
+`convert-triton-gpu-to-llvm{compute-capability=90}` is the last of them, as in reproducers of that stage, LLVM text is
+printed.
 
 With `--verify-diagnostics` the `expected-error` comments of a test file must match the diagnostics:
 
     // expected-error @below {{only matching widths}}
     %0 = tt.bitcast %a : tensor<128xf32> -> tensor<128xi16>
 
-The comment holds a substring of the message. `@below`, `@above`, `@+2` and `@-1` select another line; without one the diagnostic is
-on the comment's own line. `expected-remark`, `expected-warning` and `expected-note` work the same.
+The comment holds a substring of the message. `@below`, `@above`, `@+2` and `@-1` select another line; without one the
+diagnostic is on the comment's own line. `expected-remark`, `expected-warning` and `expected-note` work the same.
 """
 
 import argparse
@@ -50,7 +51,7 @@ EXPECTATION = re.compile(
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a text: `line` and `column` count from 1, 0 when unknown."""
+    """A position in a text: `line` and `column` count from 1, 0 if unknown."""
 
     file: str
     line: int = 0
@@ -62,7 +63,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message about one place."""
+    """One message about one position."""
 
     severity: str
     position: Position
@@ -74,7 +75,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a comment of a test file announces; `line` 0 stands for an unknown place."""
+    """An expectation in a comment of a test file; `line` 0 is an unknown position."""
 
     severity: str
     line: int
@@ -91,7 +92,7 @@ class Expectation:
 
 
 def expectations(text: str) -> list[Expectation]:
-    """Every expectation in the comments of `text`; a line of comments above an op counts as one place."""
+    """Every expectation in the comments of `text`; consecutive comment lines above an op have one target line."""
     lines = text.split("\n")
     found: list[Expectation] = []
     for number, line in enumerate(lines, start=1):
@@ -101,7 +102,7 @@ def expectations(text: str) -> list[Expectation]:
 
 
 def target(lines: Sequence[str], number: int, place: str) -> int:
-    """The line an expectation on line `number` speaks of; `@below` skips further expectations."""
+    """The target line of an expectation on line `number`; `@below` skips further expectations."""
     if place == "below":
         number += 1
         while number < len(lines) and EXPECTATION.search(lines[number - 1]):
@@ -113,7 +114,8 @@ def target(lines: Sequence[str], number: int, place: str) -> int:
 
 
 def unmet(text: str, file: str, diagnostics: Sequence[Diagnostic], only_expected: bool = False) -> list[Diagnostic]:
-    """What is wrong: expected and not produced, or produced and not expected (errors only, with `only_expected`)."""
+    """Return the mismatches: expected and not produced, or produced and not expected (errors only, with
+    `only_expected`)."""
     open_ends = expectations(text)
     wrong: list[Diagnostic] = []
     for diagnostic in diagnostics:
@@ -345,7 +347,7 @@ def given_value(text: str) -> tuple[str, int | float]:
 
 
 def apply(job: Job, module: ModuleOp, one: Pass) -> bool:
-    """Run one pass, with the printing and verifying that was asked for."""
+    """Run one pass, with the requested printing and verifying."""
     if job.args.print_before_all:
         print(f"// -----// IR Dump Before {one.name} //----- //\n{print_text(job, module)}", file=sys.stderr)
     if job.args.verify_diagnostics and one.name == "test-print-alignment":
@@ -378,7 +380,7 @@ def print_text(job: Job, module: ModuleOp) -> str:
 
 
 def position_of(job: Job, op: Operation) -> Position:
-    """Where `op` stands in the file; for one a pass has made, where its source stands, if that is known."""
+    """The position of `op` in the file; of an op that a pass created, that of its source, if known."""
     line = job.lines.get(op)
     return place(job, op.location) if line is None else Position(job.file, line, 1)
 

@@ -4,8 +4,8 @@
     tilework precompile app.jsonl --target cuda:90 --target cpu:x86-64-v3    compiles it, into app.tilebundle
     TILEWORK_BUNDLE=app.tilebundle TILEWORK_NO_JIT=1 python app.py           is served from it
 
-No GPU is needed. With TILEWORK_BUNDLE_KEY in the environment the bundle is signed. Kernels that cannot be compiled are listed at
-the end, with the reasons, and the exit code is 1; all others are in the bundle.
+No GPU is needed. With TILEWORK_BUNDLE_KEY in the environment the bundle is signed. Kernels that cannot be compiled are
+listed at the end, with the reasons, and the exit code is 1; all others are in the bundle.
 """
 
 import argparse

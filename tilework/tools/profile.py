@@ -1,4 +1,5 @@
-"""Run a program, and show where its time goes: a tree of kernels, what each reaches of what this machine can, what to look at first.
+"""Run a program, and show where its time goes: a tree of kernels, what each reaches of what this machine can, what to
+look at first.
 
     tilework profile train.py --epochs 1                 a table
     tilework profile --html profile.html train.py        also a page with pictures, for a browser
@@ -7,8 +8,9 @@
     tilework profile --triton train.py                   a program that says `import triton`
     tilework profile -m package.module                   a module
 
-The program runs as it is; scopes of `tilework.profiler` in it become branches of the tree. The profile is shown when it ends, also if it
-fails or is interrupted, and the exit code is the program's. What the machine can do is measured once, and kept in the cache folder.
+The program runs as it is; scopes of `tilework.profiler` in it become branches of the tree. The profile is shown when it
+ends, also if it fails or is interrupted, and the exit code is the program's. What the machine can do is measured once,
+and kept in the cache folder.
 """
 
 import argparse

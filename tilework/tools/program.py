@@ -1,4 +1,5 @@
-"""The program that a command runs: ``SCRIPT ARGUMENT ...`` or ``-m MODULE ARGUMENT ...``, in this process or in one of its own."""
+"""The program that a command runs: ``SCRIPT ARGUMENT ...`` or ``-m MODULE ARGUMENT ...``, in this process or in one of
+its own."""
 
 import argparse
 import os
@@ -48,11 +49,12 @@ class Program(NamedTuple):
         return not self.is_module and says_triton(self.name)
 
     def means_us(self) -> bool:
-        """Whether its Triton is tilework: that was asked for, or it says `import triton` and there is no other."""
+        """Return True if its Triton is tilework: by `--triton`, or because it imports triton and no other is
+        installed."""
         return self.as_triton or (self.says_triton() and find_spec("triton") is None)
 
     def is_there(self) -> bool:
-        """Whether there is such a file, or module."""
+        """Return True if the file or module exists."""
         if not self.is_module:
             return os.path.isfile(self.name)
         sys.path.insert(0, os.getcwd())
@@ -62,7 +64,7 @@ class Program(NamedTuple):
             return False
 
     def command(self) -> list[str]:
-        """What runs it in a process of its own."""
+        """The command line that runs it in a process of its own."""
         words = [*(["-m"] if self.is_module else []), self.name, *self.arguments]
         return [sys.executable, *(["-m", "tilework.as_triton"] if self.means_us() else []), *words]
 

@@ -3,7 +3,8 @@
     proton -n matmul -k triton script.py --size 4096
     proton pytest tests/test_matmul.py
 
-Sessions that the program starts itself are ignored; its scopes and metrics are not. The profile is written when it ends, also if it fails.
+Sessions that the program starts itself are ignored; its scopes and metrics are not. The profile is written when it
+ends, also if it fails.
 """
 
 import argparse

@@ -14,8 +14,8 @@ A docstring ends with its example, plain Python that runs as it stands after `PR
             assert_close(call(double, np.arange(4)), [0, 2, 4, 6])
         \"\"\"
 
-What has no docstring in Python (a dtype, a number) has a string after its assignment, which is found in the source. Pages and
-tests are made from this list; a new public name belongs into a family of `reference_families.py`.
+What has no docstring in Python (a dtype, a number) has a string after its assignment, which is found in the source.
+Pages and tests are made from this list; a new public name belongs into a family of `reference_families.py`.
 """
 
 import ast
@@ -88,7 +88,8 @@ def run_example(entry: Entry) -> None:
 
 
 def documented(name: str) -> tuple[Any, str]:
-    """What a name stands for, and its docstring: its own, or the string after its assignment; else that of its class, or ""."""
+    """Return the value of a name and its docstring: its own, the string after its assignment, that of its class, or
+    ""."""
     first, *path = name.split(".")
     owner: Any = import_module({"tl": "tilework.language"}.get(first, first))
     for part in path[:-1]:
@@ -140,7 +141,7 @@ def parsed(module: str) -> list[ast.stmt]:
 
 
 def signature(value: Any) -> str:
-    """How a function or a class is called, without annotations that say nothing."""
+    """The call signature of a function or a class, without annotations that carry no information."""
     if isinstance(value, property) or not callable(value) or inspect.ismodule(value):
         return ""
     try:

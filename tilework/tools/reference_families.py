@@ -1,11 +1,11 @@
-"""Which names the reference has, in the order of its pages."""
+"""The names in the reference, in the order of its pages."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Family:
-    """Names that stand on one page."""
+    """The names of one page."""
 
     title: str
     part: str  # "language" or "runtime"

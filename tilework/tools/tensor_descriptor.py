@@ -30,10 +30,12 @@ class IllegalBlockShape(AssertionError, ValueError):
 
 @dataclass
 class TensorDescriptor:
-    """`block_shape` blocks of the tensor that starts at `base`, passed to a kernel, where it is a `tl.tensor_descriptor`.
+    """`block_shape` blocks of the tensor that starts at `base`, passed to a kernel, where it is a
+    `tl.tensor_descriptor`.
 
-    Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in elements. The last one is
-    1, the others (from 0 to below 2^40 bytes) and the address are multiples of 16 bytes, as TMA wants them; the rules hold on every target.
+    Loads outside of `shape` give zero, or NaN with ``padding="nan"``; stores outside are dropped. Strides are in
+    elements. The last one is 1, the others (from 0 to below 2^40 bytes) and the address are multiples of 16 bytes, as
+    TMA wants them; the rules hold on every target.
 
     Example:
         from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -139,5 +141,5 @@ def strides_of(tensor: Any) -> list[int]:
 
 
 def is_floating(base: Any) -> bool:
-    """Whether the elements can be NaN; bf16 and the fp8 types of ml_dtypes can."""
+    """Return True if the elements can be NaN, also for bf16 and the fp8 types of ml_dtypes."""
     return dtype_code(base.dtype).startswith(("fp", "bf"))

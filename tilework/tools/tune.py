@@ -4,9 +4,10 @@
     tilework tune --triton train.py                      a program that says `import triton`
     tilework tune --workers ray://head:10001 train.py    on the GPUs of a Ray cluster (pip install tilework[ray])
 
-On a cluster the program runs once per GPU (`--parts` says otherwise), and each run measures its part of the configurations of
-every kernel. The folder of the program is sent along; whatever else it imports must be there, and the same tilework. Results
-belong to the kind of GPU, the kernel's source and the versions of the tools; a changed kernel is tuned again.
+On a cluster the program runs once per GPU (`--parts` says otherwise), and each run measures its part of the
+configurations of every kernel. The folder of the program is sent along; whatever else it imports must be there, and the
+same tilework. Results belong to the kind of GPU, the kernel's source and the versions of the tools; a changed kernel is
+tuned again.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def run_program(program: Program, variables: Mapping[str, str], **settings: Any)
 
 
 def saved(store: EntryStore) -> dict[Path, tuple[int, int]]:
-    """The files with results for every run, and what tells one from the file that replaces it."""
+    """The files with saved results, with inode and modification time to detect replaced ones."""
     stats = {path: path.stat() for path in Path(store.root).glob(f"*/*.{SAVED}.json")}
     return {path: (found.st_ino, found.st_mtime_ns) for path, found in stats.items()}
 

@@ -1,4 +1,5 @@
-"""Why was this compiled again, why is it slow, why were these configurations pruned, why is it different: docs/explain.md.
+"""Why was this compiled again, why is it slow, why were these configurations pruned, why is it different:
+docs/explain.md.
 
 | question | module | evidence |
 |---|---|---|

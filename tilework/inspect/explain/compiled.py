@@ -1,8 +1,8 @@
 """Why was this compiled or tuned again: the records of `runtime/recording`, kernel by kernel.
 
-A kernel with hundreds of specialisations has them for few reasons. Those with the same reason (the same parts of the key differ from
-the nearest earlier specialisation) are one finding, at the line of the first. Every tuning is a finding with the times of its
-configurations, or why they have none.
+A kernel with hundreds of specialisations has them for few reasons. Those with the same reason (the same parts of the
+key differ from the nearest earlier specialisation) are one finding, at the line of the first. Every tuning is a finding
+with the times of its configurations, or why they have none.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ def of_kernel(kernel: str, rows: Iterable[Record]) -> list[Finding]:
 
 
 def reason_of(row: Record) -> tuple[Any, ...]:
-    """What compilations for the same reason have in common."""
+    """The key under which compilations for the same reason are grouped."""
     changed = tuple((difference["part"], difference["name"]) for difference in row.get("differences", ()))
     return ("tuning",) if row.get("is_tuning") else (row.get("against"), changed)
 
@@ -101,7 +101,7 @@ def finding_of(kernel: str, group: Sequence[Record], own: Sequence[Record]) -> F
 
 
 def position(first: Record, own: Sequence[Record]) -> str:
-    """Which one it is, and where the nearest was launched."""
+    """The index of a specialisation, and the launch of the nearest earlier one."""
     keys = list(dict.fromkeys(row["key"] for row in own))
     text = f"specialisation {keys.index(first['key']) + 1} of {len(keys)}"
     if first.get("against") == "process":
@@ -189,7 +189,7 @@ def config_line(one: Record, best: Sequence[Record]) -> str:
 
 
 def advice(states: Mapping[str, Sequence[Record]]) -> list[str]:
-    """What the failures have in common."""
+    """Advice for the resources that failed configurations lacked."""
     lacking = {one["name"] for one in states["failed"] if "name" in one}
     texts = {
         "shared memory": "smaller blocks or num_stages need less shared memory",

@@ -1,17 +1,19 @@
-"""Why is this different: one launch on every device, against the interpreter, and the first pass that changed the result.
+"""Why is this different: one launch on every device, against the interpreter, and the first pass that changed the
+result.
 
     why_different([Launch(add, (x, y, out, n, 1024), (4, 1, 1))])
     first_change(launch, "emulator:sm_90", kept, expected, tolerance).words
-                        "the pass 'tritongpu-pipeline{num-stages=3}' (make_ttgir) changed it: out[3] is 1.0, not 2.0 ..."
+                        "the pass 'tritongpu-pipeline{num-stages=3}' (make_ttgir) changed it: out[3] is 1.0, not 2.0
+                        ..."
 
-The interpreter runs the kernel's own Python and shares nothing with the compiler but the typing rules, so it is the reference.
-Where it cannot run the kernel, its error may be the answer: an access out of bounds is an error there, and undefined elsewhere. Only
-elements that the launch writes are compared. Differences by rounding are told apart from wrong values (`tolerances.py`), and so are
-those as large as the interpreter's own when it adds in another order.
+The interpreter runs the kernel's own Python and shares nothing with the compiler but the typing rules, so it is the
+reference. Where it cannot run the kernel, its error may be the answer: an access out of bounds is an error there, and
+undefined elsewhere. Only elements that the launch writes are compared. Differences by rounding are told apart from
+wrong values (`tolerances.py`), and so are those as large as the interpreter's own when it adds in another order.
 
-To find the pass, the launch is compiled for the device and every module on the way is evaluated with the launch's arguments;
-modules that a pass left unchanged are not evaluated again. If all of them compute the expected results, the error is made behind
-them: by the code generator, LLVM, the assembler, or the device.
+To find the pass, the launch is compiled for the device and every module on the way is evaluated with the launch's
+arguments; modules that a pass left unchanged are not evaluated again. If all of them compute the expected results, the
+error is made behind them: by the code generator, LLVM, the assembler, or the device.
 """
 
 import io
@@ -61,7 +63,7 @@ class TakesTooLong(Exception):
 
 @dataclass
 class Outcome:
-    """What one device made of a launch."""
+    """The results of a launch on one device, or its failure."""
 
     device: str
     arrays: Mapping[str, Array] = field(default_factory=dict)
@@ -88,7 +90,7 @@ def section_of(found: Sequence[Finding], launches: int, devices: Sequence[str]) 
 
 
 def together(found: Sequence[Finding]) -> list[Finding]:
-    """What is said of several launches in the same words is said once."""
+    """Merge findings with equal texts."""
     groups: dict[str, list[Finding]] = {}
     for finding in found:
         groups.setdefault(finding.text(), []).append(finding)
@@ -101,7 +103,7 @@ def together(found: Sequence[Finding]) -> list[Finding]:
 
 
 def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float = SECONDS) -> list[Finding]:
-    """What is to be said about one launch."""
+    """Return the findings about one launch."""
     name, part = launch.fn.__name__, launch.first_programs()
     where = kernel_span(launch.fn)
     try:
@@ -134,7 +136,8 @@ def findings_of(launch: Launch, devices: Sequence[str] = DEVICES, seconds: float
 
 
 def outcomes_of(launch: Launch, kept: Kept, devices: Sequence[str], seconds: float) -> Iterator[Outcome]:
-    """Each device in turn; what is out of bounds in the interpreter is not run where nobody checks it."""
+    """Run each device in turn; a launch that is out of bounds in the interpreter does not run as unchecked native
+    code."""
     is_wild = False
     for device in devices:
         if is_wild and device == NATIVE:
@@ -146,7 +149,7 @@ def outcomes_of(launch: Launch, kept: Kept, devices: Sequence[str], seconds: flo
 
 
 def outcome_of(device: str, launch: Launch, kept: Kept, seconds: float) -> Outcome:
-    """Run a launch on one device; what it did is undone."""
+    """Run a launch on one device, and restore its memory."""
     try:
         noting = kept.noting_writes() if device == INTERPRETER else nullcontext()
         with limited(seconds), redirect_stdout(io.StringIO()), noting:
@@ -187,7 +190,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def moves_by_order(launch: Launch, kept: Kept, expected: Expected, seconds: float) -> dict[str, float]:
-    """How far the elements of each array are from what was expected when the interpreter adds in other orders."""
+    """Return the largest deviation of each array from the expected values when the interpreter adds in other orders."""
     found: dict[str, float] = {}
     for order in ORDERS:
         token = SUM_ORDER.set(order)
@@ -269,7 +272,7 @@ HELP = {
 
 
 def failure_findings(name: str, where: Span | None, failed: Sequence[Outcome]) -> list[Finding]:
-    """The devices that could not run the launch; what several stumble over is told once."""
+    """Findings about devices that could not run the launch; a failure of the interpreter covers the others."""
     if not failed:
         return []
     first, *rest = failed
@@ -297,7 +300,7 @@ def failure_finding(name: str, where: Span | None, outcome: Outcome, also: Seque
 
 
 def same_finding(name: str, where: Span | None, ran: Sequence[Outcome], reference: Outcome, note: str) -> Finding:
-    """Who agrees, and by how much the others differ."""
+    """The devices with equal results, and the rounding errors of the others."""
     equal = [one.device for one in ran[1:] if not one.gaps]
     near = [one for one in ran[1:] if one.gaps and one.wrong is None]
     title = (
@@ -326,7 +329,7 @@ NO_RULE = "has no rule in the evaluator"
 
 @dataclass(frozen=True)
 class Change:
-    """Where a result became another one: a pass by its name, the frontend, or what comes behind the passes."""
+    """The step that changed a result: a pass by its name, the frontend, or the code generation behind the passes."""
 
     culprit: str
     words: str
@@ -335,7 +338,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Compiling:
-    """How a launch is compiled for a device."""
+    """The source, target, backend and options of a launch on a device."""
 
     source: Any
     target: Any
@@ -351,7 +354,7 @@ class Compiling:
 
 
 def compiling(launch: Launch, **more: Any) -> Compiling:
-    """What a launch on the active device would compile."""
+    """Return the compilation that a launch on the active device needs."""
     made = unlaunched(launch.fn)
     *_, bind = made.device_caches[driver.cache_key(driver.active)]
     args, kwargs = launch.call(launch.options)
@@ -409,7 +412,7 @@ def evaluated(
     room: Room,
     has: Sequence[str] | set[str] = (),
 ) -> str | None:
-    """What a module computes wrongly, in words; None if it is right."""
+    """Evaluate a module; return a text about its first wrong result, None if all are right."""
     values: list[Any] = []
     for type_, value in zip(source.signature.values(), launch.values, strict=True):
         runtime_values(type_, value, values)

@@ -1,4 +1,4 @@
-"""`kernel.explain(...)`: the questions asked of one kernel, in the process that has it.
+"""`kernel.explain(...)`: the questions about one kernel, answered in the process that compiled it.
 
 print(add.explain())                                        what was compiled of it, and why each time; why it is slow
 print(add.explain(x, y, out, 1000, BLOCK=256))              what a launch with these arguments would need, and why it would be slow
@@ -36,7 +36,8 @@ def explain_kernel(
     why: str | Sequence[str] | None = None,
     device: str | Sequence[str] | None = None,
 ) -> Explanation:
-    """The answers for a kernel, or an autotuner or heuristics around one; `different` only where it is asked for."""
+    """Return the answers for a kernel, or for an autotuner or heuristics around one; `different` only if `why` names
+    it."""
     asked = asked_questions(why)
     targets = [GPUTarget.parse(text) for text in ([target] if isinstance(target, str) else target or ())]
     sections: list[Section] = []
@@ -113,14 +114,14 @@ def called(fn: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> tuple[A
 
 
 def compiled_kernels(fn: Any) -> list[Any]:
-    """What this process has of a kernel, in the order in which it came."""
+    """The compiled specialisations of a kernel in this process, in order of creation."""
     return [
         kernel for entry in fn.device_caches.values() for kernel in entry[0].values() if hasattr(kernel, "metadata")
     ]
 
 
 def tuned_names(tuners: Sequence[Any]) -> set[str]:
-    """What configurations set: that it changes needs no advice."""
+    """The names that configurations set; differences in them need no advice."""
     return {name for tuner in tuners for config in tuner.configs for name in config.all_kwargs()}
 
 
@@ -194,7 +195,7 @@ def slow_of(found: Sequence[Case | Finding]) -> Section:
 def called_cases(
     fn: Any, args: Sequence[Any], settings: Mapping[str, Any], grid: Any, targets: Sequence[GPUTarget]
 ) -> Iterator[Case | Finding]:
-    """What a launch with these arguments would be compiled to, and what the emulator counts of it."""
+    """The cases of a launch with these arguments, with counters of the emulator."""
     from tilework.inspect.explain.watcher import counts_of, size_of  # with the emulator
 
     _, found = called(fn, args, settings)

@@ -2,10 +2,11 @@
 
     why_slow([Case("add", module, GPUTarget("cuda", 90, 32), {"num_warps": 4}, grid=(64,))])
 
-For a GPU these are the remarks of the passes at the user's lines, registers and spills from ptxas, how many blocks share a
-multiprocessor and what keeps more from it, the limit by the cost model (docs/cost-model.md), and of a launch that was repeated in the
-emulator bank conflicts and accesses that are not coalesced. For the CPU: what is not done with vectors, and whether the grid keeps the
-cores busy. The weight of a finding is about how many times longer the code takes because of it; it is an order, no measurement.
+For a GPU these are the remarks of the passes at the user's lines, registers and spills from ptxas, how many blocks
+share a multiprocessor and what keeps more from it, the limit by the cost model (docs/cost-model.md), and of a launch
+that was repeated in the emulator bank conflicts and accesses that are not coalesced. For the CPU: what is not done with
+vectors, and whether the grid keeps the cores busy. The weight of a finding is about how many times longer the code
+takes because of it; it is an order, no measurement.
 """
 
 import re
@@ -32,7 +33,8 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One specialisation of a kernel on one target: its module before any pass (it is used up), and how it was launched."""
+    """One specialisation of a kernel on one target: its module before any pass (it is used up), and how it was
+    launched."""
 
     kernel: str
     module: Any
@@ -46,7 +48,7 @@ class Case:
     def finding(
         self, title: str, weight: float, *, how: str = "", facts: Mapping[str, Any] | None = None, **more: Any
     ) -> Finding:
-        """What may cost `weight` times as much; `how` that is known beside the target."""
+        """A finding about code that may take `weight` times as long; `how` is added to the target in the title."""
         severity = "slow" if weight > 1 else "note"
         known = {"target": str(self.target), **(facts or {})}
         return Finding(
@@ -104,7 +106,7 @@ def compiled_case(case: Case) -> Compilation:
 
 @dataclass(frozen=True)
 class Rule:
-    """What remarks like this cost, and what to try."""
+    """The cost of remarks that match `pattern`, and advice."""
 
     pattern: str
     weight: Callable[[re.Match[str]], float]
@@ -158,7 +160,7 @@ def remark_finding(case: Case, remark: Remark) -> Finding | None:
 
 
 def user_spans(remark: Remark) -> list[Span]:
-    """The places of a remark, those in the user's files if there are some."""
+    """The source lines of a remark, those in the user's files if there are any."""
     spans = [span_at(*position) for position in source_positions(remark.location)]
     return [span for span in spans if not span.file.startswith(LIBRARY)] or spans
 
@@ -267,7 +269,7 @@ def grid_findings(case: Case, made: Compilation) -> Iterator[Finding]:
 
 
 def parts_of_kernel(kernel: Any) -> KeyParts | None:
-    """What a compiled kernel is for."""
+    """The parts of the cache key of a compiled kernel."""
     metadata = kernel.metadata._asdict()
     if (own := metadata.get("key_parts")) is not None:
         return stored_parts(own, {**metadata, "target": str(kernel.metadata.target)})

@@ -1,7 +1,8 @@
-"""What a program that is explained does more than record: it keeps modules, counts in the emulator, compares devices.
+"""The listener inside a program that is explained: it writes modules, counts in the emulator, compares devices.
 
-A folder with `settings.json` asks for it: ``{"targets": ["cuda:90"], "questions": ["slow", "different"], "programs": 4}``. All of it
-happens at the first launch of each specialisation, before the launch itself, on its own arguments, which are put back.
+A folder with `settings.json` asks for it: ``{"targets": ["cuda:90"], "questions": ["slow", "different"], "programs":
+4}``. All of it happens at the first launch of each specialisation, before the launch itself, on its own arguments,
+which are put back.
 """
 
 import json
@@ -51,7 +52,7 @@ class Watcher:
             self.see_launch(facts)
 
     def keep_modules(self, facts: Mapping[str, Any]) -> None:
-        """The module of a specialisation before any pass, for its own target or those that were asked about."""
+        """Write the module of a specialisation before any pass, for its own target or for the requested ones."""
         source, compiled = facts["source"], facts["target"]
         if not hasattr(source, "fn"):
             return
@@ -85,7 +86,7 @@ class Watcher:
             self.compare(launch)
 
     def counted(self, launch: Launch, compiled: GPUTarget) -> dict[str, Any]:
-        """What the emulator counts of a launch, line by line, for each NVIDIA target."""
+        """Counters of a launch by line, for each NVIDIA target."""
         wanted = [target for target in self.targets or [compiled] if target.backend == "cuda"]
         if "slow" not in self.questions or not launch.programs or not wanted:
             return {}
@@ -150,5 +151,5 @@ def counts_of(launch: Launch, target: GPUTarget) -> dict[str, Any]:
 
 
 def watch(recorder: Recorder) -> Watcher:
-    """What the folder of a recorder asks for."""
+    """Return the watcher for the settings in a recorder's folder."""
     return Watcher(recorder, json.loads(Path(recorder.folder or "", "settings.json").read_text()))

@@ -1,4 +1,4 @@
-"""Two compilations side by side: which stages differ, behind which pass they begin to, what became of the numbers.
+"""Compare two compilations: the stages that differ, the first pass that makes them differ, and the metrics.
 
     found = compare(one, other)                  # each a document with one kernel (`document.py`)
     print(told(found))
@@ -42,7 +42,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is different. `steps` are the passes that both ran, with their texts; `parted` names those that only one ran."""
+    """The differences. `steps` are the passes that both ran, with their texts; `parted` names those that only one
+    ran."""
 
     titles: tuple[str, str]
     metrics: list[tuple[str, Any, Any, str]]
@@ -126,7 +127,7 @@ def metrics_of(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, An
 
 
 def both(a: str, b: str) -> str:
-    """What a number is of, on both sides."""
+    """The unit of a metric on both sides."""
     return a if a == b or not b else b if not a else f"a: {a}; b: {b}"
 
 
@@ -226,7 +227,7 @@ def unified(step: Difference) -> str:
 
 
 def data_of(found: Comparison) -> dict[str, Any]:
-    """For the page: strings once, texts as numbers."""
+    """The data of the page: every string once, texts as indices."""
     numbers: dict[str, int] = {}
 
     def text(lines: Lines) -> list[int]:

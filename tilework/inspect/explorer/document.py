@@ -5,8 +5,9 @@
     read(Path("kernel.html")) == document
     [stage["name"] for stage in document["kernels"][0]["stages"]]       ['ttir', 'ttgir', 'llir', 'ptx', 'sass']
 
-Layouts are stored as the bases of linear layouts, by types without aliases, because passes number aliases in order of appearance
-(`spelled_out`). Tiles whose sizes are no powers of two are padded first: `seen` lists the original sizes of a padded one.
+Layouts are stored as the bases of linear layouts, by types without aliases, because passes number aliases in order of
+appearance (`spelled_out`). Tiles whose sizes are no powers of two are padded first: `seen` lists the original sizes of
+a padded one.
 """
 
 import json
@@ -65,7 +66,7 @@ def build(requests: Sequence[Request]) -> dict[str, Any]:
 
 
 def files_of(tables: Tables) -> list[dict[str, Any]]:
-    """The files that places name, with the functions that have those; the user's own come first when they are shown."""
+    """The files of all places, with the functions around these."""
     used: dict[int, set[int]] = {}
     for places in tables.places:
         for file, line in places:
@@ -87,7 +88,7 @@ def files_of(tables: Tables) -> list[dict[str, Any]]:
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """As much of the end of each path as tells them apart."""
+    """The shortest suffixes of paths that are all different."""
     for depth in range(1, 1 + max((len(Path(path).parts) for path in paths), default=0)):
         labels = ["/".join(Path(path).parts[-depth:]) for path in paths]
         if len(set(labels)) == len(set(paths)):
@@ -181,7 +182,7 @@ def before_padding(seen: Recording) -> list[str]:
 
 
 def identity(request: Request, made: Compilation) -> dict[str, Any]:
-    """Which kernel this is."""
+    """The name, target, signature, constants and options of a kernel."""
     source = request.source
     signature = {name: str(type) for name, type in getattr(source, "signature", {}).items()}
     names = list(signature)
@@ -277,7 +278,7 @@ NAME = re.compile(r"#(\w+)\b(?!\.)")
 
 
 def aliases_of(lines: Iterable[str]) -> dict[str, str]:
-    """What the names of layouts mean, spelled out."""
+    """Return the layout aliases of a text with their definitions, nested aliases expanded."""
     found: dict[str, str] = {}
     for line in lines:
         if (match := ALIAS.match(line)) is not None:
@@ -304,7 +305,8 @@ def sizes_in(lines: Iterable[str]) -> list[Shape]:
 
 
 def layouts_of(texts: Iterable[Iterable[str]], sizes: Iterable[Shape] = ()) -> dict[str, dict[str, Any]]:
-    """The layouts of all types in some texts, by the type without aliases; `sizes` are those that tiles had before they were padded."""
+    """The layouts of all types in some texts, by the type without aliases; `sizes` are those that tiles had before they
+    were padded."""
     padded: dict[Shape, list[Shape]] = {}
     for size in sizes:
         padded.setdefault(padded_shape(size), []).append(size)
@@ -323,7 +325,7 @@ def layouts_of(texts: Iterable[Iterable[str]], sizes: Iterable[Shape] = ()) -> d
 
 
 def layout_of(type: str) -> dict[str, Any] | None:
-    """What is drawn of a type; None where there is nothing to draw."""
+    """Return the data for drawing the layout of a type; None if it has none."""
     try:
         attribute = IRParser(type, "type").parse_attribute()
         encoding = encoding_of(attribute)

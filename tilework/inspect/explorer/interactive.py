@@ -77,7 +77,7 @@ def targets_of(text: str | None) -> tuple[GPUTarget, ...]:
 
 
 def show(requests: Sequence[Request], output: str | Path | None, open: bool) -> Path:
-    """Write a page, into a folder for temporary files if nobody says where, and open it in a browser."""
+    """Write a page, to a temporary folder if `output` is None, and open it in a browser."""
     path = Path(output) if output else Path(tempfile.mkdtemp(prefix="tilework-explore-"), file_name(requests))
     write(build(requests), path)
     if open and path.suffix != ".json":
@@ -96,11 +96,11 @@ class Seen:
     moment: int = 0
 
     def compiled(self, *, src: Any, metadata: Mapping[str, Any], **rest: Any) -> None:
-        """What `knobs.compilation.listener` calls."""
+        """Called as `knobs.compilation.listener`."""
         self.kernels.setdefault(metadata["hash"], (src, metadata))
 
     def launched(self, metadata: Any) -> None:
-        """What `knobs.runtime.launch_enter_hook` calls."""
+        """Called as `knobs.runtime.launch_enter_hook`."""
         launch = getattr(metadata, "launch", None)
         if launch is None:
             return
@@ -149,7 +149,7 @@ def target_of(metadata: Mapping[str, Any]) -> GPUTarget:
 
 
 def request_for(source: Any, metadata: Mapping[str, Any], target: GPUTarget, launch: Launch | None) -> Request:
-    """What compiles a kernel again: the options that are not those of its own target by themselves."""
+    """The request that compiles a kernel again, with the options that differ from its own target's defaults."""
     compiled = target_of(metadata)
     settings = settings_for(metadata.get("asked") or metadata, compiled, target)
     if target != compiled:

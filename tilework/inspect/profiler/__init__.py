@@ -1,4 +1,4 @@
-"""Where the time of a program goes, by kernel: the interface of Triton's profiler (Proton), on CPUs and GPUs.
+"""The interface of Triton's profiler (Proton), on CPUs and GPUs: times of kernels by scope.
 
     import tilework.profiler as proton               # under `as_triton`: import triton.profiler as proton
 

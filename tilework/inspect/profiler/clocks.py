@@ -6,18 +6,18 @@
     for kernel in cupti.kernels(): ...      # those that have ended, after synchronizing with the device
     cupti.end()
 
-`Cupti` looks for its library in TRITON_CUPTI_LIB_PATH, among the libraries of the process (torch brings one), in the CUDA toolkit,
-in NVIDIA's package, and where the system's loader looks. Records come in buffers that CUPTI requests and returns; an id that is
-pushed goes with all launches of the thread until it is popped.
+`Cupti` looks for its library in TRITON_CUPTI_LIB_PATH, among the libraries of the process (torch brings one), in the
+CUDA toolkit, in NVIDIA's package, and where the system's loader looks. Records come in buffers that CUPTI requests and
+returns; an id that is pushed goes with all launches of the thread until it is popped.
 
-`CuptiClock` also times kernels of torch, of cuBLAS and of graphs. Native launches leave lines in the log, and records come later
-without a reference to the line. Both are in launch order, so the lines of a kernel belong to the records of its name one by one, as
-long as there are as many. Other records, and launches through Python, are identified by pushed ids: one for each path of scopes,
-one for each launch through Python.
+`CuptiClock` also times kernels of torch, of cuBLAS and of graphs. Native launches leave lines in the log, and records
+come later without a reference to the line. Both are in launch order, so the lines of a kernel belong to the records of
+its name one by one, as long as there are as many. Other records, and launches through Python, are identified by pushed
+ids: one for each path of scopes, one for each launch through Python.
 
-`EventClock` records an event in the stream before and after each launch. Native launches take pairs of events from a block
-(`launch_log.give_events`), launches through Python single pairs; the driver is asked for the times later. Launches inside of a
-graph that is being captured have no time of their own: their events belong to the graph.
+`EventClock` records an event in the stream before and after each launch. Native launches take pairs of events from a
+block (`launch_log.give_events`), launches through Python single pairs; the driver is asked for the times later.
+Launches inside of a graph that is being captured have no time of their own: their events belong to the graph.
 """
 
 import atexit
@@ -86,7 +86,8 @@ class ExternalRecord(ctypes.Structure):
 
 
 class Kernel(NamedTuple):
-    """A kernel that ran: times are nanoseconds of CUPTI's clock; `number` is what was pushed when it was launched, or 0."""
+    """A kernel that ran: times are nanoseconds of CUPTI's clock; `number` is the id that was pushed at its launch, or
+    0."""
 
     launch: int
     name: str
@@ -157,7 +158,8 @@ class Cupti:
         return moment.value
 
     def push(self, number: int) -> None:
-        """This number goes with what this thread launches, until `pop`. It is written beside records of calls, so those are needed."""
+        """Attach an id to the launches of this thread until `pop`. CUPTI writes it beside records of calls, so those
+        are enabled."""
         if not self.has_numbers:
             self.has_numbers = True
             for kind in NUMBERED:
@@ -168,7 +170,8 @@ class Cupti:
         self.library.cuptiActivityPopExternalCorrelationId(OURS, byref(c_uint64()))
 
     def kernels(self) -> list[Kernel]:
-        """What has run since the last time, in the order of launches; what is not done has no end, and is not told of again."""
+        """Return the kernels that ran since the last call, in launch order; one that has not ended has no end, and is
+        not repeated."""
         self.library.cuptiActivityFlushAll(FORCED)
         return self.full_buffers()
 
@@ -230,7 +233,7 @@ def libraries() -> Iterator[Any]:
 
 
 def paths() -> Iterator[str]:
-    """Where the library may be."""
+    """Candidate paths of the library."""
     if asked := knobs.proton.cupti_lib_dir:
         yield from (str(FilePath(asked) / name) for name in NAMES)
     yield from loaded()
@@ -243,7 +246,7 @@ def paths() -> Iterator[str]:
 
 
 def loaded() -> list[str]:
-    """What this process has loaded already."""
+    """The CUPTI libraries that this process has loaded."""
     try:
         lines = FilePath("/proc/self/maps").read_text().splitlines()
     except OSError:
@@ -261,7 +264,7 @@ class Line(NamedTuple):
 
 
 class CuptiClock:
-    """What waits for records; see the module docstring."""
+    """Launches that wait for CUPTI's records; see the module docstring."""
 
     def __init__(self, gpus: Any, cupti: Cupti) -> None:
         gpus.ensure_context()
@@ -314,7 +317,7 @@ class CuptiClock:
         self.cupti.pop()
 
     def wait_for(self, number: int, launches: Launches) -> None:
-        """What it was."""
+        """Remember which launch it was."""
         self.single[number] = launches
 
     def wait(self, launches: Launches, places: list[int]) -> None:
@@ -467,7 +470,7 @@ class EventClock:
         return True
 
     def stop(self) -> None:
-        """Events stay for the next time."""
+        """Keep the events for the next session."""
 
     def enter(self, path: Path) -> None:
         """Launches know their path."""
@@ -483,13 +486,13 @@ class EventClock:
         self.library.code("record_event", pair[1], stream)
 
     def wait_for(self, pair: tuple[int, int], launches: Launches) -> None:
-        """What it was."""
+        """Remember which launch it was."""
         self.waiting.append(Waiting(launches, [pair], None))
 
     # times
 
     def wait(self, launches: Launches, places: list[int]) -> None:
-        """Launches in machine code have taken the events at some places."""
+        """Native launches have used the events at these addresses."""
         holding = [block for block in self.blocks if block.start <= max(places, default=0) < block.end]
         self.waiting.append(Waiting(launches, [pair_at(place) for place in places], holding[0] if holding else None))
 
@@ -522,12 +525,12 @@ class EventClock:
         return round(milliseconds.value * 1e6)
 
     def moment(self, handle: int) -> int:
-        """When an event was reached, by the host's clock."""
+        """The time of an event on the host's clock."""
         return self.base_moment + (self.elapsed(self.base, handle) or 0)
 
 
 def pair_at(address: int) -> tuple[int, int]:
-    """The handles of the two events at a place; none at 0."""
+    """The handles of the two events at an address; zeros at address 0."""
     if not address:
         return 0, 0
     first, last = (ctypes.c_void_p.from_address(address + HANDLE * index).value or 0 for index in range(2))

@@ -1,4 +1,4 @@
-"""Where the current thread is in the program: `context.depth()`."""
+"""The depth of the current thread's path in the tree: `context.depth()`."""
 
 from tilework.inspect.profiler import stacks
 from tilework.inspect.profiler.recorder import python_path
@@ -7,7 +7,7 @@ from tilework.inspect.profiler.stacks import flags
 
 
 def depth(session: int | None = 0) -> int | None:
-    """How many entries the path has under which a kernel would be filed now; None while nothing is profiled."""
+    """Return the length of the path under which a kernel would be filed now; None while nothing is profiled."""
     if not flags.profiling_on:
         return None
     found = SESSIONS.get(session or 0)

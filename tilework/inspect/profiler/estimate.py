@@ -1,12 +1,12 @@
-"""How many operations and bytes a launch needs, from the kernel's TTIR and the launch's arguments. An estimate.
+"""Estimate the operations and bytes of a launch from the kernel's TTIR and the launch's arguments.
 
     found = estimate(module, work)
     found.flops        {"fp16": 2 * M * N * K}            by the type of a dot's operands; "simd" is everything else
     found.bytes        each array once for being read, and once for being written, but no more than programs ask for
 
 Loops run as often as their bounds say for the launch's integers; where bounds depend on the program, three
-are looked at. A loop whose bounds are not known (read from memory, `while`) makes the operations unknown. Of branches whose condition
-is not known the longer one counts. Masks are not looked at.
+are looked at. A loop whose bounds are not known (read from memory, `while`) makes the operations unknown. Of branches
+whose condition is not known the longer one counts. Masks are not looked at.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ Known = dict[SSAValue, Any]  # integers, as arrays without dimensions
 
 @dataclass
 class Count:
-    """Operations by kind, and bytes that are asked for by array; `is_complete` is false if some are not known."""
+    """Operations by kind, and requested bytes by array; `is_complete` is false if some are unknown."""
 
     flops: dict[str, float] = field(default_factory=dict)
     loaded: dict[str, float] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a launch needs; None is not known."""
+    """The operations and bytes of a launch; None if unknown."""
 
     flops: Mapping[str, float] | None
     bytes: float | None
@@ -123,7 +123,7 @@ class Counter:
         self.follow(op)
 
     def follow(self, op: Operation) -> None:
-        """What is known of the results."""
+        """Propagate the known integers and base pointers to the results."""
         inside = frozenset[str]().union(*(self.bases.get(value, frozenset()) for value in op.operands))
         for result in op.results:
             if inside and is_pointing(result):
@@ -132,7 +132,7 @@ class Counter:
             self.compute(op, op.results[0])
 
     def compute(self, op: Operation, result: SSAValue) -> None:
-        """What the evaluator makes of integers that are known."""
+        """Evaluate an op on known integers."""
         known: list[Any] = [self.known.get(operand) for operand in op.operands]
         if type(op) is SelectOp and known[0] is not None:
             known = [known[0], *[known[1] if known[0] else known[2]] * 2]
@@ -195,7 +195,7 @@ def loop(counter: Counter, op: Operation, count: Count) -> None:
 
 
 def unknown_loop(counter: Counter, op: Operation, count: Count) -> None:
-    """``scf.while``: nobody knows how often."""
+    """``scf.while``: the trip count is unknown."""
     for region in op.regions:
         for block in region.blocks:
             for arg, value in zip(block.args, op.operands, strict=False):

@@ -10,13 +10,15 @@
 
     HookManager.register(Printer(), session)
 
-Hooks with a higher priority are entered first and exited last. `LaunchHook` reads names, flops and bytes from the kernel's author:
+Hooks with a higher priority are entered first and exited last. `LaunchHook` reads names, flops and bytes from the
+kernel's author:
 
     def metadata(grid, kernel, args):
         return {"name": f"add [n={args['n']}]", "bytes": 12 * args["n"], "flops32": args["n"]}
 
-That function is called before each launch; the kernels that it launches itself are filed under a node of their own, which viewers
-leave out. `InstrumentationHook` refuses ``backend="instrumentation"``: tilework compiles no clocks into kernels.
+That function is called before each launch; the kernels that it launches itself are filed under a node of their own,
+which viewers leave out. `InstrumentationHook` refuses ``backend="instrumentation"``: tilework compiles no clocks into
+kernels.
 """
 
 from abc import abstractmethod
@@ -109,7 +111,7 @@ class HookManager:
 
     @staticmethod
     def update() -> None:
-        """Which hooks are active follows from the sessions; the chains of launches have an entry while any is."""
+        """Activate the hooks of active sessions; the launch hooks of the runtime have an entry while there are any."""
         wanted = {hook: None for hooks in HookManager.session_hooks.values() for hook, on in hooks.items() if on}
         before = HookManager.active_hooks
         HookManager.active_hooks = sorted(wanted, key=lambda hook: -hook.priority)
@@ -167,7 +169,7 @@ class LaunchHook(Hook):
         return cls._instance
 
     def enter(self, metadata: Any) -> None:
-        """Ask for what the author says, and keep it for the launch."""
+        """Evaluate the author's metadata, and keep it for the launch."""
         RECORDER.thread.operation = None
         if not metadata.extras:  # nobody says anything
             return

@@ -7,8 +7,8 @@
         with pl.scope("load"):
             ...
 
-They put clocks into the code where `flags.instrumentation_on` is set, and nothing otherwise. tilework compiles no clocks, so that
-it never is; who sets it by hand is told so at the line.
+They put clocks into the code where `flags.instrumentation_on` is set, and nothing otherwise. tilework compiles no
+clocks, so that it never is; who sets it by hand is told so at the line.
 """
 
 from types import TracebackType
@@ -59,7 +59,7 @@ def exit_scope(name: Any, _semantic: Any = None) -> None:
 
 
 class Scope:
-    """What ``with pl.scope("name"):`` enters and leaves."""
+    """The context manager of ``with pl.scope("name"):``."""
 
     def __init__(self, name: Any, semantic: Any) -> None:
         self.name, self.semantic = name, semantic

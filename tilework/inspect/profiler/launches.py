@@ -3,9 +3,9 @@
 >>> Metric.named("cpu_time (ns)(exc)")
 Metric(name='cpu_time (ns)', kind='exc')
 
-``flops (inc)`` is summed up the tree, ``cpu_time (ns)(exc)`` is not, ``name (pty)`` is a property. The work of a launch is what its
-author reports (`launch_metadata`) and the arguments that an estimate needs; it is seen at launches through Python, and native
-launches with the same grid and integers do the same work.
+``flops (inc)`` is summed up the tree, ``cpu_time (ns)(exc)`` is not, ``name (pty)`` is a property. The work of a launch
+is what its author reports (`launch_metadata`) and the arguments that an estimate needs; it is seen at launches through
+Python, and native launches with the same grid and integers do the same work.
 """
 
 import warnings
@@ -48,7 +48,7 @@ def joined(name: str, kind: str, before: Number | str | None, value: Number | st
 
 
 def checked(metrics: dict[str, Number]) -> dict[str, Number]:
-    """Metrics of a user: names and numbers."""
+    """Return the metrics of a user as numbers; TypeError for anything else."""
     for name, value in metrics.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not isinstance(name, str) or not (is_number or hasattr(value, "item")):
@@ -60,8 +60,9 @@ def checked(metrics: dict[str, Number]) -> dict[str, Number]:
 class Launches:
     """One or more launches that differ in their times only; times are nanoseconds of the host's monotonic clock.
 
-    `overheads` is what the calls took beside the programs (on a GPU: the whole calls), where that is known. `work` is what a listener
-    found out about one of them, `metrics` what the launch hook said, `python` the Python call stack, where a session asks for that.
+    `overheads` is what the calls took beside the programs (on a GPU: the whole calls), where that is known. `work` is
+    what a listener found out about one of them, `metrics` what the launch hook said, `python` the Python call stack,
+    where a session asks for that.
     """
 
     path: Path
@@ -82,7 +83,8 @@ TOLD = ("flops", "flops8", "flops16", "flops32", "flops64", "bytes")
 
 @dataclass(frozen=True)
 class Work:
-    """A launch of a kernel: the grid, its integers and the bytes of its arrays by name, and what was told of it."""
+    """A launch of a kernel: the grid, its integers and the bytes of its arrays by name, and the figures of its
+    author."""
 
     launcher: Launcher
     grid: Extent
@@ -97,7 +99,7 @@ class Work:
 
 
 def work_of(launcher: Launcher, grid: Extent, args: Any) -> Work:
-    """What can be said of a launch before it runs."""
+    """Return the work of a launch, before it runs."""
     fn = getattr(launcher.source, "fn", None)
     names = getattr(fn, "arg_names", None) or [str(index) for index in range(len(args))]
     named = dict(zip(names, args, strict=False))
@@ -108,7 +110,8 @@ def work_of(launcher: Launcher, grid: Extent, args: Any) -> Work:
 
 
 def told_by(fn: Any, grid: Extent, metadata: Any, named: dict[str, Any]) -> tuple[tuple[tuple[str, float], ...], str]:
-    """Flops, bytes and name by the kernel's `launch_metadata`; a warning where that fails: a profile must not end a program."""
+    """Flops, bytes and name by the kernel's `launch_metadata`; a warning where that fails: a profile must not end a
+    program."""
     if (tell := getattr(fn, "launch_metadata", None)) is None:
         return (), ""
     try:

@@ -1,11 +1,11 @@
-"""What the machine can do at best, measured once and kept in the cache folder: bytes per second of a copy, operations per second.
+"""The limits of the machine (bandwidth of a copy, operations per second), measured once and kept in the cache folder.
 
     limits = Limits.load()
     limits.bandwidth                    1.2e10 bytes per second, read and written ones together
     limits.rate("fp32")                 9.1e10 operations per second; measured when it is first asked for
 
-On the host NumPy's copies (in all threads) and matrix products count as well as our kernels: a limit is the best that anybody
-reaches. A measurement takes some tenths of a second. An emulated GPU has no limits.
+On the host NumPy's copies (in all threads) and matrix products count as well as our kernels: a limit is the best that
+anybody reaches. A measurement takes some tenths of a second. An emulated GPU has no limits.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ class Limits:
         return cls(device, found, store)
 
     def measure_again(self) -> None:
-        """What is known is measured once more when it is asked for; the larger value counts: the machine may have been busy."""
+        """Measure again at the next use, and keep the larger value: the machine may have been busy."""
         self.before, self.found = self.found, {}
 
     @property
@@ -89,7 +89,7 @@ class Limits:
 
     @property
     def is_real(self) -> bool:
-        """Whether the device's clock is one."""
+        """True if the device's clock measures time, as an emulated one does not."""
         return not is_emulated()
 
     @property
@@ -139,7 +139,7 @@ def is_emulated() -> bool:
 
 
 def device_facts() -> str:
-    """What tells this machine, or its GPU, from others."""
+    """Return a text that identifies this machine, or its GPU."""
     active = driver.active
     target = active.get_current_target()
     if target.backend == "cpu":
@@ -193,7 +193,7 @@ def copy_in_threads(source: Any, target: Any) -> None:
 
 
 def product_rate(dtype: Any) -> float:
-    """Operations per second of NumPy's matrix product."""
+    """Operations per second of NumPy's matrix multiplication."""
     left, target = np.ones((PRODUCT, PRODUCT), dtype), np.empty((PRODUCT, PRODUCT), dtype)
     return 2.0 * PRODUCT**3 / best_seconds(lambda: np.matmul(left, left, out=target))
 
@@ -219,7 +219,7 @@ def gpu_fma_rate() -> float:
 
 
 def gpu_dot_rate(kind: str) -> float | None:
-    """Products of tiles that stay where they are; None if the GPU does not multiply such numbers."""
+    """Operations per second of dots of resident tiles; None if the GPU does not support the type."""
     if kind not in GPU_DOTS:
         return None
     element, out, (rows, columns, inner) = GPU_DOTS[kind]
@@ -248,7 +248,7 @@ def copy(source: Any, target: Any, BLOCK: tl.constexpr):
 
 @tilework.jit
 def multiply_add(target: Any, scale: Any, steps: Any, BLOCK: tl.constexpr):
-    """Fused multiply-adds of numbers in registers; eight chains, so that none waits for another."""
+    """Fused multiply-adds in registers; eight independent chains."""
     i = tl.arange(0, BLOCK)
     start = i.to(tl.float32)
     a, b, c, d = start, start + 1, start + 2, start + 3
@@ -269,7 +269,7 @@ def multiply_add(target: Any, scale: Any, steps: Any, BLOCK: tl.constexpr):
 def dots(
     left: Any, right: Any, target: Any, steps: Any, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, OUT: tl.constexpr
 ):
-    """Products of the same two tiles, added up."""
+    """Accumulated dots of the same two tiles."""
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     a = tl.load(left + m[:, None] * K + k[None, :])
     b = tl.load(right + k[:, None] * N + n[None, :])

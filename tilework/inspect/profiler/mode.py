@@ -1,4 +1,5 @@
-"""How a backend measures: ``mode="pcsampling:interval=1000"`` or `PCSampling(interval=1000)`, and the modes of instrumentation.
+"""Modes of measurement: ``mode="pcsampling:interval=1000"`` or `PCSampling(interval=1000)`, and those of
+instrumentation.
 
 >>> str(PCSampling(interval=500))
 'pcsampling:interval=500'
@@ -78,7 +79,7 @@ class PCSampling(BaseMode):
 
 @dataclass(frozen=True)
 class InstrumentationMode(BaseMode):
-    """Clocks inside of kernels: what is written, for whom, and where to."""
+    """The settings of clocks inside of kernels: metric, granularity and buffer."""
 
     metric_type: Any = METRIC_TYPE.CYCLE  # pyright: ignore[reportAttributeAccessIssue]
     sampling_strategy: Any = SAMPLING_STRATEGY.NONE  # pyright: ignore[reportAttributeAccessIssue]
@@ -115,7 +116,7 @@ class Default(InstrumentationMode):
 
 @dataclass(frozen=True)
 class MMA(InstrumentationMode):
-    """Time its matrix products."""
+    """Time its dots."""
 
     name: str = field(default="mma", init=False)
 

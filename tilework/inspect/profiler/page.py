@@ -1,7 +1,8 @@
-"""The profile as one page for a browser: where the time goes (an icicle chart), how far from the limits (a roofline), a table, a timeline.
+"""The profile as one page for a browser: where the time goes (an icicle chart), how far from the limits (a roofline), a
+table, a timeline.
 
-The page is one file that needs nothing else, no network and no server, and follows the browser's light or dark colours. The pictures are
-SVG that is drawn here; a script zooms into the chart when it is clicked, and sorts the table.
+The page is one file that needs nothing else, no network and no server, and follows the browser's light or dark colours.
+The pictures are SVG that is drawn here; a script zooms into the chart when it is clicked, and sorts the table.
 """
 
 import html
@@ -60,7 +61,7 @@ def svg(height: float, label: str, content: Sequence[str]) -> str:
 
 
 def tip(row: Row, report: Report) -> str:
-    """What is shown when the mouse is over a kernel."""
+    """The tooltip of a kernel."""
     cells = zip(COLUMNS, cells_of(row, report), strict=True)
     return text("\n".join([row.name, *(f"{name}: {cell}" for name, cell in cells if cell)]))
 
@@ -156,7 +157,7 @@ def roofline(report: Report, colors: dict[str, int]) -> str:
 
 
 class Axis:
-    """A logarithmic axis from `low` to `high`, both powers of ten, between two places of the picture."""
+    """A logarithmic axis from `low` to `high`, both powers of ten, between two coordinates of the picture."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self.low, self.high, self.start, self.end = low, high, start, end
@@ -212,7 +213,7 @@ def table(report: Report) -> str:
 
 
 def timeline(statistics: Statistics, colors: dict[str, int]) -> str:
-    """What ran when; of very many launches the longest."""
+    """The timeline of launches and compilations; of very many launches the longest."""
     first, last = statistics.started, max(statistics.ended, statistics.started + 1)
     scale = (WIDTH - MARGIN) / (last - first)
     events: list[tuple[str, str, int, float, str]] = [

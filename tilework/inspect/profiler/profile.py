@@ -8,8 +8,8 @@
     activate(session)
     finalize()                                  # writes step.hatchet
 
-Scopes nest, each thread has its own, and they cost nothing while nothing is profiled. There is one state at a time, the innermost
-one: the entry right above the kernels, whatever scopes are between.
+Scopes nest, each thread has its own, and they cost nothing while nothing is profiled. There is one state at a time, the
+innermost one: the entry right above the kernels, whatever scopes are between.
 """
 
 import time
@@ -49,13 +49,15 @@ def start(
     mode: str | BaseMode | None = None,
     hook: str | None = None,
 ) -> int | None:
-    """Begin a session; its number.
+    """Begin a session, and return its id.
 
-    `name` is the path of its file without the suffix. `context` says what a kernel's place in the tree is: the scopes around its
-    launch ("shadow"), or the Python call stack ("python"). `data` is "tree" or "trace". With ``hook="triton"`` the functions that kernels
-    have as their `launch_metadata` give names, flops and bytes. `backend` follows from the device: "cupti", "roctracer", "host".
+    `name` is the path of its file without the suffix. `context` says what a kernel's place in the tree is: the scopes
+    around its launch ("shadow"), or the Python call stack ("python"). `data` is "tree" or "trace". With
+    ``hook="triton"`` the functions that kernels have as their `launch_metadata` give names, flops and bytes. `backend`
+    follows from the device: "cupti", "roctracer", "host".
 
-    Nothing happens under the `proton` command, which has a session already, and with TRITON_PROTON_DISABLE=1: the result is None.
+    Nothing happens under the `proton` command, which has a session already, and with TRITON_PROTON_DISABLE=1: the
+    result is None.
 
     Example:
         import pathlib, tempfile
@@ -187,7 +189,8 @@ def profile(
     mode: str | None = None,
     hook: str | None = None,
 ) -> Any:
-    """A decorator: a session begins before each call of the function, and is no longer active behind it. `finalize` writes it.
+    """A decorator: a session begins before each call of the function, and is no longer active behind it. `finalize`
+    writes it.
 
     Example:
         import pathlib, tempfile
@@ -221,7 +224,7 @@ def profile(
 
 
 def _select_backend() -> str:
-    """What measures on the active device."""
+    """The backend that measures on the active device."""
     target = driver.active.get_current_target().backend
     if target not in BACKENDS:
         raise ValueError("No backend is available for the current target.")
@@ -229,7 +232,7 @@ def _select_backend() -> str:
 
 
 def _check_env(backend: str) -> None:
-    """Devices must have the numbers that the driver gives them."""
+    """Refuse environment variables that renumber devices."""
     for variable in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") if backend == "roctracer" else ():
         if knobs.environment_without(()).get(variable):
             raise ValueError(
@@ -258,7 +261,8 @@ Metrics = dict[str, Number]
 
 
 class scope(ContextDecorator):
-    """A part of the program that gets a place of its own in the tree, with metrics if you like: a context manager and a decorator.
+    """A part of the program with a node of its own in the tree, and metrics if given: a context manager and a
+    decorator.
 
     Example:
         import pathlib, tempfile
@@ -319,7 +323,7 @@ class cpu_timed_scope(scope):
 
 
 def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
-    """Enter a scope; the number of this time, None while nothing is profiled.
+    """Enter a scope, and return the id of this entry; None while nothing is profiled.
 
     Example:
         import pathlib, tempfile
@@ -343,7 +347,8 @@ def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
 
 
 def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> int | None:
-    """Leave the innermost scope, which is `name` if that is given; more metrics for it; its number, None while nothing is profiled.
+    """Leave the innermost scope, which must be `name` if given, and add metrics to it; return the id of the entry, None
+    while nothing is profiled.
 
     Example:
         import pathlib, tempfile
@@ -364,7 +369,7 @@ def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> in
 
 
 class state(ContextDecorator):
-    """What a part of the program is doing, whatever scopes it enters; a context manager and a decorator.
+    """A label for a part of the program, independent of its scopes: a context manager and a decorator.
 
     It is the entry right above the kernels that are launched in it. There is one state at a time: the innermost one.
 

@@ -1,8 +1,8 @@
-"""What listens to launches while a session is active, and gives each session what it should know.
+"""The recorder of launches, which listens while a session is active, and passes launches to the sessions.
 
-Launches in machine code come as lines of a log, some hundred at a time (`runtime/launch/native/launch_log.py`); those through Python one by
-one. On the host a launch takes as long as its programs run, on a GPU as long as CUPTI says (`cupti_clock.py`), or, where that cannot be used, as
-lies between two events (`gpu_clock.py`).
+Launches in machine code come as lines of a log, some hundred at a time (`runtime/launch/native/launch_log.py`); those
+through Python one by one. On the host a launch takes as long as its programs run, on a GPU as long as CUPTI says
+(`cupti_clock.py`), or, where that cannot be used, as lies between two events (`gpu_clock.py`).
 """
 
 import ctypes
@@ -37,7 +37,7 @@ class Sink(Protocol):
 
 
 class Operation(NamedTuple):
-    """What the launch hook says of the launch that follows it in this thread."""
+    """The name and metrics of the next launch of this thread, from the launch hook."""
 
     name: str
     metrics: dict[str, Number]
@@ -200,7 +200,8 @@ class Recorder:
         return self.streams.setdefault(thread, len(self.streams))
 
     def clock_of(self, gpus: Any) -> EventClock | CuptiClock:
-        """The clock of a GPU: CUPTI's for NVIDIA's own driver, else one that has events for launches in machine code."""
+        """The clock of a GPU: CUPTI's for NVIDIA's own driver, else one that has events for launches in machine
+        code."""
         with self.lock:
             if self.clock is None or self.clock.library is not gpus.library():
                 self.clock = started_clock(gpus)
@@ -229,7 +230,8 @@ def device_type(launcher: Any) -> str:
 
 
 def python_path() -> Path:
-    """The Python call stack, outermost first: ``file:line@function``; our own frames and those of the interpreter's start are left out."""
+    """The Python call stack, outermost first: ``file:line@function``; our own frames and those of the interpreter's
+    start are left out."""
     frames, frame = [], sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] != OURS:

@@ -1,4 +1,5 @@
-"""What `tilework profile` collects, and the report of it: one row per kernel and scope, against the limits of the machine.
+"""The statistics of `tilework profile`, and their report: a row per kernel and scope, against the limits of the
+machine.
 
 tilework profile softmax.py
   time ms     %  calls   avg us    GB/s  TFLOP/s  of limit  launch us  compile ms
@@ -38,7 +39,7 @@ class Compilation:
 
 @dataclass
 class KernelTimes:
-    """Launches of one kernel at one place. Times are nanoseconds; overheads are known of launches in machine code only."""
+    """Launches of one kernel in one scope. Times are nanoseconds; only native launches have overheads."""
 
     path: Path
     name: str
@@ -136,7 +137,8 @@ COLUMNS = ("time ms", "%", "calls", "avg us", "GB/s", "TFLOP/s", "of limit", "la
 
 @dataclass
 class Row:
-    """A frame of the tree: a scope, or a kernel with what it did. Seconds, bytes and operations are those of all its launches."""
+    """A frame of the tree: a scope, or a kernel with what it did. Seconds, bytes and operations are those of all its
+    launches."""
 
     name: str
     path: Path
@@ -166,12 +168,12 @@ class Row:
 
     @property
     def limit(self) -> str | None:
-        """What bounds it: the machine's memory, or its arithmetic."""
+        """The binding limit: memory or arithmetic."""
         return max(self.bounds, key=lambda name: self.bounds[name]) if self.bounds else None
 
     @property
     def share(self) -> float | None:
-        """How much of the limit it reaches, 1 for all."""
+        """The fraction of the limit that it reaches."""
         return self.bounds[self.limit] / self.seconds if self.limit is not None and self.seconds else None
 
     @property
@@ -203,7 +205,7 @@ class Report:
 
 
 def make_report(statistics: Statistics, limits: Limits, program: str) -> Report:
-    """Put together what was collected; measures what the machine can do, if nobody has."""
+    """Build the report of the statistics; measures the limits of the machine if they are unknown."""
     root = Row("all kernels", ())
     rates: dict[str, float] = {}
     for found in statistics.kernels.values():
@@ -237,7 +239,7 @@ def total(row: Row) -> None:
 
 
 def kernel_row(found: KernelTimes, statistics: Statistics, limits: Limits, rates: dict[str, float]) -> Row:
-    """One kernel at one place."""
+    """The row of one kernel in one scope."""
     row = Row(found.name, (*found.path, found.name), found.total / 1e9, found.count, device_type=found.device_type)
     row.compilations = [one for one in statistics.compilations if one.name == found.name]
     if found.overhead_count:
@@ -272,7 +274,7 @@ def bounds_of(row: Row, limits: Limits, rates: dict[str, float]) -> dict[str, fl
 
 
 def needed(work: Work, statistics: Statistics) -> tuple[Estimate, bool]:
-    """What a launch needs, and whether its author says so; what is not said is estimated."""
+    """Return the operations and bytes of a launch, and True if its author gave them; missing ones are estimated."""
     told = dict(work.told)
     flops = {WIDTH_KINDS[name]: value for name, value in told.items() if name in WIDTH_KINDS}
     if flops and "bytes" in told:

@@ -1,14 +1,14 @@
 """Sessions of the profiler, and the data that they collect: a tree of metrics, or a trace.
 
-A session is made by `start`, and collects launches and metrics while it is active. `finalize` writes its file and forgets it. Ids
-count up from 0 and are not reused. `TreeData` writes the file that Hatchet and `proton-viewer` read:
+A session is made by `start`, and collects launches and metrics while it is active. `finalize` writes its file and
+forgets it. Ids count up from 0 and are not reused. `TreeData` writes the file that Hatchet and `proton-viewer` read:
 
     [ {"children": [...], "frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0, "time (ns)": 0}},
       {"CUDA": {"0": {"arch": "90", "num_sms": 132, ...}}} ]
 
-Every scope is a node, and every kernel one below its path. The metrics of the root are 0: they name those that are summed up the
-tree. `TraceData` writes Chrome's trace format (https://ui.perfetto.dev, chrome://tracing), a line of JSON for each stream; on the
-host every thread that launches is one. Times are microseconds since the first kernel.
+Every scope is a node, and every kernel one below its path. The metrics of the root are 0: they name those that are
+summed up the tree. `TraceData` writes Chrome's trace format (https://ui.perfetto.dev, chrome://tracing), a line of JSON
+for each stream; on the host every thread that launches is one. Times are microseconds since the first kernel.
 """
 
 import itertools
@@ -55,7 +55,7 @@ class Node:
 
 
 class TreeData:
-    """What a session with ``data="tree"`` collects."""
+    """The data of a session with ``data="tree"``."""
 
     suffix = "hatchet"
     formats = ("hatchet",)
@@ -95,7 +95,7 @@ class TreeData:
 
 
 class TraceData:
-    """What a session with ``data="trace"`` collects."""
+    """The data of a session with ``data="trace"``."""
 
     suffix = "chrome_trace"
     formats = ("chrome_trace",)
@@ -231,7 +231,8 @@ class Sessions:
         return [session for session in self.known.values() if session.is_active]
 
     def set_active(self, sessions: list[Session], is_active: bool) -> None:
-        """Let sessions collect from now on, or not any more; what happened before belongs to those that were active then."""
+        """Let sessions collect from now on, or not any more; what happened before belongs to those that were active
+        then."""
         if all(session.is_active == is_active for session in sessions):
             return
         active = [session for session in self.active() if session not in sessions]

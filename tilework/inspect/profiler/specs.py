@@ -1,4 +1,4 @@
-"""What GPUs could reach at best, by their units and clocks; clocks are in kHz, `width` is the bits of an operand.
+"""Peak rates of GPUs by their units and clocks; clocks are in kHz, `width` is the bits of an operand.
 
 >>> max_bps("CUDA", "90", 6144, 3201000) / 1e12
 4.916736

@@ -1,11 +1,11 @@
-"""Where each thread is in the program (its scopes and its state), and the flags of the profiler.
+"""The path of each thread in the tree (its scopes and its state), and the flags of the profiler.
 
     enter("forward"); enter("layer0")        path_of(thread) == ("forward", "layer0")
     set_state("warmup")                      path_of(thread) == ("forward", "layer0", "warmup")
 
-The log of native launches names the thread and is read later. So a thread calls `BEFORE_CHANGE` before its path changes and
-`AFTER_CHANGE` afterwards: the launches until then belong to the old path. A thread that has entered nothing has the path of the
-main thread.
+The log of native launches names the thread and is read later. So a thread calls `BEFORE_CHANGE` before its path changes
+and `AFTER_CHANGE` afterwards: the launches until then belong to the old path. A thread that has entered nothing has the
+path of the main thread.
 """
 
 import itertools
@@ -51,7 +51,7 @@ LOCAL = Local()
 
 
 def path_of(thread: int) -> Path:
-    """Where a thread is."""
+    """Return the path of a thread."""
     found = STACKS.get(thread)
     if found is not None and (owner := found.thread()) is not None and owner.ident == thread:
         return found.path
@@ -60,12 +60,12 @@ def path_of(thread: int) -> Path:
 
 
 def current() -> Path:
-    """Where this thread is."""
+    """Return the path of this thread."""
     return LOCAL.stack.path
 
 
 def scope_path() -> Path:
-    """Where it is, without its state."""
+    """Return the path of this thread without its state."""
     stack = LOCAL.stack
     return (*stack.inherited, *(name for name, _ in stack.scopes))
 
@@ -106,7 +106,8 @@ def tell() -> None:
 
 @dataclass
 class ProfilerFlags:
-    """Whether there are sessions; whether kernels are to be instrumented; whether the `proton` command runs this program."""
+    """The state of the profiler: there are sessions, kernels are to be instrumented, the `proton` command runs the
+    program."""
 
     profiling_on: bool = False
     instrumentation_on: bool = False

@@ -1,7 +1,9 @@
-"""The report as text for a terminal, and the advice: one or two sentences with the kernel, the reason, and the next command.
+"""The report as text for a terminal, and the advice: one or two sentences with the kernel, the reason, and the next
+command.
 
-The first rule of `RULES` that applies gives the advice. Compilations and time outside of kernels come first where they dominate the
-program; then launches that cost as much as their kernels; then the kernel whose optimisation would save the most time.
+The first rule of `RULES` that applies gives the advice. Compilations and time outside of kernels come first where they
+dominate the program; then launches that cost as much as their kernels; then the kernel whose optimisation would save
+the most time.
 """
 
 from collections.abc import Callable, Sequence
@@ -111,7 +113,7 @@ Rule = Callable[[Report], str | None]
 
 
 def advice(report: Report) -> str:
-    """What to look at first."""
+    """Return the advice of the first rule that applies."""
     rules = RULES if report.is_real else (nothing, kernel)  # steps cannot be compared with seconds
     return next(text for rule in rules if (text := rule(report)) is not None)
 

@@ -1,4 +1,5 @@
-"""Print a profile as a tree: `proton-viewer -m time/ms,time/% matmul.hatchet`, or from Python, without pandas or Hatchet.
+"""Print a profile as a tree: `proton-viewer -m time/ms,time/% matmul.hatchet`, or from Python, without pandas or
+Hatchet.
 
     tree, metrics = parse(["time/ms", "tflop16/s"], "matmul.hatchet", include="matmul.*")
     print_tree(tree, metrics)
@@ -227,7 +228,8 @@ def min_time_bytes(metrics: Any, device_info: dict[str, Any]) -> float:
 def derive_metrics(
     tree: FrameTree, metrics: Sequence[str], inclusive: Sequence[str], exclusive: Sequence[str], device_info: Any
 ) -> list[str]:
-    """Compute what is asked for in each frame; the names of the columns, those that are summed up the tree with `` (inc)``."""
+    """Compute what is asked for in each frame; the names of the columns, those that are summed up the tree with ``
+    (inc)``."""
     names = []
     for metric in metrics:
         column, compute = column_of(metric, tree, inclusive, exclusive, device_info)
@@ -306,7 +308,7 @@ def over(value: float, divisor: float) -> float:
 
 
 def utilization(frame: Frame, device_info: Any) -> float:
-    """How much of the time the device would have needed at least; nothing can be said of frames without a device."""
+    """The fraction of the time that the device needs at its peak; NaN for frames without a device."""
     if frame.children or device_of(frame.metrics, device_info) is None:
         return math.nan
     least = max(min_time_flops(frame.metrics, device_info), min_time_bytes(frame.metrics, device_info))
@@ -323,7 +325,8 @@ def filter_frames(
     threshold: float | None = None,
     metric: str | None = None,
 ) -> FrameTree:
-    """Paths through frames that match `include`, or all but what is below those that match `exclude`; none below `threshold`."""
+    """Paths through frames that match `include`, or all but what is below those that match `exclude`; none below
+    `threshold`."""
     if include and exclude:
         raise ProfileError("Cannot specify both include and exclude")
     if include:
@@ -451,7 +454,7 @@ def subtracted(tree: FrameTree, other: FrameTree, columns: Sequence[str]) -> Fra
 
 
 def show_metrics(file_name: Any) -> None:
-    """What a file has."""
+    """Print the metrics of a file."""
     _, inclusive, exclusive, _ = read(file_name)
     for title, names in (("inclusive", inclusive), ("exclusive", exclusive)):
         print(f"Available {title} metrics:")

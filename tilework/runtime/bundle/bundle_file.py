@@ -1,4 +1,4 @@
-"""The file with compiled kernels: how it is laid out, written and read. Of tilework it needs nothing but its errors.
+"""The format of the file with compiled kernels: layout, writing and reading. It imports only the errors of tilework.
 
     write_bundle("app.tilebundle", Contents(targets=[...], kernels=[...], entries=[...], blobs={...}))
     bundle = BundleFile.open("app.tilebundle")              the header and the index are verified here
@@ -16,9 +16,10 @@
     96      ...    the index, JSON
     ...     ...    the sections, one behind the other, nothing between or behind them
 
-The index says the size and the SHA-256 of every section, so the digest covers every byte of the file. It is all that is read
-when a bundle is opened; a section is read, and compared with its hash, when it is asked for, and what has been compared is what
-is used: the file is not looked at again. Equal sections are there once. The same contents give the same bytes.
+The index says the size and the SHA-256 of every section, so the digest covers every byte of the file. It is all that is
+read when a bundle is opened; a section is read, and compared with its hash, when it is asked for, and what has been
+compared is what is used: the file is not looked at again. Equal sections are there once. The same contents give the
+same bytes.
 
 | in the index | |
 |---|---|
@@ -55,10 +56,10 @@ PLAIN_SUFFIX = "-plain"
 
 
 class Entry:
-    """One specialisation of a kernel for one target: numbers of the target and the kernel, and its files by extension.
+    """One specialisation of a kernel for one target: indices of the target and the kernel, and its files by extension.
 
-    The files are those of an entry of the disk cache: ``json`` is the metadata, another one the binary that it names. They are
-    contents when it is written, numbers of sections when it is read.
+    The files are those of an entry of the disk cache: ``json`` is the metadata, another one the binary that it names.
+    They are contents when it is written, numbers of sections when it is read.
     """
 
     def __init__(self, target: int, kernel: int, key: str, files: Mapping[str, Any]) -> None:
@@ -66,12 +67,12 @@ class Entry:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is for launches that do not meet the preconditions of another entry."""
+        """True for code without the launch preconditions of another entry."""
         return self.key.endswith(PLAIN_SUFFIX)
 
 
 class Contents:
-    """What goes into a bundle."""
+    """The contents of a bundle."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Contents:
 
 
 def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __version__) -> bytes:
-    """A bundle as it stands in a file; with a key it is signed."""
+    """Return the bytes of a bundle, signed if there is a key."""
     numbers: dict[bytes, int] = {}  # by content
     rows: list[dict[str, Any]] = [{} for _ in contents.targets]
 
@@ -119,7 +120,7 @@ def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __
 
 
 def write_bundle(path: str | os.PathLike[str], contents: Contents, key: bytes | None = None) -> str:
-    """Put a bundle in place in one step, and return its digest; who reads the old one meanwhile goes on with that."""
+    """Replace a bundle atomically, and return its digest; processes that read the old one keep it."""
     data, path = bundle_bytes(contents, key), os.fspath(path)
     temporary = f"{path}.{os.getpid()}-{os.urandom(6).hex()}"
     try:
@@ -216,7 +217,7 @@ class BundleFile:
         return data
 
     def find(self, target: int, key: str) -> Entry | None:
-        """The entry of a specialisation for the target of that number."""
+        """Return the entry of a specialisation for the target of that index."""
         row = self._entries[target].get(key)
         return None if row is None else self._entry(target, key, row)
 
@@ -239,7 +240,7 @@ class BundleFile:
         return {name: self.section(number) for name, number in entry.files.items()}
 
     def blob(self, name: str) -> bytes | None:
-        """What is kept under a name, verified; None if there is none."""
+        """Return the blob of a name, verified; None if there is none."""
         return self.section(self._blobs[name]) if name in self._blobs else None
 
     @property
@@ -257,7 +258,7 @@ class BundleFile:
 
 
 class Verified:
-    """What is known of a file whose header and index are what was written."""
+    """The verified header and index of a file."""
 
     def __init__(self, digest: str, index: Mapping[str, Any], is_signed: bool, sections_at: int, size: int) -> None:
         self.digest, self.index, self.is_signed = digest, index, is_signed

@@ -1,4 +1,4 @@
-"""Which code of a bundle a device can run, the best first.
+"""Choose the code of a bundle for a device, the best first.
 
     described(GPUTarget("cuda", 80, 32))        {"backend": "cuda", "arch": 80, "warp_size": 32}
     fitting(targets, GPUTarget("cuda", 86, 32)) [(0, "cubin")]: code for 8.0 runs on 8.6, that for 9.0 would not
@@ -67,7 +67,7 @@ def this_machine() -> str:
 
 
 def instructions() -> frozenset[str]:
-    """What the system says that this CPU has, by its names, and code may use."""
+    """The instruction sets of this CPU that code may use, by the system's names."""
     return had_instructions() if knobs.runtime.cpu_dots else had_instructions() - FOR_DOTS
 
 
@@ -78,7 +78,7 @@ def had_instructions() -> frozenset[str]:
 
 
 def fitting(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> list[tuple[int, str]]:
-    """(number of a target, file to load) of all that a device can run."""
+    """(index of a target, file to load) of all that a device can run."""
     found: list[tuple[tuple[int, ...], int, str]] = []
     for number, target in enumerate(targets):
         rule = RULES.get(device.backend, same_arch)
@@ -129,7 +129,7 @@ def named(target: Mapping[str, Any]) -> str:
 
 
 def explained(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> str:
-    """What a bundle is for, and why that is not this device."""
+    """Describe the targets of a bundle, and the reasons that they do not fit this device."""
     texts = []
     for target in targets:
         reason = why_not(target) if target.get("backend") == device.backend == "cpu" else None

@@ -3,13 +3,13 @@
     {"record": "kernel", "version": 1, "kernel": "app:add", "signature": {"x": "*fp32", ...}, ...}      see `needed.py`
     {"record": "tuning", "version": 1, "kernel": "app:matmul", "tuning": [1024, "fp32"], "config": {...}, ...}
 
-The file has a line of JSON for each specialisation, and for each choice of an autotuner. Any number of processes append to it at
-once, and later runs add what they need: a line is written in one step, under a lock, and duplicates are read once. Files can be
-concatenated with `cat`, and lines deleted with an editor.
+The file has a line of JSON for each specialisation, and for each choice of an autotuner. Any number of processes append
+to it at once, and later runs add what they need: a line is written in one step, under a lock, and duplicates are read
+once. Files can be concatenated with `cat`, and lines deleted with an editor.
 
-The recorder is a listener (`knobs/hooks.py`). It hears of each specialisation that a launch needs, whatever its code then comes from,
-and of each choice of an autotuner; configurations that the autotuner only tries are not written. Launches like earlier ones cost
-nothing more.
+The recorder is a listener (`knobs/hooks.py`). It hears of each specialisation that a launch needs, whatever its code
+then comes from, and of each choice of an autotuner; configurations that the autotuner only tries are not written.
+Launches like earlier ones cost nothing more.
 """
 
 import json
@@ -66,12 +66,12 @@ def lock(handle: int) -> None:
 
 
 def identity(record: Mapping[str, Any]) -> str:
-    """What tells lines that say the same from others: the values of arguments are for people only."""
+    """The identity of a record: its content without the values of arguments, which are for people only."""
     return json.dumps({name: value for name, value in record.items() if name not in ("values", "file")}, sort_keys=True)
 
 
 def read_manifest(paths: Iterable[str]) -> list[dict[str, Any]]:
-    """All records of some files, each once, in an order that does not depend on who came first."""
+    """All records of some files, each once, sorted."""
     found: dict[str, dict[str, Any]] = {}
     for path in paths:
         for record in records_in(path):
@@ -155,7 +155,8 @@ def record_needed(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
 
 
 def record_choice(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
-    """The configuration of a launch, and the specialisation that it needs: it may have been compiled when it was tried."""
+    """The configuration of a launch, and the specialisation that it needs: it may have been compiled when it was
+    tried."""
     tuner, config, args, kwargs = facts["tuner"], facts["config"], facts["args"], facts["kwargs"]
     fn, arguments = tuner.fn, {**kwargs, **config.all_kwargs()}
     while not is_kernel(fn):
@@ -175,7 +176,7 @@ def record_choice(recorder: ProgramRecorder, facts: Mapping[str, Any]) -> None:
 
 
 def choice(tuner: Any, fn: Any, config: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """What an autotuner chose, for which arguments."""
+    """The record of an autotuner's choice and its arguments."""
     given = {**named, **kwargs}
     key = argument_key(tuner.keys, tuner.arg_names, given)
     return {
@@ -193,7 +194,7 @@ def choice(tuner: Any, fn: Any, config: Any, named: Mapping[str, Any], kwargs: M
 
 
 def place_of(fn: Any) -> dict[str, Any]:
-    """Where a kernel is, for who cannot import it by its name: the main program is a file."""
+    """The file of a kernel, for kernels of the main program, which cannot be imported by name."""
     return {"file": os.path.abspath(fn.where.file), **({"triton": True} if knobs.language.is_triton else {})}
 
 

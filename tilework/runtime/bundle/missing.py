@@ -1,4 +1,4 @@
-"""What to say of a launch that no bundle serves: which argument differs from which recorded one.
+"""The error of a launch that no bundle serves: the arguments that differ from the nearest recorded ones.
 
 add(x: *fp32:16, n: i32, BLOCK=256) is not in app.tilebundle, and TILEWORK_NO_JIT=1 forbids to make it
   nearest: add(x: *fp32:16, n: i32:16, BLOCK=256)
@@ -54,12 +54,12 @@ def warn_once(text: str) -> None:
 
 
 def is_same(parts: Mapping[str, Any], new: KeyParts) -> bool:
-    """Whether a recorded specialisation is of a kernel of the same name; modules are called otherwise when they are run."""
+    """Return True if a recorded specialisation is of a kernel of the same name; the module may have been `__main__`."""
     return parts["kernel"].rpartition(".")[2] == new.kernel.rpartition(".")[2]
 
 
 def is_changed(new: KeyParts, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether no recorded specialisation has this text of the kernel."""
+    """Return True if no recorded specialisation has this text of the kernel."""
     own = {key: text for key, text in new.others.items() if key.partition(" ")[0] in CHANGED}
     return all({key: row["parts"]["others"].get(key) for key in own} != own for row in rows)
 

@@ -5,9 +5,9 @@
     needed.parts()                                  the same as `recording/key_differences.py` compares it
     line = needed.to_json()                         as TILEWORK_RECORD writes it; `read_line` is the inverse
 
-A line names a kernel by module and qualified name, types as signatures have them, and constants as `written_constants.py`
-writes them; the parts of a tuple are called ``pair[1]``. What the backend of a target adds to the options of a launch is left
-out, because every target adds its own.
+A line names a kernel by module and qualified name, types as signatures have them, and constants as
+`written_constants.py` writes them; the parts of a tuple are called ``pair[1]``. What the backend of a target adds to
+the options of a launch is left out, because every target adds its own.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class Needed:
 
     @property
     def key(self) -> str:
-        """What entries of bundles are found by."""
+        """The key of entries in bundles."""
         return self.key_with(self.facts)
 
     def key_with(self, facts: Mapping[str, str]) -> str:
@@ -119,7 +119,7 @@ class Needed:
 
 
 def written_as(name: str, value: Any) -> Any:
-    """An argument as JSON; what cannot be written is told by its name."""
+    """Return an argument as JSON; `Unwritable` names an argument that has no form."""
     from tilework.runtime.bundle.written_constants import Unwritable, written  # lazily: what is served is not written
 
     try:
@@ -163,5 +163,5 @@ def given_options(specialization: Specialization, defaults: Mapping[str, Any]) -
 
 
 def is_kernel(value: Any) -> bool:
-    """Whether it is compiled and launched, and not something around a kernel, or interpreted."""
+    """Return True for a compiled kernel, False for wrappers and interpreted functions."""
     return isinstance(value, JITFunction) and hasattr(value, "device_caches")

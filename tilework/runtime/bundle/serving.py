@@ -3,9 +3,9 @@
     bundle = tilework.load("app.tilebundle")        launches of the program's kernels are served from it from now on
     bundle.kernels, bundle.targets, bundle.digest   what is in it
 
-A launch that finds no code in memory asks here before it asks the disk cache and the compiler, of which nothing is loaded. What
-it needs is looked up by a key that says nothing about places (`needed.py`), so a program may have moved; if its text is another
-one than that which was compiled, it is not found.
+A launch that finds no code in memory asks here before it asks the disk cache and the compiler, of which nothing is
+loaded. What it needs is looked up by a key that says nothing about places (`needed.py`), so a program may have moved;
+if its text is another one than that which was compiled, it is not found.
 """
 
 import json
@@ -48,7 +48,7 @@ class Bundle:
 
     @property
     def digest(self) -> str:
-        """What `load(path, digest=...)` and TILEWORK_BUNDLE_DIGEST take."""
+        """The digest that `load(path, digest=...)` and TILEWORK_BUNDLE_DIGEST take."""
         return self.file.digest
 
     @property
@@ -72,11 +72,11 @@ class Bundle:
         self.close()
 
     def verify(self) -> None:
-        """Verify all of it, what no launch has asked for yet too."""
+        """Verify all sections, used or not."""
         self.file.verify()
 
     def fitting(self, device: GPUTarget) -> list[tuple[int, str]]:
-        """The numbers of the targets that a device can run."""
+        """The indices of the targets that a device can run."""
         if device not in self._fitting:
             self._fitting[device] = bundle_targets.fitting(self.file.targets, device)
         return self._fitting[device]
@@ -102,7 +102,7 @@ class Bundle:
 
     @cached_property
     def manifest(self) -> list[dict[str, Any]]:
-        """What was recorded: for messages, so it is read when there is one."""
+        """The recorded specialisations, read when a message needs them."""
         return json.loads(self.file.blob(MANIFEST) or b"[]")
 
     @cached_property
@@ -113,9 +113,10 @@ class Bundle:
 def load(path: str | os.PathLike[str], digest: str | None = None, key: str | bytes | None = None) -> Bundle:
     """Serve launches from a file of `tilework precompile`, from now on: docs/serving.md has the story.
 
-    The file is verified: its index here, and the code of a kernel when a launch needs it. With `digest` it must be that very file, with
-    `key` (or TILEWORK_BUNDLE_KEY) it must be signed with it. BundleError says what is wrong with a file. Of several bundles the one
-    that was loaded last is asked first. What is returned can be closed, or used in a `with`.
+    The file is verified: its index here, and the code of a kernel when a launch needs it. With `digest` it must be that
+    very file, with `key` (or TILEWORK_BUNDLE_KEY) it must be signed with it. BundleError says what is wrong with a
+    file. Of several bundles the one that was loaded last is asked first. What is returned can be closed, or used in a
+    `with`.
 
     Example:
         import json, pathlib, tempfile
@@ -146,7 +147,7 @@ def own_object(name: str) -> bytes | None:
 
 
 def begin() -> None:
-    """What the environment asks for: TILEWORK_RECORD, TILEWORK_BUNDLE."""
+    """Start what TILEWORK_RECORD and TILEWORK_BUNDLE request."""
     if knobs.runtime.record:
         from tilework.runtime.bundle.manifest import record_into  # lazily: few ask
 
@@ -228,7 +229,8 @@ def wanted(target: GPUTarget) -> str:
 
 
 def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
-    """The configuration that was recorded for these arguments, best on a device of this kind; None if it may be tuned."""
+    """The configuration that was recorded for these arguments, best on a device of this kind; None if it may be
+    tuned."""
     # lazily: few programs tune
     from tilework.language.portable_key import portable_key
     from tilework.runtime.bundle.written_constants import Unwritable, written

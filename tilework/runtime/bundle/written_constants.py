@@ -4,8 +4,9 @@
     written((4, helper))                                    {"tuple": [4, {"object": "app:helper"}]}
     read(written(value))                                    the value again
 
-Numbers, texts, None and truth values stand as they are; all else is an object with one key, which says what it is. Functions and
-classes are written by name: what cannot be imported by its name (a lambda, what a function has defined) is `Unwritable`.
+Numbers, texts, None and truth values stand as they are; all else is an object with one key, which says what it is.
+Functions and classes are written by name: what cannot be imported by its name (a lambda, what a function has defined)
+is `Unwritable`.
 """
 
 import json
@@ -57,7 +58,7 @@ def unordered(value: Any) -> Any:
 
 
 def number(value: float) -> Any:
-    """A float: exactly, and told from an integer."""
+    """A float, exact and distinct from an integer."""
     return value if value == value and abs(value) < 1e308 and value != 0 else {"float": value.hex()}
 
 
@@ -105,7 +106,8 @@ def name_of(value: Any) -> str:
 
 
 def module_name(name: str) -> str:
-    """How a module is imported: one that runs as ``python -m app`` has two names, and a script another one in processes that it spawns."""
+    """The importable name of a module: ``python -m app`` runs it as `__main__`, and spawned processes as
+    `__mp_main__`."""
     if name not in ("__main__", "__mp_main__"):
         return name
     spec = getattr(sys.modules["__main__"], "__spec__", None)
@@ -120,7 +122,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """What `written` gave, for people."""
+    """The result of `written` as text for people."""
     if not isinstance(value, dict):
         return repr(value)
     ((kind, inner),) = value.items()

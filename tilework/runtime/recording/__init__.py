@@ -1,1 +1,1 @@
-"""What happens once: compilations, loads, tunings, and what tells one specialisation from another."""
+"""Records of compilations, loads and tunings, and the parts of cache keys."""

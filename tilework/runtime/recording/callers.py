@@ -1,4 +1,4 @@
-"""Which line of the user's program is running.
+"""The running line of the user's program.
 
 calls = user_calls()            the innermost line outside of tilework first, then who called that
 calls[0].render()               "   12 | add[(4,)](x, y, out, 1000, BLOCK=256)" and carets
@@ -17,7 +17,8 @@ PACKAGES = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "pla
 
 
 def user_calls() -> tuple[Span, ...]:
-    """The lines that are being executed: the nearest one outside of tilework, and if that is in an installed package, the
+    """The lines that are being executed: the nearest one outside of tilework, and if that is in an installed package,
+    the
     nearest one outside of all of them."""
     outside = list(frames_outside(sys._getframe(1)))
     own = [frame for frame in outside if is_own(frame.f_code.co_filename)]
@@ -34,7 +35,7 @@ def warn_user(text: str) -> None:
 
 
 def is_own(file: str) -> bool:
-    """Whether somebody wrote a file for this program: not an installed one, nor one that torch's compiler has made."""
+    """Return True for a file of this program: not an installed one, nor one that torch's compiler generated."""
     return not file.startswith((*PACKAGES, "<")) and "torchinductor_" not in file
 
 

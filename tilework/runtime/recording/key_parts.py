@@ -7,9 +7,10 @@
     found.differences[0].words                        "`n` = 1000 is not a multiple of 16, and 1024 was"
     found.differences[0].help                         "@jit(do_not_specialize=['n']) makes one kernel for all values ..."
 
-The key of the cache is a hash of all parts; two hashes show that something differs, two `KeyParts` show what. The parts of a
-compilation are stored with its products, so that another process can compare too. Every kind of difference is a row of a table: a
-server that refuses a launch, because nothing recorded fits it, uses the same words as `tilework explain`.
+The key of the cache is a hash of all parts; two hashes show that something differs, two `KeyParts` show what. The parts
+of a compilation are stored with its products, so that another process can compare too. Every kind of difference is a
+row of a table: a server that refuses a launch, because nothing recorded fits it, uses the same words as `tilework
+explain`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from tilework.targets.options import CompileOptions
 
 @dataclass(frozen=True)
 class Argument:
-    """What the code knows of one argument: its type, the facts about its value, or the value itself.
+    """The specialisation of one argument: its type, the facts about its value, or the value itself.
 
     `declared` if the parameter is a `tl.constexpr`; others are constants when they are 1 or None.
     """
@@ -74,7 +75,7 @@ def parts_of(
 
 
 def stored_parts(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> KeyParts:
-    """The parts of a compilation from what is stored with its products."""
+    """The parts of a compilation from its stored metadata."""
     target = metadata["target"]
     name = target if isinstance(target, str) else f"{target['backend']}:{target['arch']}"
     others = {"target": name.removesuffix(":host"), **own["others"]}
@@ -106,7 +107,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a launch needs, the nearest of what there was, and how they differ; no nearest one: there was none."""
+    """The key of a launch, the nearest of the earlier ones, and their differences; `nearest` is None if there was
+    none."""
 
     new: KeyParts
     nearest: KeyParts | None
@@ -130,7 +132,7 @@ def compared(new: KeyParts, earlier: Sequence[KeyParts]) -> Comparison:
 
 
 def distance(old: KeyParts, new: KeyParts) -> float:
-    """How much is different, without the words."""
+    """The weighted number of differences."""
     changed = sum(old.arguments.get(name) != argument for name, argument in new.arguments.items())
     others = [key for key, text in new.others.items() if old.others.get(key) != text]
     missing = len(old.arguments.keys() - new.arguments.keys()) + len(old.others.keys() - new.others.keys())
@@ -141,7 +143,7 @@ WEIGHTS = {"package": 2.5, "tools": 2.5, "target": 2.5, "source": 1.5, "line": 0
 
 
 def differences(old: KeyParts, new: KeyParts) -> tuple[Difference, ...]:
-    """What is not the same, arguments first."""
+    """Return the differences, arguments first."""
     found: list[Difference] = []
     for name in dict.fromkeys((*new.arguments, *old.arguments)):
         before, after = old.arguments.get(name, NONE), new.arguments.get(name, NONE)

@@ -1,10 +1,10 @@
-"""Write down what is compiled, found on disk, loaded and tuned, and where the program was.
+"""Record compilations, disk-cache hits, loads and tunings, with the running line of the program.
 
     TILEWORK_EXPLAIN=1 python train.py              says why a kernel is compiled again, when that happens
     TILEWORK_EXPLAIN=folder python train.py         a file of JSON lines per process, which `tilework explain` reads
 
-A record is a dictionary with `event`, `kernel`, `process` and `time`. Lines are written as things happen: a process that
-crashes, or that ends without saying so, has told all until then. Nothing here runs unless it was asked for.
+A record is a dictionary with `event`, `kernel`, `process` and `time`. Lines are written as things happen: a process
+that crashes, or that ends without saying so, has told all until then. Nothing here runs unless it was asked for.
 """
 
 import json
@@ -30,7 +30,7 @@ LONGEST_VALUE = 60
 
 
 class Quiet(threading.local):
-    """Whether what a thread does is to be recorded: explanations launch, too."""
+    """A thread-local switch that turns recording off: explanations launch, too."""
 
     is_quiet = False
 
@@ -42,7 +42,8 @@ RECORDING = held_at_fork(threading.RLock())  # for all that are active
 
 
 class Recorder:
-    """One process's records: kept in `records`, written to a file of `folder` if there is one, told on stderr if `is_live`."""
+    """The records of one process: kept in `records`, written to a file in `folder` if given, printed to stderr if
+    `is_live`."""
 
     def __init__(self, folder: str | None = None, is_live: bool = False) -> None:
         self.folder, self.is_live = folder, is_live
@@ -87,7 +88,7 @@ def note_values(recorder: Recorder, facts: Mapping[str, Any]) -> None:
 
 
 def value_text(value: Any) -> str:
-    """An argument for people: a number, or an array by its type, shape and what its address is divisible by."""
+    """An argument as text for people: a number, or an array by its dtype and shape."""
     shape = getattr(value, "shape", None)
     if shape is not None and hasattr(value, "dtype"):
         return f"{value.dtype}{list(shape)}"
@@ -133,7 +134,7 @@ def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
 
 
 def is_tuning() -> bool:
-    """Whether this thread compiles what an autotuner tries, here or in a worker process."""
+    """Return True if this thread compiles configurations of an autotuner, here or in a worker process."""
     if os.getpid() in WORKERS:
         return True
     module = sys.modules.get("tilework.runtime.tuning.autotuner")
@@ -187,7 +188,8 @@ def config_records(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def on_disk(name: str, new: KeyParts, own: str) -> list[KeyParts]:
-    """What the disk cache has of a kernel, but for its own entry, the oldest first: of the same file, or of one that is gone."""
+    """The disk cache's specialisations of a kernel without its own entry, oldest first: of the same file, or of one
+    that is gone."""
     file = f"{file_stem(name)}.json"
     paths = [path for path in Path(knobs.cache.dir).glob(f"*/{file}") if path.is_file()]
     found: list[KeyParts] = []
@@ -226,7 +228,7 @@ ACTIVE: list[Recorder] = []
 
 
 def install() -> None:
-    """Record as TILEWORK_EXPLAIN asks; what it asks for already is left as it is."""
+    """Record as TILEWORK_EXPLAIN requests, once."""
     asked = knobs.runtime.explain
     folder = None if asked is None or asked.lower() in (*knobs.TRUE, *knobs.FALSE) else asked
     if asked is None or asked.lower() in knobs.FALSE:
@@ -237,7 +239,8 @@ def install() -> None:
 
 
 def begin(folder: str | None) -> None:
-    """Record into a folder, or tell on stderr; a folder that cannot be made is told once, and the program goes on."""
+    """Record into a folder, or print to stderr; a folder that cannot be created is reported once, and the program goes
+    on."""
     if folder is not None:
         try:
             os.makedirs(folder, exist_ok=True)

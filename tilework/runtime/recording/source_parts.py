@@ -40,7 +40,8 @@ def arguments_of(source: Any, text: Callable[[Any], str]) -> dict[str, dict[str,
 
 
 def code_parts(fn: JITCallable) -> dict[str, str]:
-    """The parts of a key that the code of a kernel has, with its file and lines, which messages of compiled code contain."""
+    """The parts of a key that the code of a kernel has, with its file and lines, which messages of compiled code
+    contain."""
     if fn.fn is None:  # it was pickled without its text
         return {"source": fn.cache_key, "line": "", "file": ""}
     parts = {"source": digest(fn.src, str(getattr(fn, "noinline", False))), "line": str(fn.def_line), "file": fn._place}
@@ -69,7 +70,8 @@ def portable_parts(fn: JITCallable) -> dict[str, str]:
 
 
 def code_of(fn: JITCallable) -> list[JITCallable]:
-    """A kernel and the jit functions that it calls, each once, without those of the language, which are a part of the package."""
+    """A kernel and the jit functions that it calls, each once, without those of the language, which are a part of the
+    package."""
     found = [fn]
     for function in found:
         for other in function.dependencies.functions:
