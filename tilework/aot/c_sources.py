@@ -169,8 +169,9 @@ typedef void *TTptr;
 typedef int32_t TTresult; /* {codes}; a number above 0 is an assert that failed: NAME_error_string says which */
 enum {{ {values} }};
 
-/* Who runs the programs of a launch. `run` calls `work(launch)` any number of times, in any threads, at most once at a time
-   in each, and returns when all those calls have returned. `threads` is how many there are, for the size of portions. */
+/* The threads that run the programs of a launch. `run` calls `work(launch)` any number of times, in any threads, at
+   most once at a time in each, and returns when all those calls have returned. `threads` is their number, for the
+   size of portions. */
 typedef struct TTthreads {{
   int32_t threads;
   int32_t reserved;

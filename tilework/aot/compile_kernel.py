@@ -32,12 +32,12 @@ from tilework.target import Target
 from tilework.targets.base import GPUTarget, find_backend
 
 desc = """
-Compile a kernel ahead of time: for GPUs a C source with its cubin and a function that launches it, and the header of that;
-for CPUs an object file with that function, and its header.
+Compile a kernel ahead of time: for GPUs a C source with its cubin and a function that launches it, and the header of
+that; for CPUs an object file with that function, and its header.
 
-The signature has one entry for each parameter of the kernel, separated by commas: a type (*fp32, i32, fp64), with :16 for a
-multiple of 16 and :1 for the number 1, or the value of a compile-time parameter. The grid is three C expressions, which may use
-the names of the parameters.
+The signature has one entry for each parameter of the kernel, separated by commas: a type (*fp32, i32, fp64), with :16
+for a multiple of 16 and :1 for the value 1, or the value of a compile-time parameter. The grid is three C expressions,
+which may use the names of the parameters.
 """
 BACKENDS = (*EXTENSIONS, "cpu")
 

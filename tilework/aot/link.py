@@ -121,7 +121,8 @@ class HeaderParser:
     def check_same(existing: KernelLinkerMeta, new: KernelLinkerMeta) -> None:
         if list(existing.arg_ctypes) != list(new.arg_ctypes):
             raise LinkerError(
-                f"Mismatched signature for kernel {new.orig_kernel_name}: \n\texisting sig is: {','.join(existing.arg_ctypes)}"
+                f"Mismatched signature for kernel {new.orig_kernel_name}: \n\texisting sig is:"
+                f" {','.join(existing.arg_ctypes)}"
                 f"\n\tcurrent is: {','.join(new.arg_ctypes)}"
             )
 
@@ -218,7 +219,9 @@ def make_func_pointers(names: Sequence[str], meta: KernelLinkerMeta) -> str:
     """The table of algorithms."""
     types = ", ".join(["CUstream stream", gen_signature_with_full_args(meta)])
     entries = "".join(f"  {name},\n" for name in names)
-    return f"typedef CUresult (*{meta.orig_kernel_name}_func_t)({types});\n{meta.orig_kernel_name}_func_t {meta.orig_kernel_name}_kernels[] = {{\n{entries}}};\n"
+    name = meta.orig_kernel_name
+    table = f"{name}_func_t {name}_kernels[] = {{\n{entries}}};\n"
+    return f"typedef CUresult (*{name}_func_t)({types});\n{table}"
 
 
 def make_kernel_load_def(names: Sequence[str], meta: KernelLinkerMeta) -> str:

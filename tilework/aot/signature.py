@@ -34,13 +34,14 @@ from tilework.runtime.launch.python.specialize import parse_attr
 
 POINTER = "CUdeviceptr"
 C_TYPES = driver.C_TYPES | {"fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "f32": "float"}  # not widened
-TAKEN = frozenset(  # what a parameter in C cannot be called: keywords of C and C++, and names in the generated functions
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr continue default"
-    " delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable"
-    " namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast restrict"
-    " return short signed sizeof static static_assert static_cast struct switch template this throw true try typedef typeid"
-    " typename union unsigned using virtual void volatile wchar_t while xor xor_eq"
-    " stream args gX gY gZ global_scratch profile_scratch algo_id NULL".split()
+TAKEN = frozenset(  # no names for parameters in C: keywords of C and C++, and names in the generated functions
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const"
+    " constexpr continue default delete do double dynamic_cast else enum explicit export extern false float"
+    " for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or"
+    " or_eq private protected public register reinterpret_cast restrict return short signed sizeof static"
+    " static_assert static_cast struct switch template this throw true try typedef typeid typename union"
+    " unsigned using virtual void volatile wchar_t while xor xor_eq stream args gX gY gZ global_scratch"
+    " profile_scratch algo_id NULL".split()
 )
 SPELLED = {"-": "m", ".": "p", "+": ""}
 
@@ -149,7 +150,8 @@ def parse_signature(kernel: JITFunction, text: str, hints: Sequence[str] = ("1",
         more = f", and no entry for {', '.join(missing)}" if missing else ""
         example = "" if texts else ': it is like "*fp32:16, i32, 1024"'
         raise ValueError(
-            f"{kernel.__name__} has the parameters {', '.join(kernel.arg_names)}; the signature has {len(texts)} entries{more}{example}"
+            f"{kernel.__name__} has the parameters {', '.join(kernel.arg_names)}; the signature has {len(texts)}"
+            f" entries{more}{example}"
         )
     entries = [parse_entry(param, part, hints) for param, part in zip(kernel.params, texts, strict=False)]
     return entries + [Entry(param.name, repr(param.default), "constexpr", param.default) for param in left]

@@ -11,7 +11,7 @@
 
 | view | shown by |
 |---|---|
-| pages | `tilework explore`, `tilework diff`, `kernel.explore()` (`explorer/`), `tilework profile --html` (`profiler/page.py`) |
+| pages | `tilework explore`, `diff`, `kernel.explore()` (`explorer/`), `tilework profile --html` (`profiler/page.py`) |
 | text | `tilework explain`, `kernel.explain()` (`explain/`), `tilework profile` (`profiler/text.py`), `proton-viewer` |
 | trace | `tilework profile --trace`, sessions with `data="trace"` (`profiler/sessions.py`) |
 """

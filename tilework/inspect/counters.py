@@ -79,7 +79,8 @@ def count(source: Any, target: GPUTarget, settings: Mapping[str, Any], launch: L
         return {"why": f"the emulator counts what PTX does; this is code for {target}"}
     if launch is None:
         return {
-            "why": "no launch is known: explore a program that launches the kernel, or give `.explore` its arguments and a grid"
+            "why": "no launch is known: explore a program that launches the kernel, or give `.explore` its arguments"
+            " and a grid"
         }
     from tilework.runtime.devices.emulated.emulated_driver import NVIDIA  # lazily: with the emulator
 

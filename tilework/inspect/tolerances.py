@@ -1,7 +1,7 @@
 """Differences between two results of one kernel: none, by rounding, or wrong values.
 
     gap = gap_of(expected, got, Room("f32", 2e-4))
-    gap.is_rounding, gap.words()        False, "3 of 64 elements differ: element 17 is 2.5, not 3.0; the largest error is 0.5"
+    gap.is_rounding, gap.words()        False, "out[17] is 2.5, not 3.0; 3 of 64 written elements of `out` differ, ..."
 
 Floats may differ by rounding: by `RTOL` of the largest magnitude among the elements that were written, for the coarsest
 floats that the kernel computes with. Other elements of an array may hold anything. Everything else must be equal; NaNs
@@ -75,9 +75,10 @@ class Gap:
     def words(self, room: Room) -> str:
         place = f"{self.name}[{', '.join(map(str, self.index))}]"
         size = f"the largest error is {self.largest:.3g}, {self.relative:.1e} of the largest value"
+        differing = f"{self.differing} of {self.size} written elements of `{self.name}` differ"
         if self.is_rounding:
-            return f"{self.differing} of {self.size} written elements of `{self.name}` differ by rounding: {size} ({room.because} allows {room.part:.0e})"
-        return f"{place} is {self.got}, not {self.expected}; {self.differing} of {self.size} written elements of `{self.name}` differ, {size}"
+            return f"{differing} by rounding: {size} ({room.because} allows {room.part:.0e})"
+        return f"{place} is {self.got}, not {self.expected}; {differing}, {size}"
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         "--out-path",
         metavar="DIR",
-        help="write KERNEL.STAGE files there; default: print, what is no text goes to .; with --aot a folder, or how the files begin",
+        help="write KERNEL.STAGE files there; default: print, what is no text goes to .; with --aot a folder, or how"
+        " the files begin",
     )
     add = parser.add_argument_group(
         "ahead of time", "for C programs: a header, and a C source or an object (docs/aot.md)"

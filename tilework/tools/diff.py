@@ -4,7 +4,7 @@ side.
     tilework diff kernels.py:old kernels.py:new --signature "*fp32:16, i32, 1024"            two kernels
     tilework diff kernels.py:matmul --a-options num_warps=4 --b-options num_warps=8,BLOCK=128    two configurations
     tilework diff kernels.py:matmul --a-target cuda:80 --b-target cuda:90                    two targets
-    tilework diff before.json after.json --kernel matmul                                     two compilers, or yesterday and today
+    tilework diff before.json after.json --kernel matmul                         two compilers, or yesterday and today
     tilework diff kernels.py:matmul --b-options num_stages=1 --output diff.html              a page for a browser
 
 What is compared is a kernel of a file, the file of a stage, or a page or .json file that `tilework explore -o` saved;

@@ -4,11 +4,11 @@ differ.
     tilework explain train.py --epochs 1                 why compiled, why tuned, why slow
     tilework explain --why compiled train.py             one question, or several: compiled,tuned,slow,different
     tilework explain --target cuda:90 train.py           what would make them slow on another device than this one
-    tilework explain --why different train.py            first launches also in the interpreter, the evaluator and emulators
+    tilework explain --why different train.py            first launches also in interpreter, evaluator and emulators
     tilework explain --json train.py > why.json          for programs; what the program prints goes to stderr
     tilework explain --triton train.py                   a program that says `import triton`
     tilework explain -m package.module                   a module
-    tilework explain records                             a folder that a running program writes (TILEWORK_EXPLAIN=records)
+    tilework explain records                             a folder of a running program (TILEWORK_EXPLAIN=records)
 
 The program runs as it is, in a process of its own. If it fails, what had happened until then is explained.
 """
@@ -43,7 +43,8 @@ CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework explain`."""
     add = parser.add_argument
-    add("--why", default=",".join(ASKED), metavar="LIST", help=f"which questions: {','.join(QUESTIONS)} (default: {','.join(ASKED)})")  # fmt: skip
+    add("--why", default=",".join(ASKED), metavar="LIST", help=f"which questions: {','.join(QUESTIONS)} (default:"
+                                                               f" {','.join(ASKED)})")  # fmt: skip
     add("--json", action="store_true", help="print JSON; what the program prints goes to stderr")
     add(
         "--target",

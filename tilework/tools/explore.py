@@ -2,7 +2,7 @@
 pass, layouts, limits.
 
     tilework explore train.py --epochs 1                  run a program, show the kernels that it launches
-    tilework explore --target cuda:90 train.py            what they would be on another device, with counters of the emulator
+    tilework explore --target cuda:90 train.py            the same for another device, with counters of the emulator
     tilework explore --triton train.py                    a program that says `import triton`
     tilework explore kernels.py:matmul --signature "*fp16:16, *fp16:16, *fp16:16, i32, 64" --target hip:gfx942
     tilework explore -o softmax.html --no-open softmax.py

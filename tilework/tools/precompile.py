@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-t",
         action="append",
         default=[],
-        help="cuda:90, hip:gfx942, cpu (this machine), cpu:x86-64-v3, cpu:armv8-a; can be given several times; default: cpu",
+        help="cuda:90, hip:gfx942, cpu (this machine), cpu:x86-64-v3, cpu:armv8-a; can be given several times;"
+        " default: cpu",
     )
     parser.add_argument("--output", "-o", help=f"the bundle; default: the name of the manifest, with {EXTENSION}")
     parser.add_argument("--jobs", "-j", type=int, default=available_cores(), help="processes that compile")

@@ -101,7 +101,8 @@ class Program(NamedTuple):
     def why_nothing(self, code: int) -> str:
         """Why no kernel was launched, as far as that can be known."""
         if knobs.runtime.interpret:
-            return "note: TRITON_INTERPRET=1 is set: kernels run as Python, nothing is compiled, and they have no times of their own"
+            why = "kernels run as Python, nothing is compiled, and they have no times of their own"
+            return f"note: TRITON_INTERPRET=1 is set: {why}"
         if self.says_triton() and not self.means_us():
             return "help: it says `import triton`, and Triton is installed here: --triton runs it with tilework"
         if code:

@@ -78,7 +78,8 @@ def line_of(path: Path) -> str:
     best = min(timings, key=lambda text: order(timings[text]))
     failed = sum(map(has_failed, timings.values()))
     rest = f", {failed} of which cannot run" if failed else ""
-    return f"{data['kernel']} {data['key']}: {order(timings[best])[0]:.4g} ms with {best}, of {len(timings)} configurations{rest}"
+    time = f"{order(timings[best])[0]:.4g} ms"
+    return f"{data['kernel']} {data['key']}: {time} with {best}, of {len(timings)} configurations{rest}"
 
 
 # ---- on a cluster

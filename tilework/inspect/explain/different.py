@@ -217,7 +217,8 @@ def order_finding(name: str, where: Span | None, outcome: Outcome, moves: Mappin
         title=f"{name} is different on {outcome.device} by the order of a summation: {gap.words(outcome.room)}",
         span=where,
         notes=(f"the {INTERPRETER}'s own `{gap.name}` moves by {moves[gap.name]:.3g} when it adds in another order",),
-        help="every order is right, and the result depends on it: add in a wider type, or fix the order by reproducible=True",
+        help="every order is right, and the result depends on it: add in a wider type, or fix the order by"
+        " reproducible=True",
         severity="warning",
         weight=5.0,
         facts={
@@ -266,8 +267,10 @@ def wrong_finding(
 
 PASS_HELP = "this is a mistake of the compiler: TRITON_REPRODUCER_PATH=FILE writes what the pass got, for a report"
 HELP = {
-    "code generation": "programs that race, or read what nobody has written, differ without any mistake in the compiler: TRITON_SANITIZE=race and =1 look for that",
-    "frontend": "the interpreter and the compiler understand the kernel differently: a global that changed, or a mistake of one of them",
+    "code generation": "programs that race, or read uninitialized memory, differ without any mistake in the"
+    " compiler: TRITON_SANITIZE=race and =1 look for that",
+    "frontend": "the interpreter and the compiler understand the kernel differently: a global that changed, or a"
+    " mistake of one of them",
 }
 
 
@@ -397,9 +400,15 @@ def first_change(launch: Launch, device: str, kept: Kept, expected: Expected, ro
                 return Change(step.name, f"the pass '{step.name}' ({run.tag}){since} changed it: {wrong}", count)
             else:
                 skipped.clear()
-    words = f"all {len(steps)} passes keep it ({count} modules were evaluated): the mistake is made behind them, in the code generator or by who runs the code"
+    words = (
+        f"all {len(steps)} passes keep it ({count} modules were evaluated): the mistake is made behind them, in the"
+        " code generator or by the device"
+    )
     if skipped:
-        words = f"every pass before '{skipped[0]}' keeps it, behind which modules have ops that cannot be evaluated: the mistake is made there or later"
+        words = (
+            f"every pass before '{skipped[0]}' keeps it, behind which modules have ops that cannot be evaluated: the"
+            " mistake is made there or later"
+        )
     return Change("code generation", words, count)
 
 

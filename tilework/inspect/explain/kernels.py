@@ -1,7 +1,7 @@
 """`kernel.explain(...)`: the questions about one kernel, answered in the process that compiled it.
 
 print(add.explain())                                        what was compiled of it, and why each time; why it is slow
-print(add.explain(x, y, out, 1000, BLOCK=256))              what a launch with these arguments would need, and why it would be slow
+print(add.explain(x, y, out, 1000, BLOCK=256))              the same for a launch with these arguments
 print(add.explain(..., target="cuda:90"))                   on another device
 print(add.explain(..., grid=(4,), why="different"))         on every device against the interpreter
 """

@@ -114,23 +114,63 @@ class Rule:
 
 
 CONTIGUOUS = (
-    "let neighbouring elements of the tile be neighbours in memory: the dimension with stride 1 last, and strides as arguments,"
+    "let neighbouring elements of the tile be neighbours in memory: the dimension with stride 1 last, and strides as"
+    " arguments,"
     " which are constants where they are 1"
 )
 RULES = (
-    Rule(r"a warp \w+ (\d+) bytes in a row, a memory sector has (\d+)", lambda m: min(8.0, int(m[2]) / max(int(m[1]), 1)), CONTIGUOUS),
-    Rule(r"this dot does not use tensor cores|acceleration not applied", lambda m: 10.0, "give the dot operands of f16, bf16, fp8, int8 or (input_precision='tf32') f32, and at least 16 x 16 x 16"),
-    Rule(r"vectorization fails", lambda m: 2.0, "say what is known: tl.multiple_of, tl.max_contiguous; align pointers and sizes to 16, and let masks end at multiples of the vector"),
-    Rule(r"is narrow: a thread \w+ (\d+) bytes at a time", lambda m: 4 / max(int(m[1]), 1), "align pointers and strides to 16 bytes, and compare masks with sizes that are multiples of 16"),
-    Rule(r"the loop is not pipelined: num_stages is 1", lambda m: 1.6, "num_stages=3 has the next loads wait in shared memory"),
-    Rule(r"the (?:loop|load) is not pipelined", lambda m: 1.5, "loads that feed a dot and whose addresses do not depend on other loads of the iteration are pipelined; tl.range(..., num_stages=N) asks for all"),
-    Rule(r"goes through shared memory in every iteration", lambda m: 1.3, "move the conversion out of the loop: what is computed from a dot and then reduced or broadcast keeps its layout"),
+    Rule(
+        r"a warp \w+ (\d+) bytes in a row, a memory sector has (\d+)",
+        lambda m: min(8.0, int(m[2]) / max(int(m[1]), 1)),
+        CONTIGUOUS,
+    ),
+    Rule(
+        r"this dot does not use tensor cores|acceleration not applied",
+        lambda m: 10.0,
+        "give the dot operands of f16, bf16, fp8, int8 or (input_precision='tf32') f32, and at least 16 x 16 x 16",
+    ),
+    Rule(
+        r"vectorization fails",
+        lambda m: 2.0,
+        "say what is known: tl.multiple_of, tl.max_contiguous; align pointers and sizes to 16, and let masks end at"
+        " multiples of the vector",
+    ),
+    Rule(
+        r"is narrow: a thread \w+ (\d+) bytes at a time",
+        lambda m: 4 / max(int(m[1]), 1),
+        "align pointers and strides to 16 bytes, and compare masks with sizes that are multiples of 16",
+    ),
+    Rule(
+        r"the loop is not pipelined: num_stages is 1",
+        lambda m: 1.6,
+        "num_stages=3 has the next loads wait in shared memory",
+    ),
+    Rule(
+        r"the (?:loop|load) is not pipelined",
+        lambda m: 1.5,
+        "loads that feed a dot and whose addresses do not depend on other loads of the iteration are pipelined;"
+        " tl.range(..., num_stages=N) asks for all",
+    ),
+    Rule(
+        r"goes through shared memory in every iteration",
+        lambda m: 1.3,
+        "move the conversion out of the loop: what is computed from a dot and then reduced or broadcast keeps its"
+        " layout",
+    ),
     Rule(r"is transposed", lambda m: 1.2, "store that operand with K contiguous"),
     Rule(r"this (?:load|store) is done one element at a time", lambda m: 4.0, CONTIGUOUS),
-    Rule(r"this (?:is computed|reduction takes) one element", lambda m: 3.0, "take it out of the tile's other work: what is in the same nest has no vectors either"),
-    Rule(r"vectors have (\d+) elements here, and (\d+) would fit", lambda m: min(int(m[2]) / int(m[1]), 4.0) * 0.45, "make that dimension of the tile longer"),
+    Rule(
+        r"this (?:is computed|reduction takes) one element",
+        lambda m: 3.0,
+        "take it out of the tile's other work: what is in the same nest has no vectors either",
+    ),
+    Rule(
+        r"vectors have (\d+) elements here, and (\d+) would fit",
+        lambda m: min(int(m[2]) / int(m[1]), 4.0) * 0.45,
+        "make that dimension of the tile longer",
+    ),
     Rule(r"the limit of this (?:loop|kernel) is", lambda m: 1.0),
-)  # fmt: skip
+)
 SHARE = re.compile(r"(\d+)% of the limit")
 LIMITS = {
     "DRAM": "it moves as few bytes as it can only if each is loaded once: fuse kernels, use narrower types",
@@ -179,9 +219,10 @@ def resource_findings(case: Case, made: Compilation) -> Iterator[Finding]:
     own = {"registers": registers, "spilled_bytes": stores, "shared": facts.get("shared")}
     if stores:
         yield case.finding(
-            f"registers are spilled: {stores} bytes are written to memory and read back, a thread has {registers} of them",
+            f"registers are spilled: {stores} bytes go to memory and back, a thread has {registers} registers",
             min(6.0, 2.0 + stores / 64),
-            help="smaller blocks, more num_warps, or fewer values alive over the loop; a smaller maxnreg makes it worse",
+            help="smaller blocks, more num_warps, or fewer values alive over the loop; a smaller maxnreg makes it"
+            " worse",
             facts=own,
         )
     if not limits:
@@ -227,11 +268,13 @@ def slow_counts(line: Mapping[str, Any]) -> Iterator[tuple[str, float, str]]:
         yield (
             f"{line['conflicts']} of {line['wavefronts']} wavefronts of shared memory are bank conflicts",
             line["wavefronts"] / max(best, 1),
-            "another order of the axes of the reduction, transpose or gather; a tile whose rows are no multiple of 128 bytes",
+            "another order of the axes of the reduction, transpose or gather; a tile whose rows are no multiple of 128"
+            " bytes",
         )
     if line["tile_sectors"] >= 2 * line["least_sectors"] and line["tile_sectors"] > 32:
         yield (
-            f"accesses are not coalesced: {line['tile_sectors']} sectors of memory are touched, {line['least_sectors']} would hold"
+            f"accesses are not coalesced: {line['tile_sectors']} sectors of memory are touched,"
+            f" {line['least_sectors']} would hold"
             " what threads want",
             line["tile_sectors"] / max(line["least_sectors"], 1),
             CONTIGUOUS,
@@ -250,7 +293,8 @@ def grid_findings(case: Case, made: Compilation) -> Iterator[Finding]:
         number = prod(case.grid)
         yield Finding(
             kernel=case.kernel,
-            title=f"the grid has {counted(number, 'program')} for {threads} threads, and no loop of it is long enough to be shared",
+            title=f"the grid has {counted(number, 'program')} for {threads} threads, and no loop of it is long enough"
+            " to be shared",
             help="smaller blocks, or another axis of the grid: one program is one unit of work, on one core",
             severity="slow",
             weight=min(threads / number, 4.0),
@@ -261,7 +305,7 @@ def grid_findings(case: Case, made: Compilation) -> Iterator[Finding]:
         yield Finding(
             kernel=case.kernel,
             title=f"the tiles of a program take {arena / 1e6:.1f} MB of scratch memory, more than the caches of a core",
-            help="smaller blocks: a tile that is computed in one go and stored needs no memory, one that is used twice does",
+            help="smaller blocks: a tile that is used once needs no memory, one that is used twice does",
             severity="slow",
             weight=1.5,
             facts={"target": "cpu", "arena": arena},

@@ -78,7 +78,8 @@ class Watcher:
         if isinstance(kernel, async_compile.FutureKernel):
             return
         extent = grid_extent(grid(dict(zip(fn.arg_names, facts["values"], strict=True))) if callable(grid) else grid)
-        launch = Launch(fn, tuple(facts["values"]), (*extent, 1, 1)[:3], facts["options"])  # pyright: ignore[reportArgumentType]
+        x, y, z = (*extent, 1, 1)[:3]
+        launch = Launch(fn, tuple(facts["values"]), (x, y, z), facts["options"])
         counted = {} if is_tuning() else self.counted(launch, kernel.metadata.target)
         size = size_of(launch)
         self.recorder.write("launch", kernel=fn._fn_name, key=kernel.hash, grid=extent, bytes=size, counted=counted)

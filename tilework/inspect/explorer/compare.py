@@ -163,7 +163,8 @@ def compared_steps(sides: Sides) -> tuple[list[Difference], str]:
 
 def told(found: Comparison) -> str:
     """For a terminal."""
-    return "\n".join([f"a: {found.titles[0]}", f"b: {found.titles[1]}", "", *metric_rows(found), "", *stage_rows(found), "", *first_rows(found), ""])  # fmt: skip
+    titles = [f"{side}: {title}" for side, title in zip("ab", found.titles, strict=True)]
+    return "\n".join([*titles, "", *metric_rows(found), "", *stage_rows(found), "", *first_rows(found), ""])
 
 
 def metric_rows(found: Comparison) -> list[str]:
@@ -185,11 +186,14 @@ def shown(value: Any) -> str:
     return "-" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
+def difference_text(stage: Difference) -> str:
+    if not stage.edits:
+        return "the same"
+    return f"differs: {stage.removed} of {len(stage.before)} lines became {stage.added} of {len(stage.after)}"
+
+
 def stage_rows(found: Comparison) -> list[str]:
-    rows = [
-        f"{stage.name:<10} {'the same' if not stage.edits else f'differs: {stage.removed} of {len(stage.before)} lines became {stage.added} of {len(stage.after)}'}"
-        for stage in found.stages
-    ]
+    rows = [f"{stage.name:<10} {difference_text(stage)}" for stage in found.stages]
     return rows + [f"{name:<10} only {'ab'[which]} has it" for name, which in found.only]
 
 

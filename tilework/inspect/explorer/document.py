@@ -27,7 +27,7 @@ from tilework.inspect.compilation import (  # limits_of, resources_of, small_sou
     warm_up,
 )
 from tilework.inspect.counters import count
-from tilework.inspect.findings import listed
+from tilework.inspect.findings import counted, listed
 from tilework.inspect.page import data_of, page
 from tilework.inspect.source_lines import Located, Tables, closing, is_library, located, parts_of
 from tilework.ir.encodings import encoding_attr, encoding_of, shared_of
@@ -127,7 +127,8 @@ def file_name(requests: Sequence[Request]) -> str:
 
 
 TITLES = {
-    "ttir": "TTIR", "ttgir": "TTGIR", "ttcir": "TTCIR", "llir": "LLVM", "ptx": "PTX", "amdgcn": "AMDGCN", "asm": "assembly", "sass": "SASS",
+    "ttir": "TTIR", "ttgir": "TTGIR", "ttcir": "TTCIR", "llir": "LLVM", "ptx": "PTX", "amdgcn": "AMDGCN",
+    "asm": "assembly", "sass": "SASS",
 }  # fmt: skip
 SHOWN_OPTIONS = ("num_warps", "num_ctas", "num_stages", "maxnreg", "enable_fp_fusion", "debug", "sanitize", "auto_tma")
 
@@ -227,7 +228,7 @@ def metrics_of(made: Compilation) -> list[list[Any]]:
     if is_gpu and facts.get("shared") is not None:
         found.append(["shared memory", facts["shared"], "bytes per block"])
     if limits:
-        of = f"of {limits['most_warps']} warps; {limits['blocks']} block{'s' * (limits['blocks'] != 1)}, for {limits['by']}"
+        of = f"of {limits['most_warps']} warps; {counted(limits['blocks'], 'block')}, for {limits['by']}"
         found.append(["occupancy", limits["warps"], of])
     for code in limits.get("codes", ())[:1]:
         found.append(

@@ -301,7 +301,8 @@ RULES: dict[type[Operation], Structure] = {
 FLOATING: dict[Any, int] = dict.fromkeys(
     (
         arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.MaximumfOp, arith.MinimumfOp, arith.MaxnumfOp,
-        arith.MinnumfOp, arith.NegfOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.ClampFOp, math.ExpOp, math.Exp2Op, math.LogOp,
+        arith.MinnumfOp, arith.NegfOp, tt.PreciseDivFOp, tt.PreciseSqrtOp, tt.ClampFOp, math.ExpOp, math.Exp2Op,
+        math.LogOp,
         math.Log2Op, math.SqrtOp, math.RsqrtOp, math.SinOp, math.CosOp, math.ErfOp, math.AbsFOp, math.TanhOp,
     ),
     1,

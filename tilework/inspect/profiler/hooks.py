@@ -132,8 +132,10 @@ class HookManager:
 
 
 WHY_NOT = (
-    'backend="instrumentation" puts clocks into kernels, which tilework does not compile. TILEWORK_DEVICE=emulator counts what each'
-    " line does (kernel.counters), TILEWORK_PERFORMANCE_REMARKS=1 says what limits a loop; the other backends time whole kernels"
+    'backend="instrumentation" puts clocks into kernels, which tilework does not compile. TILEWORK_DEVICE=emulator'
+    " counts what each"
+    " line does (kernel.counters), TILEWORK_PERFORMANCE_REMARKS=1 says what limits a loop; the other backends time"
+    " whole kernels"
 )
 
 

@@ -41,7 +41,8 @@ def joined(name: str, kind: str, before: Number | str | None, value: Number | st
         return value
     if type(before) is not type(value):
         raise RuntimeError(
-            f"Metric value type mismatch for {name}: it was {type(before).__name__} ({before}) and is {type(value).__name__}"
+            f"Metric value type mismatch for {name}: it was {type(before).__name__} ({before}) and is"
+            f" {type(value).__name__}"
             f" ({value}) now"
         )
     return before + value

@@ -43,7 +43,8 @@ def page(report: Report, statistics: Statistics) -> str:
     body = "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(report.program)}: profile</title>\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>\n{style}</style></head>\n<body><main>\n{body}\n'
+        '<meta name="viewport" content="width=device-width,'
+        f' initial-scale=1">\n<style>\n{style}</style></head>\n<body><main>\n{body}\n'
         f"</main>\n<script>\n{script}</script></body></html>\n"
     )
 
@@ -88,7 +89,8 @@ def icicle(report: Report, colors: dict[str, int]) -> str:
         )
         y = level * ROW_HEIGHT
         found.append(
-            f'<g class="box {kind}" data-x="{left:.3f}" data-w="{width:.3f}" data-name="{text(row.name)}"><title>{tip(row, report)}</title>'
+            f'<g class="box {kind}" data-x="{left:.3f}" data-w="{width:.3f}"'
+            f' data-name="{text(row.name)}"><title>{tip(row, report)}</title>'
             f'<rect x="{left:.3f}" y="{y}" width="{max(width - 1, 0.3):.3f}" height="{ROW_HEIGHT - 2}" rx="3"/>'
             f'<text x="{left + 5:.3f}" y="{y + 17}">{text(name)}</text></g>'
         )
@@ -110,8 +112,10 @@ def roof_words(report: Report) -> str:
     if report.bandwidth is None:
         return "An emulated device has no limits."
     return (
-        "Each kernel by its operations per byte and its operations per second, both logarithmic; what is estimated is hollow. The"
-        " slope is the memory's bandwidth, the flat lines are the arithmetic: no kernel gets above them, but one whose data comes from"
+        "Each kernel by its operations per byte and its operations per second, both logarithmic; what is estimated is"
+        " hollow. The"
+        " slope is the memory's bandwidth, the flat lines are the arithmetic: no kernel gets above them, but one whose"
+        " data comes from"
         " caches gets above the slope."
     )
 
@@ -185,7 +189,8 @@ def grid_lines(x_axis: Axis, y_axis: Axis) -> Iterator[str]:
         y = y_axis.place(value)
         yield f'<line class="grid" x1="{x_axis.start}" x2="{x_axis.end}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick end" x="{x_axis.start - 6}" y="{y + 4:.1f}">{units(value, "")}</text>'
-    yield f'<text class="tick middle" x="{(x_axis.start + x_axis.end) / 2}" y="{y_axis.start + 38}">operations per byte</text>'
+    middle = (x_axis.start + x_axis.end) / 2
+    yield f'<text class="tick middle" x="{middle}" y="{y_axis.start + 38}">operations per byte</text>'
     yield f'<text class="tick" x="4" y="{y_axis.end - 14}">FLOP/s</text>'
 
 
@@ -216,10 +221,10 @@ def timeline(statistics: Statistics, colors: dict[str, int]) -> str:
     """The timeline of launches and compilations; of very many launches the longest."""
     first, last = statistics.started, max(statistics.ended, statistics.started + 1)
     scale = (WIDTH - MARGIN) / (last - first)
-    events: list[tuple[str, str, int, float, str]] = [
-        ("compiling", f"{one.name}, {'from the cache' if one.hit else 'compiled'}", one.end - round(one.seconds * 1e9), one.seconds * 1e9, "scope")
-        for one in statistics.compilations
-    ]  # fmt: skip
+    events: list[tuple[str, str, int, float, str]] = []
+    for one in statistics.compilations:
+        took, source = one.seconds * 1e9, "from the cache" if one.hit else "compiled"
+        events.append(("compiling", f"{one.name}, {source}", one.end - round(took), took, "scope"))
     for found in statistics.trace.launches if statistics.trace is not None else ():
         lane = f"{found.device_type} {found.stream}"
         kind = f"k{colors[found.name]}"

@@ -109,7 +109,8 @@ class Recorder:
                 self.give(launches)
             if everything and self.clock is not None and self.clock.untimed:
                 print(
-                    f"tilework.profiler: {self.clock.untimed} launches have no times and are left out: they were captured"
+                    f"tilework.profiler: {self.clock.untimed} launches have no times and are left out: they were"
+                    " captured"
                     " in a graph, or went to another GPU than the current one",
                     file=sys.stderr,
                 )

@@ -142,7 +142,8 @@ def compiling(report: Report) -> str | None:
     slowest = max(report.compilations, key=lambda one: one.seconds)
     missed = sum(not one.hit for one in report.compilations)
     return (
-        f"{percent(seconds / report.seconds)} of the time is compiling: {counted(missed, 'kernel')} not in the cache, `{slowest.name}` took"
+        f"{percent(seconds / report.seconds)} of the time is compiling: {counted(missed, 'kernel')} not in the cache,"
+        f" `{slowest.name}` took"
         f" {slowest.seconds * 1e3:.0f} ms. A second run finds all there; why one is compiled again says:"
         f" tilework explain --why compiled {report.program}"
     )
@@ -167,7 +168,8 @@ def outside(report: Report) -> str | None:
     if inside > (1 - MUCH) * report.seconds:
         return None
     return (
-        f"{percent(1 - inside / report.seconds)} of the time is outside of kernels and their compiling, in the program itself."
+        f"{percent(1 - inside / report.seconds)} of the time is outside of kernels and their compiling, in the program"
+        " itself."
         f" Where: python -m cProfile -s tottime {report.program}. Of the kernels: {slowest(report)}"
     )
 
@@ -183,7 +185,8 @@ def slowest(report: Report) -> str:
         return row.seconds * (1 - min(row.share if row.share is not None else 0.5, 1.0))
 
     row = max(candidates(report) or report.kernels, key=lost)
-    part = f"`{row.name}` has {percent(row.seconds / report.root.seconds if report.root.seconds else 0)} of the kernels' time"
+    whole = report.root.seconds
+    part = f"`{row.name}` has {percent(row.seconds / whole if whole else 0)} of the kernels' time"
     next_command = f"tilework explain --why slow {report.program}"
     if row.share is None:
         return f"{part}; what limits it is not known here. Next: {next_command}"
@@ -191,11 +194,13 @@ def slowest(report: Report) -> str:
     guess = "" if row.is_told else ", as far as can be estimated"
     if row.share > 1 and row.limit == MEMORY:
         return (
-            f"{part}, and its data comes from caches: {row.gigabytes or 0:.1f} GB/s are more than a copy gets from memory."
+            f"{part}, and its data comes from caches: {row.gigabytes or 0:.1f} GB/s are more than a copy gets from"
+            " memory."
             f" Next: {next_command}"
         )
     if row.share >= GOOD:
-        return f"{part} and reaches {percent(row.share)} of {words}{guess}: make it need less, by fusing it with its neighbours"
+        reaches = f"{part} and reaches {percent(row.share)} of {words}{guess}"
+        return f"{reaches}: make it need less, by fusing it with its neighbours"
     return f"{part} and reaches {percent(row.share)} of {words}{guess}. Next: {next_command}"
 
 

@@ -471,7 +471,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add = made.add_argument
     add("-l", "--list", action="store_true", help="list the metrics of the file")
-    add("-m", "--metrics", type=lambda text: text.split(","), metavar="A[,B]", help="columns, separated by commas: those of --list, " + METRICS_HELP)  # fmt: skip
+    columns = "columns, separated by commas: those of --list, " + METRICS_HELP
+    add("-m", "--metrics", type=lambda text: text.split(","), metavar="A[,B]", help=columns)
     add("-i", "--include", metavar="REGEX", help="keep paths through frames whose whole name matches")
     add("-e", "--exclude", metavar="REGEX", help="drop frames whose whole name matches, with all below them")
     add("-t", "--threshold", type=float, metavar="X", help="drop frames whose first metric is below X")

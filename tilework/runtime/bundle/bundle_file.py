@@ -25,7 +25,7 @@ same bytes.
 |---|---|
 | `tilework` | the version that compiled; no other one reads it, because how kernels are launched may have changed |
 | `targets` | a dictionary each: `backend`, `arch`, `warp_size` and what a machine must have (`needs`) |
-| `kernels` | `name`, `module`, and `source`, the hash of its text, of the functions it calls and of the globals it reads |
+| `kernels` | `name`, `module`, and `source`, the hash of its text, its callees and the globals that it reads |
 | `sections` | `[size, sha256]` in the order of the file |
 | `entries` | for each target, by key: `[kernel, {extension: section}]` |
 | `facts` | what else is known of the compilation (`python`: its version) |
@@ -187,7 +187,8 @@ class BundleFile:
             made = read.index.get("tilework")
             if made != version:
                 raise BundleError(
-                    f"{path} was compiled by tilework {made}, and this is {version}: compile it again, `tilework precompile`"
+                    f"{path} was compiled by tilework {made}, and this is {version}: compile it again, `tilework"
+                    " precompile`"
                 )
             return cls(path, handle, read)
         except BaseException as error:
@@ -274,7 +275,8 @@ def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> V
         raise BundleError(f"{path} is cut short: it has {len(header)} bytes, and the header of a bundle has {HEADER}")
     _, version, reserved, index_size, total = FIXED.unpack_from(header)
     if version != FORMAT:
-        raise BundleError(f"{path} has version {version} of the format, and this tilework reads version {FORMAT}: compile it"
+        raise BundleError(f"{path} has version {version} of the format, and this tilework reads version {FORMAT}:"
+                          " compile it"
                           " again, `tilework precompile`")  # fmt: skip
     size = os.fstat(handle).st_size
     if size != total:

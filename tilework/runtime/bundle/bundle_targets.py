@@ -5,7 +5,7 @@
 
 | target | runs on |
 |---|---|
-| `cuda` | the same capability; up to 8.9 also on later ones of the same generation; as PTX, if the bundle has it, on all later ones |
+| `cuda` | the same capability; up to 8.9 also later ones of the same generation; as PTX, if any, all later ones |
 | `hip` | the same architecture |
 | `cpu` | machines of the same kind and system that have all instructions that the code may use |
 
@@ -31,12 +31,12 @@ V3 = (*V2, *"abm avx avx2 bmi1 bmi2 f16c fma movbe".split())
 V4 = (*V3, *"avx512bw avx512cd avx512dq avx512f avx512vl".split())
 # what code may use beyond these, if it was compiled for the machine it was compiled on
 MORE = tuple(
-    "adx aes avx512_bf16 avx512_bitalg avx512_fp16 avx512_vbmi2 avx512_vnni avx512_vpopcntdq avx512ifma avx512vbmi avx_vnni"
-    " fma4 fsgsbase gfni pclmulqdq rdrand rdseed sha_ni sse4a tbm vaes vpclmulqdq xop".split()
+    "adx aes avx512_bf16 avx512_bitalg avx512_fp16 avx512_vbmi2 avx512_vnni avx512_vpopcntdq avx512ifma"
+    " avx512vbmi avx_vnni fma4 fsgsbase gfni pclmulqdq rdrand rdseed sha_ni sse4a tbm vaes vpclmulqdq xop".split()
 )
 ARM = tuple(
-    "aes asimd asimddp asimdfhm asimdhp asimdrdm atomics bf16 crc32 dcpop fcma flagm flagm2 fp fphp frint i8mm ilrcpc jscvt lrcpc"
-    " pmull sb sha1 sha2 sha3 sha512 ssbs sve sve2 svebf16 svei8mm uscat".split()
+    "aes asimd asimddp asimdfhm asimdhp asimdrdm atomics bf16 crc32 dcpop fcma flagm flagm2 fp fphp frint"
+    " i8mm ilrcpc jscvt lrcpc pmull sb sha1 sha2 sha3 sha512 ssbs sve sve2 svebf16 svei8mm uscat".split()
 )
 FOR_DOTS = frozenset("avx512_bf16 avx512_vnni avx_vnni bf16 i8mm svebf16 svei8mm".split())  # see TILEWORK_CPU_DOTS
 LEVELS = {"x86-64": (), "x86-64-v2": V2, "x86-64-v3": V3, "x86-64-v4": V4, "armv8-a": ("asimd", "fp")}

@@ -42,7 +42,8 @@ def missing_kernel(needed: Any, bundles: Sequence[Any]) -> None:
     changes = [one.words for one in found.differences if one.part in CHANGED]
     if changes and is_changed(new, rows):
         warn_once(
-            f"{new.text()} is compiled, although {places} has the kernel: {'; '.join(changes)} since it was recorded. {AGAIN}"
+            f"{new.text()} is compiled, although {places} has the kernel: {'; '.join(changes)} since it was recorded."
+            f" {AGAIN}"
         )
 
 
@@ -108,7 +109,8 @@ def missing_choice(
     count("refusals", kernel=fn._fn_name)
     places, name = ", ".join(bundle.path for bundle in bundles), fn.__qualname__
     if found:
-        raise NotRecorded(f"the configuration that {places} has for {name} and the key {key} is none of its configurations any"
+        raise NotRecorded(f"the configuration that {places} has for {name} and the key {key} is none of its"
+                          " configurations any"
                           f" more, and {why}\n  {AGAIN}")  # fmt: skip
     known = [
         str(tuple(row["tuning"]))

@@ -112,7 +112,11 @@ class Needed:
             "facts": {leaf: letters for leaf, letters in self.facts.items() if letters},
             "options": {name: written_as(name, value) for name, value in self.given.items()},
             "environment": dict(self.environment),
-            "globals": {name.removeprefix("global "): text for name, text in portable_parts(self.fn).items() if name.startswith("global ")},
+            "globals": {
+                name.removeprefix("global "): text
+                for name, text in portable_parts(self.fn).items()
+                if name.startswith("global ")
+            },
             "values": self.values,
             "key": self.key,
         }  # fmt: skip

@@ -132,7 +132,8 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
     made = file.facts.get("layout") or ""
     if made and (own := layout_key()) and made != own:
         raise BundleError(
-            f"{file.path} was compiled by another build of tilework {file.version}: compile it again, `tilework precompile`"
+            f"{file.path} was compiled by another build of tilework {file.version}: compile it again, `tilework"
+            " precompile`"
         )
     with LOCK:
         SERVERS.insert(0, bundle := Bundle(file))

@@ -5,7 +5,7 @@
     parts.others["option num_warps"], parts.others["source"]        "4", "5e1f..."
     found = compared(new, earlier)                    the nearest of the earlier ones, and what differs from it
     found.differences[0].words                        "`n` = 1000 is not a multiple of 16, and 1024 was"
-    found.differences[0].help                         "@jit(do_not_specialize=['n']) makes one kernel for all values ..."
+    found.differences[0].help                         "@jit(do_not_specialize=['n']) makes one kernel ..."
 
 The key of the cache is a hash of all parts; two hashes show that something differs, two `KeyParts` show what. The parts
 of a compilation are stored with its products, so that another process can compare too. Every kind of difference is a
@@ -188,7 +188,8 @@ def argument_difference(name: str, before: Argument, after: Argument, was: str |
 
 
 CONSTANT_HELP = (
-    "every value of a tl.constexpr is code of its own: pass `{name}` as an ordinary argument if the code need not know it,"
+    "every value of a tl.constexpr is code of its own: pass `{name}` as an ordinary argument if the code need not know"
+    " it,"
     " or round it to few values (tilework.next_power_of_2)"
 )
 
@@ -233,7 +234,8 @@ def fact_words(name: str, before: Argument, after: Argument, is_now: str, was_th
         )
     holds, one = "D" in after.facts, f"@jit(do_not_specialize_on_alignment=[{name!r}]) {ONE_KERNEL}"
     if is_pointer:
-        words = f"the address of `{name}` is {'a' if holds else 'not a'} multiple of 16 bytes, and before it was{' not' if holds else ''}"
+        is_multiple, was_not = ("a", " not") if holds else ("not a", "")
+        words = f"the address of `{name}` is {is_multiple} multiple of 16 bytes, and before it was{was_not}"
         better = "slice at multiples of 16 bytes, copy what is not aligned, or "
         return "divisibility by 16", words, one if holds else better + one
     words = f"{is_now} is {'a' if holds else 'not a'} multiple of 16, and {was_then} was{' not' if holds else ''}"
@@ -270,15 +272,19 @@ PARTS: dict[str, Callable[[str, str | None, str | None], Difference]] = {
         "set it to the same value in every process, and before the first launch",
     ),
     "source": plain("source", "the text of the kernel has changed"),
-    "line": plain("moved", "the kernel has moved from line {before} to line {after}: lines are a part of the code, for messages"),
+    "line": plain("moved", "the kernel has moved from line {before} to line {after}: lines are a part of the code, for"
+                           " messages"),
     "file": plain("moved", "the file of the kernel is {after}, not {before}: it is a part of the code, for messages"),
     "function": plain("function", "the function `{name}`, which it calls, has changed or moved"),
-    "global": plain("global", "the global {name} is {after}, not {before}", "pass {name} as an argument, if it changes often"),
+    "global": plain("global", "the global {name} is {after}, not"
+                              " {before}", "pass {name} as an argument, if it changes often"),
     "target": plain("target", "it is compiled for {after}, not for {before}"),
     "tools": plain("tools", "the tools that make the code are others: {after}, not {before}"),
     "package": plain("package", "tilework is another version, or its own files have changed"),
     "tuning": plain(
-        "tuning key", "`{name}`, which is in `key=`, is {after}, not {before}", "leave {name} out of `key=`, or round it before the launch, if the best configuration does not depend on it"
+        "tuning key", "`{name}`, which is in `key=`, is {after}, not"
+                      " {before}", "leave {name} out of `key=`, or round it before the launch, if the best"
+                                   " configuration does not depend on it"
     ),
     "dtype": plain("tuning key", "`{name}` is an array of {after}, not of {before}"),
     "device": plain("tuning key", "the device is {after}, not {before}"),
